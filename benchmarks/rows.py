@@ -1,0 +1,240 @@
+"""The rows of the table and the targets they have to meet (the issue's "How fast")."""
+
+import gc
+import timeit
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Fresh, Row, Sampler
+from benchmarks.programs import Library, build, uniform
+
+IMPORT = """
+import time
+start = time.perf_counter()
+{imports}
+print(time.perf_counter() - start)
+"""
+
+COLD = """
+import time
+from benchmarks.programs import build, load
+library = load("{library}")
+function, arguments = build(library, "{program}")
+start = time.perf_counter()
+{stage}
+print(time.perf_counter() - start)
+"""
+
+MEMORY = """
+import resource, sys
+import {library}, {library}.numpy as np
+{library}.jit(lambda x: np.exp(x) + 1)(np.ones(1000)).block_until_ready()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+"""
+
+TEXT = "library.root.jit(function).trace(*arguments).lower().as_text()"
+FIRST_CALL = "library.root.jit(function)(*arguments).block_until_ready()"
+
+
+def imports(statement: str) -> Fresh:
+    return Fresh(IMPORT.replace("{imports}", statement))
+
+
+def cold(program: str, stage: str) -> Fresh:
+    return Fresh(COLD.replace("{program}", program).replace("{stage}", stage))
+
+
+def trace(jit: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    jit(function).trace(*arguments)
+
+
+def text(jit: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    jit(function).trace(*arguments).lower().as_text()
+
+
+def first_call(jit: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    jit(function)(*arguments).block_until_ready()
+
+
+def staged(library: Library, program: str, stage: Callable[..., None], equations: int = 1) -> Sampler:
+    """Time a stage, each time on a function object never seen before."""
+    arguments = library.root.device_put(build(library, program).arguments)
+
+    def run_stage(count: int) -> float:
+        functions = [build(library, program).function for _ in range(count)]
+        gc.collect()
+        timer = timeit.Timer(
+            "for function in functions: stage(jit, function, arguments)",
+            "gc.enable()",
+            globals={"gc": gc, "stage": stage, "jit": library.root.jit, "functions": functions, "arguments": arguments},
+        )
+        return timer.timeit(1)
+
+    return Sampler(run_stage, equations)
+
+
+def repeated(library: Library, statement: str, names: Callable[[Library], dict[str, Any]]) -> Sampler:
+    """Time an expression in a loop of its own code object, as `timeit` does, but with the garbage collector on."""
+    latest = [None]
+    timer = timeit.Timer(
+        f"latest[0] = {statement}", "gc.enable()", globals=names(library) | {"gc": gc, "latest": latest}
+    )
+
+    def run_loop(count: int) -> float:
+        seconds = timer.timeit(count)
+        result: Any = latest[0]
+        result.block_until_ready()
+        return seconds
+
+    return Sampler(run_loop)
+
+
+def total(*arrays: Any) -> Any:
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = result + array
+    return result
+
+
+def jitted_sum(library: Library, count: int = 2) -> dict[str, Any]:
+    """A jitted sum of `count` arrays of 8 numbers: little work, every argument used."""
+    jit = library.root.jit
+    arrays = [library.root.device_put(uniform(8, seed=seed)) for seed in range(count)]
+    return {
+        "f": jit(total) if count > 1 else jit(lambda x: -x),
+        "a": arrays[0],
+        "b": arrays[-1],
+        "arrays": arrays,
+        "host": uniform(8),
+        "jit": jit,
+        "total": total,
+        "static": jit(lambda x, n: x * n, static_argnums=1),
+    }
+
+
+def jitted_tree(library: Library, leaves: int) -> dict[str, Any]:
+    """Jitted functions of a dict of many small arrays, one to a sum and one to a dict like it."""
+    jit = library.root.jit
+    tree = library.root.device_put({f"leaf{index:03}": uniform(8, seed=index) for index in range(leaves)})
+    return {
+        "f": jit(lambda tree: total(*tree.values())),
+        "scale": jit(lambda tree: {key: -value for key, value in tree.items()}),
+        "tree": tree,
+    }
+
+
+def eager_names(library: Library) -> dict[str, Any]:
+    arrays = {
+        "a": uniform(8),
+        "b": uniform(8, seed=1),
+        "matrix": uniform(8, 8),
+        "mask": np.arange(8) % 2 == 0,
+        "index": np.array([3, 1, 2]),
+    }
+    return {"jnp": library.numpy, **library.root.device_put(arrays)}
+
+
+def jitted_program(library: Library, program: str) -> dict[str, Any]:
+    function, arguments = build(library, program)
+    arguments = library.root.device_put(arguments)
+    return {"f": library.root.jit(function), "function": function, "arguments": arguments}
+
+
+def dispatch(name: str, statement: str, names: Callable[..., dict[str, Any]], target: float | None = None) -> Row:
+    return Row(f"dispatch {name}", partial(repeated, statement=statement, names=names), target)
+
+
+def eager(statement: str, target: float | None = None) -> Row:
+    return Row(f"eager {statement}", partial(repeated, statement=statement, names=eager_names), target)
+
+
+def run(program: str) -> Row:
+    names = partial(jitted_program, program=program)
+    measure = partial(repeated, statement="f(*arguments).block_until_ready()", names=names)
+    return Row(f"run {program}", measure, against_spread=True)
+
+
+SMALL = ("selu", "log2", "mlp")
+GRADIENTS = ("gradient of a transformer, 12 layers", "gradient of a transformer, 48 layers")
+EQUATIONS = {"straightline 1,000": 1_000, "straightline 5,000": 5_000, "straightline 20,000": 20_000}
+PLURAL = "{library}, {library}.numpy, {library}.lax"
+
+ROWS = [
+    Row("import", imports("import {library}"), target=0.3, unit="ms"),
+    Row("import with numpy and lax", imports(f"import {PLURAL}"), unit="ms"),
+    Row(
+        "import of numpy, jaxlib and ml_dtypes alone",
+        imports("import numpy, ml_dtypes; from jaxlib import xla_client, _jax"),
+        baseline=imports("import {library}"),
+        unit="ms",
+    ),
+    Row("memory peak after import and a call", Fresh(MEMORY), target=1.0, unit="MB"),
+    *(Row(f"trace {program}", partial(staged, program=program, stage=trace)) for program in SMALL),
+    *(
+        Row(f"trace {program}, per equation", partial(staged, program=program, stage=trace, equations=equations))
+        for program, equations in EQUATIONS.items()
+    ),
+    Row(
+        "trace growth per equation, 1,000 to 20,000",
+        partial(staged, program="straightline 20,000", stage=trace, equations=20_000),
+        target=1.25,
+        baseline=partial(staged, program="straightline 1,000", stage=trace, equations=1_000),
+        within_subject=True,
+    ),
+    *(
+        Row(f"trace+lower {program}", partial(staged, program=program, stage=text), target=0.12)
+        for program in (*SMALL, "straightline 5,000", "straightline 20,000", *GRADIENTS)
+    ),
+    *(
+        Row(f"cold trace+lower {program}", cold(program, TEXT), unit="ms")
+        for program in (*SMALL, "straightline 5,000", "straightline 20,000")
+    ),
+    *(Row(f"first call {program}", partial(staged, program=program, stage=first_call), unit="ms") for program in SMALL),
+    Row(
+        "first call straightline 1,000",
+        partial(staged, program="straightline 1,000", stage=first_call),
+        unit="ms",
+    ),
+    *(Row(f"cold first call {program}", cold(program, FIRST_CALL), unit="ms") for program in SMALL),
+    dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=1.0),
+    dispatch("2 arrays", "f(a, b)", jitted_sum, target=1.0),
+    dispatch("10 arrays", "f(*arrays)", partial(jitted_sum, count=10)),
+    dispatch("100 arrays", "f(*arrays)", partial(jitted_sum, count=100), target=0.7),
+    dispatch("200-leaf dict", "f(tree)", partial(jitted_tree, leaves=200), target=0.6),
+    dispatch("200-leaf dict in and out", "scale(tree)['leaf000']", partial(jitted_tree, leaves=200)),
+    dispatch("NumPy argument", "f(a, host)", jitted_sum, target=1.5),
+    dispatch("Python scalar argument", "f(a, 2.0)", jitted_sum, target=1.5),
+    dispatch("static argument", "static(a, 3)", jitted_sum),
+    dispatch("through a new jit", "jit(total)(a, b)", jitted_sum),
+    eager("a + b", target=0.8),
+    eager("a + 1.0"),
+    eager("-a"),
+    eager("a > b"),
+    eager("jnp.exp(a)"),
+    eager("jnp.where(mask, a, b)"),
+    eager("jnp.sum(a)"),
+    eager("matrix @ a"),
+    eager("matrix.reshape(64)"),
+    eager("a.astype(jnp.int32)"),
+    eager("a[1:3]"),
+    eager("a[index]"),
+    *(run(program) for program in ("selu of 1,000,000", "mlp, batch 256", "column norm", "matmul")),
+    Row(
+        "run selu of 1,000,000, jitted over op by op",
+        partial(
+            repeated,
+            statement="f(*arguments).block_until_ready()",
+            names=partial(jitted_program, program="selu of 1,000,000"),
+        ),
+        target=0.5,
+        baseline=partial(
+            repeated,
+            statement="function(*arguments).block_until_ready()",
+            names=partial(jitted_program, program="selu of 1,000,000"),
+        ),
+        within_subject=True,
+    ),
+]

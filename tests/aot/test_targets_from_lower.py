@@ -1,0 +1,43 @@
+"""Compiling for devices that are not here, through the public stages: ``lower(...).compile(target=...)``."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import xtrace
+import xtrace.numpy as jnp
+from xtrace.cli import demo
+
+_HERE = all(importlib.util.find_spec(name) for name in ("libtpu", "jax_plugins"))
+needs_extra = pytest.mark.skipif(not _HERE, reason="the compilers of the extra `aot` are not installed")
+
+
+@needs_extra
+@pytest.mark.aot
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["tpu-v5e", "h200"])
+def test_the_demo_step_compiles_for_a_device_that_is_not_here(target: str) -> None:
+    compiled = xtrace.lower(demo.update, *demo.step_arguments()).compile(target=target)
+    text = compiled.as_text()
+    assert "HloModule" in text and "ENTRY" in text
+    # Two layers: three products forward and back in each, of 64 x 64 x 128 and 64 x 128 x 10 elements.
+    assert compiled.cost_analysis()["flops"] > 2 * 2 * 64 * 64 * 128
+    assert compiled.memory_analysis().argument_size_in_bytes > 4 * 2 * (64 * 128 + 128 * 10)
+    with pytest.raises(RuntimeError, match="cannot be called"):
+        compiled(*demo.step_arguments())
+
+
+@pytest.mark.skipif(_HERE, reason="the extra `aot` is installed")
+def test_without_the_extra_the_error_names_the_command() -> None:
+    lowered = xtrace.lower(lambda x: jnp.sin(x), np.ones(3, np.float32))
+    for target in ("h200", "tpu-v5e"):
+        with pytest.raises(ImportError, match=r"pip install 'xtrace\[aot\]'"):
+            lowered.compile(target=target)
+
+
+def test_an_unknown_target() -> None:
+    with pytest.raises(ValueError, match=r"nonesuch.*h200.*tpu-v5e"):
+        xtrace.lower(lambda x: x + 1, 1.0).compile(target="nonesuch")

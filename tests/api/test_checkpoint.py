@@ -1,0 +1,331 @@
+"""`checkpoint`: the same derivatives, with values computed again where the policy does not keep them."""
+
+import re
+import types
+
+import jax
+import jax.ad_checkpoint
+import numpy as np
+import pytest
+
+import xtrace
+import xtrace.ad_checkpoint
+import xtrace.numpy as xnp
+from tests.support.operands import assert_same
+from tests.support.rules import check_rules
+from xtrace import lax
+from xtrace.ops.rematerialization import remat_call
+
+X = np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.75], [1.0, 0.1, -0.3]], np.float32)
+Y = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
+
+
+def _library(package):
+    """Its operations, and `checkpoint` with what belongs to it."""
+    return types.SimpleNamespace(api=package, lax=package.lax, np=package.numpy, names=package.ad_checkpoint)
+
+
+OURS, JAX = _library(xtrace), _library(jax)
+BOTH = {xtrace.lax: OURS, jax.lax: JAX}
+
+
+def checkpointed(function, **options):
+    """``function(library, *operands)`` as the rules' tests call it, under checkpoint; policies by their maker."""
+
+    def call(lax, *operands):
+        library = BOTH[lax]
+        given = {k: v(library.api.checkpoint_policies) if k == "policy" else v for k, v in options.items()}
+        return library.api.checkpoint(lambda *a: function(library, *a), **given)(*operands)
+
+    return call
+
+
+def layer(library, x, w):
+    y = library.names.checkpoint_name(library.lax.dot(library.lax.sin(x), w), "product")
+    z = library.names.checkpoint_name(library.lax.tanh(y), "activation")
+    return library.lax.exp(z * x)
+
+
+POLICIES = {
+    "everything": lambda p: p.everything_saveable,
+    "nothing": lambda p: p.nothing_saveable,
+    "dots": lambda p: p.dots_saveable,
+    "checkpoint_dots": lambda p: p.checkpoint_dots,
+    "dots without batch": lambda p: p.dots_with_no_batch_dims_saveable,
+    "checkpoint_dots without batch": lambda p: p.checkpoint_dots_with_no_batch_dims,
+    "any names but": lambda p: p.save_any_names_but_these("activation"),
+    "anything except": lambda p: p.save_anything_except_these_names("activation"),
+    "only names": lambda p: p.save_only_these_names("activation", "none"),
+    "both": lambda p: p.save_from_both_policies(p.dots_saveable, p.save_only_these_names("activation")),
+}
+CASES = {
+    "default": checkpointed(layer),
+    "without barrier": checkpointed(layer, prevent_cse=False),
+    "barrier of one argument": checkpointed(layer, prevent_cse=(True, False)),
+    "nested": checkpointed(lambda library, x, w: library.lax.sin(
+        library.api.checkpoint(lambda y: layer(library, y, w))(library.lax.cos(x)))
+    ),
+    "of jit": checkpointed(lambda library, x, w: library.api.jit(lambda y: layer(library, y, w))(library.lax.cos(x))),
+    "of cond": checkpointed(lambda library, x, w: library.lax.cond(
+        library.np.sum(x) > 1, lambda y: layer(library, y, w), lambda y: y, library.lax.cos(x))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rules_agree(name):
+    check_rules(CASES[name], X, Y, rounding=64)
+
+
+def test_in_cond():
+    def function(lax, x, w):
+        library = BOTH[lax]
+        branch = library.api.checkpoint(lambda y: layer(library, y, w))
+        return lax.cond(library.np.sum(x) > 1, branch, lambda y: y, lax.cos(x))
+
+    check_rules(function, X, Y, rounding=64, batching=False)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_keep_what_those_of_jax_keep(name):
+    def gradient(library):
+        policy = POLICIES[name](library.api.checkpoint_policies)
+        f = library.api.checkpoint(lambda x, w: layer(library, x, w), policy=policy)
+        return library.api.grad(lambda x, w: library.np.sum(f(x, w)), (0, 1))
+
+    assert_same(gradient(OURS)(X, Y), gradient(JAX)(X, Y), 64)
+    assert_same(xtrace.jit(gradient(OURS))(X, Y), gradient(JAX)(X, Y), 64)
+
+    def again(library):
+        """The operations of the backward pass, and how many values it gets."""
+        closed = library.api.make_jaxpr(gradient(library))(X, Y)
+        (equation,) = [e for e in closed.eqns if e.primitive.name == "remat2"]
+        names = [e.primitive.name for e in equation.params["jaxpr"].eqns]
+        return sorted(n for n in names if n in ("sin", "cos", "tanh", "exp", "dot_general")), len(equation.invars)
+
+    got, expected = again(OURS), again(JAX)
+    assert got[0] == expected[0]
+    # A value and the same under a name are two to jax, which rounds what it keeps.
+    assert got[1] == expected[1] - (name == "anything except")
+
+
+def text_of(maker, function, *args):
+    text = str(maker(function)(*args))
+    return re.sub(r"(-?[\d.]+):\w+\[\]", r"\1", text).replace(" out_sharding=None", "")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda api, x: api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x)))(x),
+        lambda api, x: api.grad(api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x)).sum()))(x),
+        lambda api, x: api.grad(api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x)).sum(), prevent_cse=False))(x),
+        lambda api, x: api.grad(api.checkpoint(lambda x: api.lax.exp(x).sum()))(x),
+        lambda api, x: api.vmap(api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x))))(x),
+        lambda api, x: api.jvp(api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x))), (x,), (x,)),
+        lambda api, x: api.grad(api.checkpoint(lambda x: api.checkpoint(
+            lambda x: api.lax.sin(api.lax.sin(x)))(api.lax.sin(x)).sum()))(x),
+    ],
+)  # fmt: skip
+def test_jaxprs_read_as_those_of_jax(function):
+    got = text_of(xtrace.make_jaxpr, lambda x: function(xtrace, x), X)
+    assert got == text_of(jax.make_jaxpr, lambda x: function(jax, x), X)
+
+
+def test_the_backward_pass_computes_again_behind_a_barrier():
+    def f(x):
+        return lax.sin(lax.sin(x)).sum()
+
+    def text(options):
+        return xtrace.lower(xtrace.grad(xtrace.checkpoint(f, **options)), X).as_text()
+
+    assert text({}).count("stablehlo.optimization_barrier") == 1
+    assert text({"prevent_cse": False}).count("optimization_barrier") == 0
+    compiled = xtrace.jit(xtrace.value_and_grad(xtrace.checkpoint(f))).lower(X).compile().as_text()
+    # Twice for the value, once again for its derivative: the compiler could not merge them.
+    assert len(re.findall(r" sine\(", compiled)) == 3
+
+
+def test_second_derivatives():
+    def hessian(api):
+        return api.hessian(api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x * x[::-1])).sum()))
+
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    assert_same(hessian(xtrace)(x), hessian(jax)(x), 64)
+    assert_same(xtrace.jit(hessian(xtrace))(x), hessian(jax)(x), 64)
+
+    def third(api):
+        f = api.checkpoint(lambda x: api.lax.sin(api.lax.sin(x)))
+        return api.grad(api.grad(api.grad(f)))
+
+    assert_same(third(xtrace)(np.float32(0.5)), third(jax)(np.float32(0.5)), 64)
+
+
+def test_integers_go_along():
+    def f(api):
+        g = api.checkpoint(lambda x, n: api.lax.sin(x) * n)
+        return api.grad(lambda x, n: api.numpy.sum(g(x, n)))
+
+    n = np.arange(9, dtype=np.int32).reshape(3, 3)
+    assert_same(f(xtrace)(X, n), f(jax)(X, n), 16)
+
+
+def test_the_function_is_traced_once_for_each_signature():
+    calls = []
+
+    @xtrace.checkpoint
+    def f(x):
+        calls.append(x.shape)
+        return lax.sin(x)
+
+    gradient = xtrace.grad(lambda x: f(x).sum())
+    for _ in range(3):
+        gradient(X)
+        f(X)
+    assert calls == [(3, 3)]
+    before = len(remat_call.programs)
+    gradient(X * 2)
+    assert len(remat_call.programs) == before
+    f(X[0])
+    assert calls == [(3, 3), (3,)]
+
+
+def test_what_the_function_closes_over_is_new_in_each_trace():
+    def outer(x):
+        return xtrace.checkpoint(inner)(x).sum()
+
+    scale = None
+
+    def inner(x):
+        return lax.sin(x) * scale
+
+    for value in (1.0, 2.0):
+
+        def with_scale(x, s):
+            nonlocal scale
+            scale = s
+            return outer(x)
+
+        got = xtrace.jit(xtrace.grad(with_scale, 1))(X, value)
+        np.testing.assert_allclose(got, np.sin(X).sum(), rtol=1e-5)
+
+
+def test_static_arguments():
+    def f(x, flag, *, name="plus"):
+        assert isinstance(flag, (bool, list)) and isinstance(name, str)
+        return lax.sin(x) if flag else -x
+
+    for flag in (True, False, [1], []):
+        got = xtrace.checkpoint(f, static_argnums=(1,), static_argnames="name")(2.0, flag, name="minus")
+        assert float(got) == pytest.approx(np.sin(2.0) if flag else -2.0)
+    assert float(xtrace.remat(f, static_argnums=-1)(2.0, False)) == -2
+    assert float(xtrace.checkpoint(f, static_argnames=("name", "flag"))(2.0, False)) == -2
+
+
+def test_keyword_arguments_and_trees():
+    f = xtrace.checkpoint(lambda d, *, z: {"r": (lax.sin(d["a"]) * z, d["b"])})
+    found = f({"a": X, "b": 1}, z=2.0)
+    np.testing.assert_allclose(found["r"][0], 2 * np.sin(X), rtol=1e-6)
+    assert found["r"][1] == 1
+
+
+def test_names_of_values():
+    found = xtrace.ad_checkpoint.checkpoint_name({"a": X, "b": 2.0}, "kept")
+    np.testing.assert_array_equal(found["a"], X)
+    with pytest.raises(TypeError, match="name must be a string, got 3"):
+        xtrace.ad_checkpoint.checkpoint_name(X, 3)
+
+
+def test_policies_of_offloading_keep_on_the_device():
+    p = xtrace.checkpoint_policies
+    named = p.save_and_offload_only_these_names(
+        names_which_can_be_saved=["activation"], names_which_can_be_offloaded=["product"], offload_src="device",
+        offload_dst="pinned_host",
+    )  # fmt: skip
+    for policy in (named, p.offload_dot_with_no_batch_dims("device", "pinned_host")):
+        f = xtrace.checkpoint(lambda x, w: layer(OURS, x, w), policy=policy)
+        g = xtrace.grad(lambda x, w, f=f: f(x, w).sum())
+        expected = jax.grad(lambda x, w: layer(JAX, x, w).sum())(X, Y)
+        assert_same(g(X, Y), expected, 64)
+        (equation,) = [e for e in xtrace.make_jaxpr(g)(X, Y).eqns if e.primitive is remat_call]
+        assert "dot_general" not in [e.primitive.name for e in equation.params["jaxpr"].eqns][:3]
+    with pytest.raises(ValueError, match=r"nothing in common.*'a'"):
+        p.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], offload_src="a", offload_dst="b"
+        )
+
+
+def test_what_is_kept_can_be_printed(capsys):
+    def f(d, x, *, z):
+        y = lax.sin(xtrace.ad_checkpoint.checkpoint_name(lax.dot(x, d["w"]), "y"))
+        return y * z * xnp.arange(3.0)
+
+    xtrace.ad_checkpoint.print_saved_residuals(xtrace.checkpoint(f), {"w": X}, Y, z=2.0)
+    kept = capsys.readouterr().out.splitlines()
+    assert kept[:2] == ["f32[3,3] from the argument d['w']", "f32[3,3] from the argument x"]
+    xtrace.ad_checkpoint.print_saved_residuals(f, {"w": X}, Y, z=2.0)
+    kept = capsys.readouterr().out
+    assert re.search(r"^f32\[3,3\] from the result of cos at .*test_checkpoint.py:\d+ \(f\)$", kept, re.M)
+    policy = xtrace.checkpoint_policies.save_only_these_names("y")
+    xtrace.ad_checkpoint.print_saved_residuals(xtrace.checkpoint(f, policy=policy), {"w": X}, Y, z=2.0)
+    assert "f32[3,3] from the result of name named 'y' at" in capsys.readouterr().out
+
+
+ERRORS = {
+    "not callable": (lambda: xtrace.checkpoint(3), TypeError, "checkpoint: Expected a callable"),
+    "policy": (lambda: xtrace.checkpoint(lax.sin, policy="dots"), TypeError, "policy must be a function.*'dots'"),
+    "concrete": (lambda: xtrace.checkpoint(lax.sin, concrete=True), NotImplementedError, "static_argnums"),
+    "numbers": (lambda: xtrace.checkpoint(lax.sin, static_argnums="x"), TypeError, "static_argnums takes integers"),
+    "too large a number": (lambda: xtrace.checkpoint(lambda x: x, static_argnums=1)(X), ValueError, r"got \(1,\)"),
+    "barriers": (lambda: xtrace.checkpoint(lambda x: x, prevent_cse=(True, False))(X), ValueError, "prevent_cse"),
+    "argument": (lambda: xtrace.checkpoint(lambda x: x)("a"), TypeError, "argument x"),
+    "result": (lambda: xtrace.checkpoint(lambda x: "a")(X), TypeError, "returned a value of type"),
+    "branch on a tracer": (
+        lambda: xtrace.checkpoint(lambda x: x if x > 0 else -x)(1.0), xtrace.errors.TracerBoolConversionError,
+        "for checkpoint / remat[\\s\\S]*static_argnums",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    function, kind, message = ERRORS[name]
+    with pytest.raises(kind, match=message):
+        function()
+
+
+@pytest.mark.parametrize("policy", ["nothing", "dots", "everything"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_with_scan(policy, inside):
+    weights = np.stack([Y, Y[::-1], Y.T]) / 3
+
+    def gradient(library):
+        options = {"policy": POLICIES[policy](library.api.checkpoint_policies)}
+
+        def body(carry, w):
+            return layer(library, carry, w), library.np.sum(carry)
+
+        def loss(ws, x):
+            once = library.api.checkpoint(body, prevent_cse=False, **options) if inside else body
+
+            def loop(x, ws):
+                return library.lax.scan(once, x, ws)
+
+            carry, sums = (loop if inside else library.api.checkpoint(loop, **options))(x, ws)
+            return library.np.sum(carry) + library.np.sum(sums)
+
+        return library.api.grad(loss, (0, 1))
+
+    def scanned(library):
+        """What the loops of the gradient stack up, and what the backward one computes."""
+        equations = library.api.make_jaxpr(gradient(library))(weights, X / 3).eqns
+        return [sorted(str(v.aval.shape) for v in e.outvars) for e in equations if e.primitive.name == "scan"]
+
+    expected = gradient(JAX)(weights, X / 3)
+    assert_same(gradient(OURS)(weights, X / 3), expected, 256)
+    assert_same(xtrace.jit(gradient(OURS))(weights, X / 3), expected, 256)
+    if inside:
+        assert scanned(OURS) == scanned(JAX)
+    batch = np.stack([X / 3, Y])
+    got = xtrace.jit(xtrace.vmap(gradient(OURS), (None, 0)))(weights, batch)
+    assert_same(got, jax.jit(jax.vmap(gradient(JAX), (None, 0)))(weights, batch), 256)

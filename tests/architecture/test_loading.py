@@ -1,0 +1,61 @@
+"""What a fresh process loads: `import xtrace` stays light, and nothing that runs imports jax."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.source_tree import ROOT
+
+HEAVY = ("jax", "jaxlib.mlir", "matplotlib", "sklearn", "rich", "hypothesis")
+
+RUN = """
+import numpy as np
+import xtrace
+import xtrace.numpy as jnp
+
+def f(x, y):
+    return {"out": jnp.where(x > 0, x, jnp.exp(y)) @ jnp.ones((3, 2))}
+
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+eager = f(jnp.asarray(x), jnp.asarray(x))
+jitted = xtrace.jit(f)
+assert np.array_equal(np.asarray(jitted(x, x)["out"]), np.asarray(eager["out"]))
+print_nothing = [repr(eager), str(xtrace.make_jaxpr(f)(x, x)), xtrace.lower(f, x, x).as_text()]
+half = jnp.asarray(x).astype(jnp.bfloat16)
+np.asarray(half), float(jnp.sum(half)), jnp.asarray(x)[1:, 0], list(jnp.arange(3))
+xtrace.block_until_ready(xtrace.device_put(x)), xtrace.device_get(half), xtrace.devices()
+compiled = xtrace.lower(f, x, x).compile()
+compiled.as_text(), compiled.cost_analysis(), compiled.memory_analysis(), compiled(x, x)
+"""
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules that a fresh process has loaded after running `code`."""
+    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    command = [sys.executable, "-c", f"{code}\n{report}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def loaded(modules: set[str], name: str) -> list[str]:
+    """The modules called `name` or inside it."""
+    return sorted(m for m in modules if m == name or m.startswith(f"{name}."))
+
+
+@pytest.fixture(scope="module")
+def after_import():
+    return modules_after("import xtrace")
+
+
+@pytest.mark.parametrize("name", [*HEAVY, "xtrace.numpy", "xtrace.cli"])
+def test_import_does_not_load(name, after_import):
+    assert loaded(after_import, name) == []
+
+
+def test_running_does_not_load_jax():
+    assert importlib.util.find_spec("jax"), "the claim is about a machine that has it"
+    assert loaded(modules_after(RUN), "jax") == []

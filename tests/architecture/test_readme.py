@@ -1,0 +1,46 @@
+"""What the README shows is what happens: its example's output, its commands and its paths."""
+
+import contextlib
+import io
+import re
+
+import pytest
+
+from tests.architecture.source_tree import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    """The README's first code block of a language."""
+    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def numbers(line: str) -> list[float]:
+    """The numbers of a printed array."""
+    return [float(text) for text in line.strip("[]").split()]
+
+
+def test_the_example_prints_what_is_shown():
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(block("python"), "README.md", "exec"), {})
+    # The array comes first; its last digit depends on the CPU's instructions.
+    (found, *printed), (expected, *shown) = out.getvalue().rstrip().splitlines(), block("text").splitlines()
+    assert numbers(found) == pytest.approx(numbers(expected), rel=1e-6)
+    assert printed == shown
+
+
+@pytest.mark.parametrize(("extra", "run"), [("demo", "xtrace demo"), ("test", "pytest -n auto")])
+def test_each_command_is_one_line_that_does_all(extra, run):
+    install = f".venv/bin/python -m pip install -q -e '.[{extra}]'"
+    assert f"\npython3 -m venv .venv && {install} && .venv/bin/python -m {run}\n" in README
+
+
+def test_the_paths_it_names_are_there():
+    table = README.partition("## Where things are")[2].partition("\n## ")[0]
+    paths = [path for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for path in re.findall(r"`(.*?)`", row)]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -1,0 +1,93 @@
+"""The IR's classes: what they hold, how they are changed, and the jaxprs inside equations."""
+
+import pytest
+
+import xtrace
+from tests.support.programs import SCALAR, VECTOR
+from xtrace import lax
+from xtrace.core.avals import ShapedArray
+from xtrace.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+
+F32 = ShapedArray((), "float32")
+I32 = ShapedArray((), "int32")
+
+
+def test_variables_are_equal_only_to_themselves():
+    one, other = Var(F32), Var(F32)
+    assert one != other and len({one, other, one}) == 2 and repr(one).endswith(":f32[]")
+    assert isinstance(DropVar(F32), Var)
+
+
+def test_an_equation_gives_its_parameters_by_name():
+    equation = xtrace.make_jaxpr(lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)))(VECTOR).eqns[0]
+    assert equation.primitive is lax.broadcast_in_dim
+    assert equation.params == {"shape": (2, 3), "broadcast_dimensions": (1,), "sharding": None}
+    assert list(equation.params) == list(equation.primitive.parameters)
+    assert equation.parameters == ((2, 3), (1,), None)
+
+
+def test_replace_changes_the_given_fields_of_a_copy():
+    closed = xtrace.make_jaxpr(lambda x: lax.sin(x))(SCALAR)
+    (equation,), jaxpr = closed.eqns, closed.jaxpr
+    changed = equation.replace(primitive=lax.cos)
+    assert changed.primitive is lax.cos and equation.primitive is lax.sin
+    assert changed.invars is equation.invars and changed.source is equation.source
+    other = jaxpr.replace(eqns=[changed])
+    assert other.eqns == [changed] and jaxpr.eqns == [equation] and other.debug_info is jaxpr.debug_info
+    with pytest.raises(TypeError, match="operation"):
+        equation.replace(operation=lax.cos)
+
+
+def test_a_jaxpr_keeps_lists_of_its_own():
+    x = Var(F32)
+    inputs, outputs = [x], [x]
+    jaxpr = Jaxpr([], inputs, outputs, [])
+    inputs.append(Var(F32))
+    outputs.append(x)
+    assert jaxpr.invars == [x] and jaxpr.outvars == [x]
+
+
+def test_avals_of_inputs_and_outputs():
+    x, y = Var(F32), Var(I32)
+    closed = ClosedJaxpr(Jaxpr([Var(F32)], [x, y], [y, Literal(1.0, F32)], []), [SCALAR])
+    for one in (closed, closed.jaxpr):
+        assert one.in_avals == [F32, I32] and one.out_avals == [I32, F32]
+    assert closed.eqns == [] and closed.effects == frozenset() and closed.literals is closed.consts == [SCALAR]
+
+
+def test_a_jaxpr_is_closed_over_as_many_values_as_it_has_constvars():
+    with pytest.raises(ValueError, match="1 constvars was closed over 2 values"):
+        ClosedJaxpr(Jaxpr([Var(F32)], [], [], []), [1.0, 2.0])
+
+
+def test_the_jaxprs_among_parameters():
+    a, b, c = (Jaxpr([], [], [], []) for _ in range(3))
+    assert jaxprs_of((1, a, "x", ClosedJaxpr(b, []), None, (c, [a], 2))) == [a, b, c, a]
+    assert jaxprs_of(((1, 2), [])) == []
+
+
+def test_debug_info_says_whose_jaxpr_it_is():
+    calls = []
+    info = DebugInfo("jit", "f", "file.py", 3, lambda: calls.append(1) or ["x", "y[0]"])
+    assert str(info) == "f at file.py:3 for jit" and not calls
+    assert info.argument_paths() == ["x", "y[0]"]
+    assert (
+        str(DebugInfo("jit", "f", None, None)) == "f for jit"
+        and DebugInfo("jit", "f", None, None).argument_paths() == ()
+    )
+
+
+def test_tracing_records_whose_jaxpr_it_is():
+    def function(x, pair):
+        return x
+
+    info = xtrace.make_jaxpr(function)(SCALAR, {"a": SCALAR, "b": [SCALAR]}).jaxpr.debug_info
+    assert (info.transformation, info.function, info.file) == ("make_jaxpr", "function", __file__)
+    assert info.line == function.__code__.co_firstlineno
+    assert list(info.argument_paths()) == ["x", "pair['a']", "pair['b'][0]"]
+
+
+def test_an_equation_is_small():
+    # A program of 20,000 operations has as many equations.
+    assert not hasattr(JaxprEqn([], [], lax.sin, (), frozenset(), None), "__dict__")
+    assert not hasattr(Var(F32), "__dict__")

@@ -1,0 +1,86 @@
+"""Random programs give what `jax.jit` gives: values, dtypes, weak types, shapes, trees."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import xtrace
+from tests.differential import programs
+from tests.support.operands import assert_same_type, epsilon
+
+_OURS, _THEIRS = programs.library(xtrace), programs.library(jax)
+_HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def _compare(ours: Any, theirs: Any, program: programs.Program) -> None:
+    left, left_tree = xtrace.tree_util.tree_flatten(ours)
+    right, right_tree = jax.tree_util.tree_flatten(theirs)
+    assert str(left_tree) == str(right_tree)
+    # A value of high precision may come from one of low precision, so the coarsest spacing in the program counts:
+    # each step rounds its result and, in a reduction of up to 200 elements, as many partial results.
+    coarsest = max((epsilon(d) for d in _floats(program)), default=epsilon(np.float32))
+    for x, y in zip(left, right, strict=True):
+        assert_same_type(x, y)
+        if not epsilon(y.dtype):
+            np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+            continue
+        wide = np.complex128 if np.dtype(y.dtype).kind == "c" else np.float64
+        one, other = np.asarray(x).astype(wide), np.asarray(y).astype(wide)
+        size = np.max(np.abs(other), initial=1.0, where=np.isfinite(other))
+        allowed = 16 * (len(program.steps) + program.repeats + 1) * max(coarsest, epsilon(y.dtype)) * size
+        np.testing.assert_allclose(one, other, rtol=0, atol=allowed)
+
+
+def _floats(program: programs.Program) -> list[Any]:
+    found = [np.asarray(x).dtype for x in program.inputs if not isinstance(x, (bool, int, float))]
+    found += [jax.numpy.dtype(s.details) for s in program.steps if s.operation == "astype"]
+    return [d for d in found if jax.numpy.issubdtype(d, jax.numpy.inexact)]
+
+
+def _both(program: programs.Program, lib: object, jit: object) -> object:
+    def function(repeats, *arguments):
+        return programs.run(lib, program, arguments, repeats)
+
+    return jit(function, static_argnums=0) if jit is not None else function
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(4))
+def test_jitted_programs(shard: int) -> None:
+    @settings(max_examples=550, deadline=None, suppress_health_check=_HEALTH)
+    @given(programs.programs())
+    def compare(program: programs.Program) -> None:
+        ours = _both(program, _OURS, xtrace.jit)(program.repeats, *program.inputs)
+        theirs = _both(program, _THEIRS, jax.jit)(program.repeats, *program.inputs)
+        _compare(ours, theirs, program)
+
+    compare()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=_HEALTH)
+@given(programs.programs(max_steps=5))
+def test_eager_programs(program: programs.Program) -> None:
+    """Operation by operation, against jax doing the same."""
+    ours = _both(program, _OURS, None)(program.repeats, *program.inputs)
+    theirs = _both(program, _THEIRS, None)(program.repeats, *program.inputs)
+    _compare(ours, theirs, program)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=_HEALTH)
+@given(programs.programs(max_steps=5))
+def test_shapes_and_jaxprs(program: programs.Program) -> None:
+    """`eval_shape` and `make_jaxpr` agree with jax on the results' types without running anything."""
+    ours = _both(program, _OURS, None)
+    theirs = _both(program, _THEIRS, None)
+    left = xtrace.eval_shape(functools.partial(ours, program.repeats), *program.inputs)
+    right = jax.eval_shape(functools.partial(theirs, program.repeats), *program.inputs)
+    for x, y in zip(xtrace.tree_util.tree_leaves(left), jax.tree_util.tree_leaves(right), strict=True):
+        assert (x.shape, x.dtype, x.weak_type) == (y.shape, y.dtype, y.weak_type)
+    closed = xtrace.make_jaxpr(ours, static_argnums=0)(program.repeats, *program.inputs)
+    assert [a.shape for a in closed.out_avals] == [x.shape for x in jax.tree_util.tree_leaves(right)]

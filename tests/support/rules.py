@@ -1,0 +1,175 @@
+"""Checks of the differentiation and batching rules of an operation against jax's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+import xtrace
+import xtrace.lax
+import xtrace.numpy
+from tests.support.operands import assert_same, ours, theirs
+from xtrace.core import dtypes
+
+
+class Library:
+    """One of the two packages under the names that cases use: ``api.grad``, ``lax.sin``, ``np.sum``."""
+
+    def __init__(self, api: Any, lax: Any, numpy: Any, array: Callable[[Any], Any]) -> None:
+        self.api, self.lax, self.np, self.array = api, lax, numpy, array
+
+
+OURS = Library(xtrace, xtrace.lax, xtrace.numpy, ours)
+THEIRS = Library(jax, jax.lax, jax.numpy, theirs)
+
+
+def is_smooth(x: Any) -> bool:
+    """Whether `x` has tangents other than zero."""
+    return dtypes.is_inexact(np.asarray(x).dtype)
+
+
+def like(x: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
+    """Return numbers between -1 and 1 of the shape and dtype of `x`."""
+    random = np.random.default_rng(seed)
+    found = random.uniform(-1, 1, x.shape)
+    if dtypes.is_complex(x.dtype):
+        found = found + 1j * random.uniform(-1, 1, x.shape)
+    return np.asarray(found).astype(x.dtype)
+
+
+def check_rules(
+    function: Callable[..., Any],
+    *operands: Any,
+    rounding: float = 16,
+    derivatives: bool = True,
+    reverse: bool = True,
+    second: bool = True,
+    batching: bool = True,
+    jitted: bool = True,
+) -> None:
+    """Assert that ``function(library.lax, *operands)`` has jax's value, derivatives and batched forms.
+
+    The operands are NumPy arrays. derivatives, reverse, second, batching: what to check besides the value: jvp, vjp,
+    the jvp of the vjp, and vmap over each operand and all, alone and of the vjp. jitted: also under jit. rounding: how
+    many units of the dtype's spacing values may be apart; it follows from the number of operations.
+    """
+    operands = tuple(map(np.asarray, operands))
+    for check in _checks(operands, derivatives, reverse, second, batching):
+        got, expected = check(OURS, function), check(THEIRS, function)
+        assert_same(got, expected, rounding, check.__name__)
+        if jitted:
+            assert_same(check(OURS, lambda lax, *a: xtrace.jit(lambda *b: function(lax, *b))(*a)), expected, rounding,
+                        f"{check.__name__} of jit")  # fmt: skip
+
+
+def _checks(
+    operands: Sequence[Any], derivatives: bool, reverse: bool, second: bool, batching: bool
+) -> list[Callable[..., Any]]:
+    smooth = [i for i, x in enumerate(operands) if is_smooth(x)]
+    tangents = [like(x, 100 + i) for i, x in enumerate(operands)]
+
+    def of_smooth(library: Library, function: Any, given: Sequence[Any] = operands) -> Any:
+        arrays = [library.array(x) for x in given]
+
+        def call(*values: Any) -> Any:
+            full = list(arrays)
+            for i, x in zip(smooth, values, strict=True):
+                full[i] = x
+            return function(library.lax, *full)
+
+        return call, [arrays[i] for i in smooth]
+
+    def cotangent(library: Library, result: Any) -> Any:
+        if isinstance(result, (list, tuple)):
+            return type(result)([cotangent(library, x) for x in result])
+        if not is_smooth(result):
+            return np.zeros(result.shape, dtypes.float0)
+        return library.array(like(np.asarray(result), 7))
+
+    def pulled_back(library: Library, call: Any, values: Sequence[Any]) -> Any:
+        result, pullback = library.api.vjp(call, *values)
+        return pullback(cotangent(library, result))
+
+    def value(library: Library, function: Any) -> Any:
+        return function(library.lax, *[library.array(x) for x in operands])
+
+    def jvp(library: Library, function: Any) -> Any:
+        call, values = of_smooth(library, function)
+        result, moved = library.api.jvp(call, tuple(values), tuple([library.array(tangents[i]) for i in smooth]))
+        return _without_float0((result, moved))
+
+    def vjp(library: Library, function: Any) -> Any:
+        return pulled_back(library, *of_smooth(library, function))
+
+    def jvp_of_vjp(library: Library, function: Any) -> Any:
+        call, values = of_smooth(library, function)
+        result = _without_float0(call(*values))
+        given = cotangent(library, result)
+
+        def gradient(*inner: Any) -> Any:
+            return library.api.vjp(lambda *a: _without_float0(call(*a)), *inner)[1](given)
+
+        return library.api.jvp(gradient, tuple(values), tuple([library.array(tangents[i]) for i in smooth]))
+
+    def mapped(library: Library, function: Any, axes: Sequence[int | None], inner: Any) -> Any:
+        given = []
+        for x, axis in zip(operands, axes, strict=True):
+            rolled = x if axis is None else np.stack([x, np.roll(x, 1), x[..., ::-1] if x.ndim else x], axis)
+            given.append(library.array(np.asarray(rolled, order="C")))
+        return library.api.vmap(inner, tuple(axes))(*given)
+
+    def vmap_over(axes: Sequence[int | None]) -> Callable[..., Any]:
+        def vmap(library: Library, function: Any) -> Any:
+            return mapped(library, function, axes, lambda *a: function(library.lax, *a))
+
+        vmap.__name__ = f"vmap over {axes}"
+        return vmap
+
+    def vmap_of_vjp(library: Library, function: Any) -> Any:
+        def inner(*values: Any) -> Any:
+            full = list(values)
+
+            def call(*chosen: Any) -> Any:
+                for i, x in zip(smooth, chosen, strict=True):
+                    full[i] = x
+                return _without_float0(function(library.lax, *full))
+
+            result, pullback = library.api.vjp(call, *[values[i] for i in smooth])
+            ones = [library.np.ones_like(x) for x in result] if isinstance(result, (list, tuple)) else None
+            return pullback(library.np.ones_like(result) if ones is None else type(result)(ones))
+
+        return mapped(library, function, [0] * len(operands), inner)
+
+    found: list[Callable[..., Any]] = [value]
+    if derivatives and smooth:
+        found.append(jvp)
+        if reverse:
+            found.append(vjp)
+            if second:
+                found.append(jvp_of_vjp)
+    if batching and operands:
+        count = len(operands)
+        found.append(vmap_over([0] * count))
+        found.append(vmap_over([x.ndim for x in operands]))
+        if count > 1:
+            found += [vmap_over([(0 if x.ndim == 0 else 1) if i == j else None for j, x in enumerate(operands)])
+                      for i in range(count)]  # fmt: skip
+        if derivatives and smooth and reverse:
+            found.append(vmap_of_vjp)
+    return found
+
+
+def _without_float0(tree: Any) -> Any:
+    """Return `tree` with lists and tuples rid of leaves of integer, boolean or float0 dtype."""
+    if isinstance(tree, (list, tuple)):
+        kept = [_without_float0(x) for x in tree]
+        return type(tree)([x for x in kept if x is not None])
+    return tree if is_smooth_type(tree) else None
+
+
+def is_smooth_type(x: Any) -> bool:
+    """Whether an array or tracer is of a floating or complex dtype."""
+    return dtypes.is_inexact(x.dtype)

@@ -1,0 +1,33 @@
+"""The range of jaxlib releases, and the differences between them that the constants state."""
+
+import re
+
+import jaxlib
+import pytest
+from jaxlib import _jax
+
+from xtrace.xla import versions
+
+
+def test_version_is_that_of_jaxlib():
+    assert ".".join(map(str, versions.JAXLIB_VERSION)) == jaxlib.__version__
+
+
+@pytest.mark.parametrize("version", [(0, 10, 2), (0, 11, 0), (0, 12, 0, 1), (0, 12, 99)])
+def test_supported(version):
+    versions.require_supported(version)
+
+
+@pytest.mark.parametrize("version", [(0, 4, 38), (0, 10, 1), (0, 13, 0), (1, 0)])
+def test_unsupported_names_the_range_the_release_and_the_command(version):
+    text = ".".join(map(str, version))
+    with pytest.raises(ImportError, match=re.escape(f"jaxlib {text} is installed")) as caught:
+        versions.require_supported(version)
+    assert "xtrace runs on jaxlib 0.10.2 to 0.12.x" in str(caught.value)
+    assert "pip install 'jaxlib>=0.10.2,<0.13'" in str(caught.value)
+
+
+def test_constants_agree_with_this_jaxlib():
+    assert ("_skip_checks" in _jax.array_result_handler.__doc__) is versions.RESULT_HANDLER_SKIPS_CHECKS
+    assert hasattr(_jax, "batched_copy_to_host_async") is versions.HAS_BATCHED_HOST_COPY
+    assert hasattr(_jax.ArrayImpl, "_to_np_array_did_copy") is versions.HAS_BATCHED_HOST_COPY

@@ -1,0 +1,100 @@
+"""xtrace: a thin frontend to XLA. Python functions are traced to jaxprs, lowered to StableHLO, and compiled.
+
+``xtrace.jit`` compiles a function; ``xtrace.lower(f, *args).as_text()`` shows its StableHLO; ``xtrace.make_jaxpr``
+its jaxpr. The names are JAX's.
+"""
+
+import importlib as _importlib
+from typing import Any as _Any
+
+from xtrace.api.devices import (
+    block_until_ready,
+    copy_to_host_async,
+    default_backend,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    local_device_count,
+    local_devices,
+    print_environment_info,
+    process_count,
+    process_index,
+    typeof,
+)
+from xtrace.api.eager import evaluate as _evaluate
+from xtrace.api.jit import clear_caches, jit, lower
+from xtrace.api.late_methods import install_late as _install_late
+from xtrace.api.operators import install_operators as _install_operators
+from xtrace.api.tracing import eval_shape, make_jaxpr
+from xtrace.core.arrays import Array
+from xtrace.core.avals import ShapeDtypeStruct
+from xtrace.core.config import (
+    check_tracer_leaks,
+    config,
+    debug_infs,
+    debug_nans,
+    default_device,
+    default_matmul_precision,
+    default_prng_impl,
+    disable_jit,
+    enable_checks,
+    enable_x64,
+    explain_cache_misses,
+    log_compiles,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+    threefry_partitionable,
+)
+from xtrace.core.config import check_tracer_leaks as checking_leaks
+from xtrace.core.trace import Tracer as _Tracer
+from xtrace.core.trace import set_base_trace as _set_base_trace
+from xtrace.runtime.arrays import ConcreteArray as _ConcreteArray
+from xtrace.runtime.arrays import Shard
+from xtrace.xla.clients import Device
+
+# The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
+_set_base_trace(_evaluate)
+_install_operators(_Tracer, _ConcreteArray)
+_install_late(
+    lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(_Tracer, _ConcreteArray),
+    _Tracer, _ConcreteArray,
+)  # fmt: skip
+
+__version__ = "0.1.0"
+__all__ = [
+    "Array", "Device", "Shard", "ShapeDtypeStruct", "block_until_ready", "check_tracer_leaks", "checking_leaks",
+    "clear_caches", "config", "copy_to_host_async", "debug_infs", "debug_nans", "default_backend", "default_device",
+    "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
+    "disable_jit", "enable_checks", "enable_x64", "eval_shape", "explain_cache_misses", "jit", "local_device_count",
+    "local_devices", "log_compiles", "lower", "make_jaxpr", "numpy_dtype_promotion", "numpy_rank_promotion",
+    "print_environment_info", "process_count", "process_index", "threefry_partitionable", "typeof",
+]  # fmt: skip
+
+# Loaded when they are first asked for: the module of each public name that is not needed to run a jitted function.
+_LATE = {
+    name: module
+    for module, names in {
+        "xtrace.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
+        "xtrace.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
+        "xtrace.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
+        "xtrace.api.jacobian": ("hessian", "jacfwd", "jacrev", "linear_transpose"),
+        "xtrace.api.scopes": ("ensure_compile_time_eval", "named_call", "named_scope"),
+        "xtrace.api.vmap": ("vmap",),
+    }.items()
+    for name in names
+}
+__all__ += sorted(_LATE)
+_PUBLIC_MODULES = frozenset((
+    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "lax", "numpy", "stages",
+    "tree", "tree_util",
+))  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _PUBLIC_MODULES:
+        return _importlib.import_module(f"xtrace.{name}")
+    if name in _LATE:
+        found = globals()[name] = getattr(_importlib.import_module(_LATE[name]), name)
+        return found
+    raise AttributeError(f"module 'xtrace' has no attribute {name!r}")

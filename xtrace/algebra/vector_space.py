@@ -1,0 +1,405 @@
+"""The few operations that differentiation and batching themselves need: spread, sum, permute and reshape axes."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.kinds import NUMBER
+from xtrace.algebra.monoids import SUM, Reduction, integers
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.core.avals import ShapedArray, aval_of, not_an_array
+from xtrace.core.ir import NEVER_PRINTED, Literal
+from xtrace.core.primitive import Derived, Primitive, primitive
+from xtrace.core.tangents import is_differentiable
+from xtrace.core.trace import Tracer
+from xtrace.runtime.transfer import array_from_host
+from xtrace.stablehlo import attributes
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+
+
+def _linear_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[Any, Any]:
+    values = tuple(parameters.values())
+    result = primitive.apply(primals, values)
+    if not is_differentiable(aval_of(result)):
+        return result, None
+    moved = [
+        t if t is not None else zeros(aval_of(x)) if is_differentiable(aval_of(x)) else x
+        for x, t in zip(primals, tangents, strict=True)
+    ]
+    return result, primitive.apply(moved, values)
+
+
+def _flat_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[Any, Any]:
+    result = primitive.apply(primals, tuple(parameters.values()))
+    return result, [None] * len(result) if primitive.multiple_results else None
+
+
+# jvp rules that follow from what an operation is: linear in all its floating and complex operands together, or with
+# derivative zero wherever it has one.
+LINEAR, FLAT = Derived(_linear_jvp), Derived(_flat_jvp)
+
+
+def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """Return `shape` as a tuple of ints; a TypeError names what is no concrete, non-negative integer."""
+    try:
+        entries = tuple(shape) if not isinstance(shape, Tracer) else (shape,)
+    except TypeError:
+        entries = (shape,)
+    if any(isinstance(n, Tracer) for n in entries):
+        shown = ", ".join(map(repr, entries))
+        tracer = next(n for n in entries if isinstance(n, Tracer))
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got [{shown}].\n"
+            "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.\n"
+            f"{tracer.owner.provenance_of(tracer) if hasattr(tracer.owner, 'provenance_of') else ''}\n"
+            f"{name} needs a shape that is known while tracing: x.shape is, and so is numpy's np.prod(x.shape); "
+            "what xtrace.numpy computes is not."
+        )
+    try:
+        canonical = tuple(operator.index(n) for n in entries)
+    except TypeError:
+        raise TypeError(f"{name}: shape must be an integer or a sequence of integers, got {shape!r}") from None
+    if any(n < 0 for n in canonical):
+        raise TypeError(f"{name}: shape {canonical} has a negative size")
+    return canonical
+
+
+def canonical_axis(name: str, axis: Any, ndim: int) -> int:
+    """Return `axis` counted from the front; ValueError if there is no such axis, TypeError if it is no integer."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
+    if not -ndim <= number < ndim:
+        raise ValueError(f"{name}: axis {number} is out of bounds for array of dimension {ndim}")
+    return number % ndim if ndim else number
+
+
+def operand_aval(name: str, value: Any, argument: str = "operand") -> ShapedArray:
+    """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
+    found = getattr(value, "aval", None)
+    if found is not None:
+        return found  # type: ignore[no-any-return]
+    try:
+        return aval_of(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument}: {not_an_array(value)}") from None
+
+
+def _broadcast_abstract(
+    operand: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], sharding: Any
+) -> ShapedArray:
+    if len(broadcast_dimensions) != operand.ndim:
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must have one entry for each of the "
+            f"operand's {operand.ndim} axes"
+        )
+    if len(set(broadcast_dimensions)) < operand.ndim or any(not 0 <= d < len(shape) for d in broadcast_dimensions):
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must be distinct axes of the result's "
+            f"shape {shape}"
+        )
+    for axis, d in enumerate(broadcast_dimensions):
+        if operand.shape[axis] not in (1, shape[d]):
+            raise TypeError(
+                f"broadcast_in_dim: operand axis {axis} has size {operand.shape[axis]}, which is neither 1 nor the "
+                f"size {shape[d]} of axis {d} of the result; operand shape {operand.shape}, result shape {shape}"
+            )
+    return ShapedArray(shape, operand.dtype, operand.weak_type)
+
+
+def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions: Any, **_: Any) -> Value:
+    return builder.broadcast(x, builder.results[0].shape, broadcast_dimensions)
+
+
+def _broadcast_transpose(
+    cotangent: Any, operand: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
+) -> list[Any]:
+    own = operand.aval.shape
+    repeated = [d for n, d in zip(own, broadcast_dimensions, strict=True) if n != shape[d]]
+    summed = reduce_sum(cotangent, (*[d for d in range(len(shape)) if d not in broadcast_dimensions], *repeated))
+    kept = [d for d in broadcast_dimensions if d not in repeated]
+    # The summed cotangent has its axes in the order of the result, the operand in that of the dimensions.
+    summed = transpose(summed, [sorted(kept).index(d) for d in kept])
+    return [reshape.apply((summed,), (own, None, None)) if repeated else summed]
+
+
+def _broadcast_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Any, broadcast_dimensions: Any, sharding: Any
+) -> tuple[Any, int]:
+    dimensions = (0, *[d + 1 for d in broadcast_dimensions])
+    x = moved_axis(operands[0], axes[0], 0)
+    return broadcast_in_dim.apply((x,), ((mapped.size, *shape), dimensions, sharding)), 0
+
+
+@primitive(
+    "broadcast_in_dim",
+    ("shape", "broadcast_dimensions", "sharding"),
+    abstract=_broadcast_abstract,
+    emit=_broadcast_emit,
+    jvp=LINEAR,
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
+)
+def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
+
+    TypeError if the dimensions are not distinct axes of the result or a size is neither 1 nor the result's.
+    """
+    shape = canonical_shape("broadcast_in_dim", shape)
+    dimensions = integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
+        return operand
+    return broadcast_in_dim.apply((operand,), (shape, dimensions, out_sharding))
+
+
+def _reshape_abstract(
+    operand: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None, **_: Any
+) -> ShapedArray:
+    if dimensions is not None and sorted(dimensions) != list(range(operand.ndim)):
+        raise TypeError(
+            f"reshape: dimensions {dimensions} is not a permutation of the axes of an array of shape {operand.shape}"
+        )
+    if math.prod(new_sizes) != operand.size:
+        raise TypeError(
+            f"reshape: total size must be unchanged, but shape {operand.shape} has {operand.size} elements and "
+            f"{new_sizes} has {math.prod(new_sizes)}"
+        )
+    return ShapedArray(new_sizes, operand.dtype, operand.weak_type)
+
+
+def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...] | None, **_: Any) -> Value:
+    aval = builder.results[0]
+    if dimensions is not None:
+        x = write_transpose(builder, x, dimensions)
+    return builder.line(f"stablehlo.reshape {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+
+def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> list[Any]:
+    own = operand.aval.shape
+    if dimensions is None:
+        return [reshape.apply((cotangent,), (own, None, None))]
+    permuted = reshape.apply((cotangent,), (tuple([own[d] for d in dimensions]), None, None))
+    return [transpose(permuted, _inverse(dimensions))]
+
+
+def _reshape_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Any, dimensions: Any, sharding: Any
+) -> tuple[Any, int]:
+    x = moved_axis(operands[0], axes[0], 0)
+    if dimensions is not None:
+        dimensions = (0, *[d + 1 for d in dimensions])
+    return reshape.apply((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
+
+
+@primitive(
+    "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
+    jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch,
+)  # fmt: skip
+def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
+    """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
+
+    TypeError if the number of elements differs, or if `dimensions` is no permutation of the axes.
+    """
+    shape = canonical_shape("reshape", new_sizes)
+    if dimensions is not None:
+        dimensions = integers("reshape", "dimensions", dimensions)
+        if dimensions == tuple(range(operand_aval("reshape", operand).ndim)):
+            dimensions = None
+    if dimensions is None and shape and isinstance(operand, Array) and operand.shape == shape:
+        return operand
+    return reshape.apply((operand,), (shape, dimensions, out_sharding))
+
+
+def _transpose_abstract(operand: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
+    if sorted(permutation) != list(range(operand.ndim)):
+        raise TypeError(
+            f"transpose: permutation {permutation} is not a permutation of the axes of an operand of shape "
+            f"{operand.shape}"
+        )
+    return ShapedArray(tuple([operand.shape[i] for i in permutation]), operand.dtype, operand.weak_type)
+
+
+def write_transpose(builder: FunctionBuilder, x: Value, permutation: Sequence[int]) -> Value:
+    """Write `x` with its axes permuted."""
+    aval = x.aval.update(shape=tuple([x.aval.shape[i] for i in permutation]))
+    return builder.line(
+        f"stablehlo.transpose {x.name}, dims = {attributes.bracketed(permutation)} : "
+        f"({x.aval.mlir_type}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def _transpose_emit(builder: FunctionBuilder, x: Value, *, permutation: tuple[int, ...]) -> Value:
+    return write_transpose(builder, x, permutation)
+
+
+def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+def _transpose_transpose(cotangent: Any, operand: Any, *, permutation: tuple[int, ...]) -> list[Any]:
+    return [transpose.apply((cotangent,), (_inverse(permutation),))]
+
+
+def _transpose_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, permutation: tuple[int, ...]
+) -> tuple[Any, int]:
+    axis = axes[0]
+    return transpose.apply(operands, ((axis, *[p + (p >= axis) for p in permutation]),)), 0
+
+
+@primitive(
+    "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
+    jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch,
+)  # fmt: skip
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""
+    permutation = integers("transpose", "permutation", permutation)
+    if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
+        return operand
+    return transpose.apply((operand,), (permutation,))
+
+
+def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, **_: Any) -> ShapedArray:
+    return ShapedArray(operand.shape, new_dtype, weak_type)
+
+
+def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: Any) -> Value:
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
+        aval = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
+        x = builder.line(f"stablehlo.real {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+    if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
+        zero = builder.broadcast(builder.literal(0, x.aval.update(shape=())), x.aval.shape)
+        aval = x.aval.update(dtype=new_dtype)
+        inexact = dtypes.is_inexact(x.aval.dtype)
+        kind = "FLOAT" if inexact else "SIGNED" if dtypes.is_signed(x.aval.dtype) else "UNSIGNED"
+        operands = f"({x.aval.mlir_type}, {x.aval.mlir_type})"
+        return builder.line(
+            f"stablehlo.compare NE, {x.name}, {zero.name}, {kind} : {operands} -> {aval.mlir_type}", aval
+        )
+    return builder.convert(x, new_dtype)
+
+
+def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    result = convert.apply(primals, tuple(parameters.values()))
+    smooth = dtypes.is_inexact(parameters["new_dtype"])
+    return result, convert.apply(tangents, tuple(parameters.values())) if smooth else None
+
+
+def _convert_transpose(cotangent: Any, operand: Any, **_: Any) -> list[Any]:
+    return [converted(cotangent, operand.aval.dtype, operand.aval.weak_type)]
+
+
+def _convert_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any
+) -> tuple[Any, int]:
+    return convert.apply(operands, tuple(parameters.values())), axes[0]
+
+
+@primitive(
+    "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
+    jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
+)  # fmt: skip
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """Return `operand` with element type `new_dtype`, strongly typed.
+
+    Floats become integers by rounding towards zero, saturating, and NaN becomes 0; integers wrap; complex numbers
+    lose their imaginary part with a ComplexWarning; a boolean says whether the number is not zero. `new_dtype` is a
+    dtype, its name, a scalar class, or Python's bool, int, float or complex. TypeError for anything else, ValueError
+    for None.
+    """
+    if new_dtype is None:
+        raise ValueError("convert_element_type: dtype must be specified")
+    try:
+        dtype = dtypes.canonicalize(new_dtype, config.enable_x64.value)
+    except TypeError as error:
+        raise TypeError(f"convert_element_type: {error}") from None
+    if type(operand) in (bool, int, float, complex):
+        if type(operand) is complex and not dtypes.is_complex(dtype):
+            raise TypeError(f"convert_element_type: the complex number {operand} does not convert to {dtype.name}")
+        if type(operand) is not float or not dtypes.is_integer(dtype):
+            return array_from_host(np.asarray(operand).astype(dtype), ShapedArray((), dtype))
+    elif dtypes.is_complex(aval_of(operand).dtype) and not dtypes.is_complex(dtype):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=3
+        )
+    return converted(operand, dtype)
+
+
+convert = convert_element_type
+
+
+def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """Return `operand` with the given element type, itself if it has that type already."""
+    aval = aval_of(operand)
+    if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Array):
+        return operand
+    return convert.apply((operand,), (dtype, weak_type, None))
+
+
+def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: Any) -> list[Any]:
+    shape = operand.aval.shape
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    return [broadcast_in_dim.apply((cotangent,), (shape, kept, None))]
+
+
+reduce_sum = Reduction(
+    "reduce_sum", SUM, NUMBER, "Sum over `axes`.", sharded=True, jvp=LINEAR, transpose=_sum_transpose
+)
+
+
+def zeros(aval: ShapedArray) -> Any:
+    """Return an array of zeros of the given type."""
+    scalar = ShapedArray((), aval.dtype, aval.weak_type)
+    zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
+    return broadcast_in_dim.apply((zero,), (aval.shape, (), None))
+
+
+def spread_like(x: Any, example: Any) -> Any:
+    """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
+    own, shape = aval_of(x).shape, aval_of(example).shape
+    if own == shape:
+        return x
+    return broadcast_in_dim.apply((x,), (shape, tuple(range(len(shape))) if own else (), None))
+
+
+def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
+    """Return the cotangent of an operand of type `aval` that was a scalar, or had axes of size 1: summed over these."""
+    shape = aval_of(cotangent).shape
+    if shape == aval.shape:
+        return cotangent
+    if not aval.shape:
+        return reduce_sum(cotangent, tuple(range(len(shape))))
+    axes = tuple([i for i, (n, own) in enumerate(zip(shape, aval.shape, strict=True)) if n != own])
+    return reshape.apply((reduce_sum(cotangent, axes),), (aval.shape, None, None))
+
+
+def moved_axis(x: Any, source: int, destination: int) -> Any:
+    """Return `x` with one axis moved."""
+    if source == destination:
+        return x
+    order = [i for i in range(aval_of(x).ndim) if i != source]
+    order.insert(destination, source)
+    return transpose.apply((x,), (tuple(order),))
+
+
+def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Any:
+    """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
+    if axis is not None:
+        return moved_axis(x, axis, destination)
+    shape = aval_of(x).shape
+    spread = (*shape[:destination], size, *shape[destination:])
+    return broadcast_in_dim.apply((x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), None))

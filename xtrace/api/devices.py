@@ -1,0 +1,173 @@
+"""Devices, and moving data between them and the host."""
+
+from __future__ import annotations
+
+import copy
+import platform as system
+import sys
+from typing import Any
+
+import numpy as np
+
+from xtrace.core import pytree
+from xtrace.core.avals import aval_of, is_array_like, not_an_array
+from xtrace.core.trace import Tracer
+from xtrace.runtime.arrays import ConcreteArray, deleted_message
+from xtrace.runtime.transfer import array_from_host, current_device, put_on, to_concrete
+from xtrace.xla import clients
+from xtrace.xla.buffers import DeviceSharding
+from xtrace.xla.versions import JAXLIB_VERSION
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """Return all devices of the platform `backend` ("cpu", "gpu", "tpu"), or of the default one.
+
+    RuntimeError if the platform is not there.
+    """
+    return clients.devices(backend)
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
+    """Return the devices of one process: this one, or `process_index` (`host_id` is its older name)."""
+    index = process_index if process_index is not None else host_id
+    if index is None:
+        return clients.local_devices(backend)
+    return [d for d in clients.devices(backend) if d.process_index == index]
+
+
+def device_count(backend: str | None = None) -> int:
+    """Return the number of devices."""
+    return len(clients.devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """Return the number of devices of this process."""
+    return len(clients.local_devices(backend))
+
+
+def default_backend() -> str:
+    """Return the platform that new data goes to, as ``cpu``, ``gpu`` or ``tpu``."""
+    return {"cuda": "gpu"}.get(name := clients.default_platform(), name)
+
+
+def process_index(backend: str | None = None) -> int:
+    """Return the number of this process among those that share the devices."""
+    return int(clients.client(backend).process_index())
+
+
+def process_count(backend: str | None = None) -> int:
+    """Return the number of processes that share the devices."""
+    return 1 + max(d.process_index for d in clients.devices(backend))
+
+
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+    """Return the pytree `x` with its leaves on `device`: a device, a sharding, or None for the default device.
+
+    Given a device the arrays are committed to it: computations follow them. NumPy data is copied unless `may_alias`.
+    With `donate` an array that moves to another device is deleted where it was. `device`, `donate` and `may_alias` may
+    be trees, of which `x` has the structure or a finer one. TypeError for leaves that are no arrays.
+    """
+    pairs, tree = pytree.tree_flatten_with_path(x)
+    count = len(pairs)
+    moved = []
+    for (path, leaf), target, donated, aliased in zip(
+        pairs,
+        _for_leaves("device", device, x, count, "a device, a sharding or None"),
+        _for_leaves("donate", donate, x, count, "a bool"),
+        _for_leaves("may_alias", may_alias, x, count, "a bool or None"),
+        strict=True,
+    ):
+        if donated and aliased:
+            raise ValueError(f"device_put: donate and may_alias are both true for x{pytree.keystr(path)}; choose one")
+        moved.append(_put_leaf(path, leaf, _device_of(target), bool(donated), aliased))
+    return pytree.tree_unflatten(tree, moved)
+
+
+def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> list[Any]:
+    """Return an argument's value for each leaf of `x`; it may be a tree prefix of `x`."""
+    if value is None or isinstance(value, (bool, clients.Device, DeviceSharding)):
+        return [value] * count
+    try:
+        return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
+    except ValueError as error:
+        raise ValueError(f"device_put: {name} must be {expected}, or a tree of these like x: {error}") from None
+
+
+def _device_of(target: Any) -> Any:
+    if target is None or isinstance(target, clients.Device):
+        return target
+    if isinstance(target, DeviceSharding):
+        return target.device
+    raise TypeError(f"device_put: device must be a device (see xtrace.devices()), a sharding or None, got {target!r}")
+
+
+def _put_leaf(path: Any, leaf: Any, device: Any, donated: bool, aliased: Any) -> Any:
+    if isinstance(leaf, Tracer):
+        # Under a trace everything is where the compiled program will run.
+        return leaf
+    if not is_array_like(leaf):
+        raise TypeError(f"device_put: x{pytree.keystr(path)}: {not_an_array(leaf)}")
+    if isinstance(leaf, np.ndarray) and aliased:
+        return array_from_host(leaf, aval_of(leaf), device, copy=False)
+    if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
+        raise RuntimeError(f"device_put: x{pytree.keystr(path)}: {deleted_message(leaf.aval)}")
+    if isinstance(leaf, ConcreteArray) and aliased is False:
+        # To the same device, that is: what moves gets memory of its own anyway.
+        leaf = copy.deepcopy(leaf)
+    if device is None:
+        return to_concrete(leaf)
+    moved = put_on(leaf, device)
+    if donated and isinstance(leaf, ConcreteArray) and moved.buffer is not leaf.buffer:
+        leaf.delete()
+    return moved
+
+
+def device_get(x: Any) -> Any:
+    """Return the pytree `x` with its arrays as NumPy arrays, read-only views where the memory is the host's."""
+
+    def get(leaf: Any) -> Any:
+        return np.asarray(leaf) if isinstance(leaf, (ConcreteArray, Tracer)) else leaf
+
+    arrays = [leaf for leaf in pytree.tree_leaves(x) if isinstance(leaf, ConcreteArray)]
+    for array in arrays:
+        array.copy_to_host_async()
+    return pytree.tree_map(get, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait for all arrays in the pytree `x`, and return it."""
+    for leaf in pytree.tree_leaves(x):
+        if isinstance(leaf, ConcreteArray):
+            leaf.block_until_ready()
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start moving all arrays in the pytree `x` to the host, and return it."""
+    for leaf in pytree.tree_leaves(x):
+        if isinstance(leaf, ConcreteArray):
+            leaf.copy_to_host_async()
+    return x
+
+
+def typeof(x: Any) -> Any:
+    """Return the abstract value of an array, tracer or scalar."""
+    return aval_of(x)
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print the versions and devices that a bug report needs, or return them as text."""
+    lines = [
+        f"jaxlib: {'.'.join(map(str, JAXLIB_VERSION))}",
+        f"numpy:  {np.__version__}",
+        f"python: {sys.version}",
+        f"system: {system.platform()}",
+        f"devices: {', '.join(map(str, clients.devices()))} (default {current_device()})",
+    ]
+    text = "\n".join(lines)
+    if return_string:
+        return text
+    print(text)
+    return None

@@ -1,0 +1,237 @@
+"""Whole derivatives: `jacfwd`, `jacrev` and `hessian`, and the transpose of a linear function."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, zeros
+from xtrace.api import arguments
+from xtrace.api.arguments import NO_STATIC
+from xtrace.api.grad import (
+    Flat,
+    argument_numbers,
+    argument_positions,
+    as_cotangent,
+    concrete,
+    jvp,
+    refuse_reduce_axes,
+    vjp,
+    zero_tangent,
+)
+from xtrace.api.tracing import abstract_leaf, abstract_leaves, check_callable
+from xtrace.api.vmap import vmap
+from xtrace.core import dtypes, pytree
+from xtrace.core.avals import aval_of
+from xtrace.core.tangents import Linear, is_differentiable
+from xtrace.ops import elementwise
+from xtrace.ops.shape import iota
+from xtrace.ops.slicing import slice_in_dim
+from xtrace.transforms.backward import backward
+from xtrace.transforms.stage import stage
+
+
+def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
+    """Return for each leaf an array with a new leading axis over all elements of all leaves: 1 at its own, else 0."""
+    avals = [aval_of(x) for x in leaves]
+    total = sum(a.size for a in avals)
+    rows = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (0,))
+    columns = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (1,))
+    same = elementwise.eq(rows, columns)
+    found, start = [], 0
+    for aval in avals:
+        block = slice_in_dim(same, start, start + aval.size, axis=1)
+        found.append(reshape(converted(block, aval.dtype, aval.weak_type), (total, *aval.shape)))
+        start += aval.size
+    return found
+
+
+def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
+    """Return the parts of `x` along `axis`, one for each leaf, with the leaf's axes in place of that one."""
+    shape, found, start = x.shape, [], 0
+    for aval in map(aval_of, leaves):
+        part = slice_in_dim(x, start, start + aval.size, axis=axis)
+        found.append(reshape(part, (*shape[:axis], *aval.shape, *shape[axis + 1 :])))
+        start += aval.size
+    return found
+
+
+def _of_integers(tangent: Any, value: Any) -> Any:
+    """Return `tangent`, of an integer `value` as zeros of its dtype, which Jacobians have instead of float0."""
+    return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
+
+
+def _of_chosen(fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Return `fun` as a function of the arguments `chosen` alone."""
+
+    @functools.wraps(fun)
+    def of_chosen(*values: Any) -> Any:
+        full = list(args)
+        for n, value in zip(chosen, values, strict=True):
+            full[n] = value
+        return fun(*full, **kwargs)
+
+    return of_chosen
+
+
+def _check_leaves(name: str, function: str, leaves: Sequence[Any], holomorphic: bool, allow_int: bool) -> None:
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        if holomorphic and not dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{name} with holomorphic=True requires complex inputs and outputs, {function} has "
+                            f"{aval.str_short()}")  # fmt: skip
+        if not holomorphic and dtypes.is_complex(aval.dtype):
+            raise TypeError(
+                f"{name} requires real-valued inputs and outputs, {function} has {aval.str_short()}. For holomorphic "
+                "differentiation, pass holomorphic=True"
+            )
+        if not is_differentiable(aval) and not allow_int:
+            raise TypeError(
+                f"{name} requires real- or complex-valued inputs and outputs (dtypes that are sub-dtypes of "
+                f"np.inexact), {function} has {aval.str_short()}"
+            )
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, column by column.
+
+    Forward mode: its cost grows with the number of input elements. The Jacobian has the structure of the result, each
+    leaf replaced by the structure of the argument, of shape (*result shape, *argument shape); with several `argnums`,
+    a tuple of these in its place. With `has_aux`, `fun` returns a pair, and so does the function.
+    """
+    check_callable("jacfwd", fun)
+    numbers, several = argument_numbers(argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = argument_positions(fun, numbers, len(args))
+        of_chosen = _of_chosen(fun, chosen, args, kwargs)
+        primals = tuple([args[n] for n in chosen])
+        leaves, tree = pytree.tree_flatten(primals)
+        name = arguments.function_name(fun)
+        # The types of the arguments, or an error that names the one that is no array.
+        if not Flat("jacfwd", of_chosen, primals, has_aux, chosen).avals():
+            raise ValueError(f"jacfwd: argument {chosen[0]} of {name} has no arrays to differentiate by")
+        _check_leaves("jacfwd", name, leaves, holomorphic, False)
+        aux: Any = None
+
+        def pushed(tangents: Any) -> Any:
+            nonlocal aux
+            result, moved, *rest = jvp(of_chosen, primals, tangents, has_aux=has_aux)
+            aux = rest[0] if has_aux else None
+            return pytree.tree_map(_of_integers, moved, result)
+
+        basis = pytree.tree_unflatten(tree, _standard_basis(leaves))
+        columns = vmap(pushed, out_axes=-1)(basis)
+        if holomorphic:
+            _check_leaves("jacfwd", name, pytree.tree_leaves(columns), True, False)
+
+        def arranged(column: Any) -> Any:
+            found = pytree.tree_unflatten(tree, _split(column, column.ndim - 1, leaves))
+            return found if several else found[0]
+
+        jacobians = pytree.tree_map(arranged, columns)
+        return (jacobians, aux) if has_aux else jacobians
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, row by row; see `jacfwd`.
+
+    Reverse mode: its cost grows with the number of elements of the result.
+    """
+    check_callable("jacrev", fun)
+    numbers, several = argument_numbers(argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = argument_positions(fun, numbers, len(args))
+        primals = tuple([args[n] for n in chosen])
+        name = arguments.function_name(fun)
+        of_chosen = _of_chosen(fun, chosen, args, kwargs)
+        # The types of the arguments, or an error that names the one that is no array.
+        Flat("jacrev", of_chosen, primals, has_aux, chosen).avals()
+        _check_leaves("jacrev", name, pytree.tree_leaves(primals), holomorphic, allow_int)
+        result, pullback, *aux = vjp(of_chosen, *primals, has_aux=has_aux)
+        leaves, tree = pytree.tree_flatten(result)
+        if not leaves:
+            raise ValueError(f"jacrev: {name} returned {result!r}, which has no arrays to differentiate")
+        _check_leaves("jacrev", name, leaves, holomorphic, False)
+
+        def pulled(cotangents: Any) -> Any:
+            return pytree.tree_map(_of_integers, pullback(cotangents), primals)
+
+        rows = vmap(pulled)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
+        # For each leaf of the arguments the derivatives of all leaves of the result are one under the other.
+        parts = pytree.tree_map(lambda row: _split(row, 0, leaves), rows if several else rows[0])
+        below = pytree.tree_structure(primals if several else primals[0])
+        flat = [pytree.tree_leaves(part) for part in _leaf_lists(parts, below)]
+        jacobians = [pytree.tree_unflatten(below, [column[i] for column in flat]) for i in range(len(leaves))]
+        found = pytree.tree_unflatten(tree, jacobians)
+        return (found, *aux) if has_aux else found
+
+    return jacobian
+
+
+def _leaf_lists(parts: Any, below: Any) -> list[Any]:
+    leaves = pytree.tree_leaves(parts)
+    count = len(leaves) // max(below.num_leaves, 1)
+    return [list(itertools.islice(leaves, i * count, (i + 1) * count)) for i in range(below.num_leaves)]
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return a function that gives the second derivatives of `fun`: the Jacobian, by `jacfwd`, of that by `jacrev`."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Return the transpose of `fun`, which is linear: a function of a cotangent that gives a tuple, one a primal.
+
+    primals: arrays, or ShapeDtypeStructs, which say the types. TypeError for types that are not floating or complex,
+    NotImplementedError where an operation in `fun` is not linear.
+    """
+    refuse_reduce_axes("linear_transpose", reduce_axes)
+    flat = Flat("linear_transpose", fun, primals, False)
+    avals = abstract_leaves(fun, NO_STATIC, flat.leaves, pytree.tree_structure((primals, {})), abstract_leaf)
+    for position, aval in enumerate(avals):
+        if not is_differentiable(aval):
+            raise TypeError(
+                "linear_transpose only supports inputs of floating or complex dtype, but argument "
+                f"{flat.path(position)} of {flat.name} is {aval.str_short()}"
+            )
+    jaxpr, consts = stage(flat, avals, flat.info)
+    out_avals = jaxpr.out_avals
+    for aval in out_avals:
+        if not is_differentiable(aval):
+            raise TypeError(
+                f"linear_transpose only supports outputs of floating or complex dtype; {flat.name} returns "
+                f"{aval.str_short()}"
+            )
+    out_tree = flat.out_tree
+
+    def transposed(cotangent: Any) -> Any:
+        given, tree = pytree.tree_flatten(cotangent)
+        if tree != out_tree:
+            raise TypeError(
+                f"linear_transpose: the cotangent must have the structure of the result of {flat.name}, {out_tree}; "
+                f"got {tree}"
+            )
+        checked = [as_cotangent(flat, i, a, c) for i, (a, c) in enumerate(zip(out_avals, given, strict=True))]
+        found = backward(jaxpr, consts, [Linear(a) for a in avals], checked)
+        out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, found, strict=True)]
+        return pytree.tree_unflatten(flat.in_tree, out)
+
+    return transposed

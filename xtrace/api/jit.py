@@ -1,0 +1,468 @@
+"""`jit`: trace once per signature, compile with XLA, and call the compiled program from then on."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from xtrace.api import arguments, dispatch, reports, stages
+from xtrace.api.arguments import Selection, Static
+from xtrace.api.caches import OnceTable, all_tables, table_of
+from xtrace.api.eager import check_live, device_for
+from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
+from xtrace.core import config, pytree
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.ir import ClosedJaxpr
+from xtrace.core.primitive import all_primitives
+from xtrace.core.source import resolve, user_position
+from xtrace.core.trace import Tracer, axis_environment, base_trace, current_trace
+from xtrace.ops.calls import jit_call
+from xtrace.ops.control_flow.bodies import forget_bodies
+from xtrace.runtime.arrays import DELETED, ConcreteArray
+from xtrace.runtime.execute import Program, compile_program
+from xtrace.transforms import dce
+from xtrace.transforms.lower import LoweredModule
+from xtrace.transforms.lower import lower as lower_to_stablehlo
+from xtrace.xla import clients
+
+
+class _Options(NamedTuple):
+    """What `jit` was asked for; functions jitted twice with the same options share one cache."""
+
+    static_numbers: tuple[int, ...]
+    static_names: tuple[str, ...]
+    donated_numbers: tuple[int, ...]
+    donated_names: tuple[str, ...]
+    keep_unused: bool
+    device: Any
+    inline: bool
+    compiler_options: tuple[tuple[str, Any], ...]
+
+
+class _Compiled:
+    """A compiled program and the tree its results come in."""
+
+    __slots__ = ("program", "out_tree", "names", "calls")
+
+    def __init__(self, program: Program, out_tree: Any, names: Callable[[], Sequence[str]]) -> None:
+        self.program, self.out_tree, self.names = program, out_tree, names
+        # How often it was called with each combination of Python types of the leaves.
+        self.calls: dict[tuple[type, ...], int] = {}
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        return pytree.tree_unflatten(self.out_tree, self.program(leaves, self.names))
+
+
+class _Cache:
+    """What is known of one function under one set of options."""
+
+    __slots__ = ("traced", "compiled", "specialised", "wrappers", "last_signature", "__weakref__")
+
+    def __init__(self) -> None:
+        self.traced: OnceTable[TracedFunction] = OnceTable()
+        self.compiled: OnceTable[_Compiled] = OnceTable()
+        # Code for signatures called often, by the kinds of their positional arguments, and who runs it.
+        self.specialised: dict[tuple[Any, ...], dispatch.Specialised] = {}
+        self.wrappers: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+        self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
+
+    def clear(self) -> None:
+        self.traced.clear()
+        self.compiled.clear()
+        self.forget_specialised()
+        self.last_signature = None
+
+    def forget_specialised(self) -> None:
+        """Take all specialised code back, out of the functions that run it too."""
+        for kinds in list(self.specialised):
+            self.withdraw(kinds)
+
+    def withdraw(self, kinds: tuple[Any, ...]) -> None:
+        """Take back the code for arguments of these kinds, if there is one."""
+        code = self.specialised.pop(kinds, None)
+        if code is not None:
+            for wrapper in self.living_wrappers():
+                code.leave(wrapper)
+
+    def specialise(self, kinds: tuple[Any, ...], code: dispatch.Specialised) -> None:
+        """Use `code` for calls of its signature from now on."""
+        if len(self.specialised) >= _SPECIALISED_LIMIT:
+            self.forget_specialised()
+        self.withdraw(kinds)
+        self.specialised[kinds] = code
+        for wrapper in self.living_wrappers():
+            code.become_body_of(wrapper)
+
+    def add_wrapper(self, wrapper: Callable[..., Any]) -> None:
+        """Note that `wrapper` calls through this cache."""
+        with _wrappers_lock:
+            self.wrappers.add(wrapper)
+
+    def living_wrappers(self) -> list[Callable[..., Any]]:
+        with _wrappers_lock:
+            return list(self.wrappers)
+
+    def retirement(self, kinds: tuple[Any, ...], compiled: _Compiled) -> Callable[[], None]:
+        """Return a function that takes the code for `kinds` back, to be written anew when it has been called again."""
+        # The code belongs to the cache: a strong reference would close a circle.
+        owner = weakref.ref(self)
+
+        def retire() -> None:
+            compiled.calls.clear()
+            cache = owner()
+            if cache is not None:
+                cache.withdraw(kinds)
+
+        return retire
+
+
+_wrappers_lock = threading.RLock()
+
+# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
+_CALLS_BEFORE_SPECIALISING = 4
+_SPECIALISED_LIMIT = 1024
+
+
+def _kinds_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what tells positional arguments apart cheaply: an array's signature, another value's class."""
+    return tuple([x.signature if type(x) is ConcreteArray else type(x) for x in args])
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
+
+    A signature is the shapes, dtypes and weak types of all array leaves, the pytree structure, and the values of
+    static arguments. Arguments and results are pytrees of arrays, NumPy arrays and Python scalars.
+
+    static_argnums, static_argnames: parameters that stay Python values; they must be hashable. Each infers the other.
+    donate_argnums, donate_argnames: parameters whose memory the program may reuse; they cannot be used afterwards.
+    keep_unused: pass arguments the program does not read to it all the same.
+    device, backend: where to run. inline: inside another traced function, record the operations without a call.
+    compiler_options: options of XLA by name. in_shardings, out_shardings: layouts over devices.
+
+    Raises TypeError if `fun` is not callable or an argument is no array, ValueError for a wrong or unhashable static
+    argument. Without `fun`, returns a decorator.
+    """
+    if fun is None:
+        keywords = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(jit, **keywords)
+    check_callable("jit", fun)
+    static = Selection("static", fun, static_argnums, static_argnames)
+    donated = Selection("donate", fun, donate_argnums, donate_argnames)
+    _check_disjoint(fun, static, donated)
+    options = _Options(
+        static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused), _device(device, backend),
+        bool(inline), arguments.compiler_options_of("jit", compiler_options),
+    )  # fmt: skip
+    return _wrap(fun, static, donated, options)
+
+
+def _device(device: Any, backend: Any) -> Any:
+    """Return the device that `jit` was told to run on, if it was."""
+    if device is not None and backend is not None:
+        raise ValueError(f"jit: device ({device}) and backend ({backend!r}) cannot both be given")
+    if device is not None and not isinstance(device, clients.Device):
+        raise TypeError(f"jit: device must be one of xtrace.devices(), got {device!r}; backend takes a platform's name")
+    if backend is not None and not isinstance(backend, str):
+        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {backend!r}")
+    return clients.local_devices(backend)[0] if backend is not None else device
+
+
+def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
+    both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
+    if both:
+        raise ValueError(
+            f"jit: static and donated arguments of {arguments.function_name(fun)} cannot intersect; "
+            f"{both[0]!r} is in both. A static argument has no memory to donate."
+        )
+
+
+def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options) -> Any:
+    cache = table_of(fun).setdefault(options, _Cache())
+    return Jitted(fun, static, donated, options, cache).callable()
+
+
+class Jitted:
+    """A function with its options and cache; `callable` gives the function users see."""
+
+    def __init__(
+        self, fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options, cache: _Cache
+    ) -> None:
+        self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
+        self.name = arguments.function_name(fun)
+        self.wrapper: Callable[[], Any] = lambda: None
+
+    def callable(self) -> Any:
+        """Return the jitted function, with its stages as attributes."""
+        jitted = dispatch.entry_point(self.call)
+        self.cache.add_wrapper(jitted)
+        functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
+        if not hasattr(self.fun, "__name__"):
+            jitted.__name__ = jitted.__qualname__ = self.name
+        jitted.trace = self.trace  # type: ignore[attr-defined]
+        jitted.lower = self.lower  # type: ignore[attr-defined]
+        jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]
+        jitted.clear_cache = self.cache.clear  # type: ignore[attr-defined]
+        jitted._cache_size = lambda: len(self.cache.compiled.entries)  # type: ignore[attr-defined]
+        jitted._xtrace_jitted = self  # type: ignore[attr-defined]
+        self.wrapper = weakref.ref(jitted)
+        return jitted
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call with any arguments under any trace."""
+        cache = self.cache
+        if cache.specialised and not kwargs:
+            specialised = cache.specialised.get(_kinds_of(args))
+            if specialised is not None:
+                result = specialised.call(*args)
+                if result is not dispatch.MISS:
+                    return result
+        if config.disable_jit.value:
+            return self.fun(*args, **kwargs)
+        static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
+        if current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in leaves):
+            return self._bind(static, leaves, in_tree, args, kwargs)
+        donated = self.donated_leaves(static, in_tree)
+        if True in donated:
+            self.check_donation(donated, static, leaves, in_tree)
+        signatures = [
+            x.signature if type(x) is ConcreteArray else self._aval(x, static, leaves, in_tree) for x in leaves
+        ]
+        if DELETED in signatures:
+            check_live(leaves, self.name, lambda: arguments.argument_paths(self.fun, static, in_tree))
+        settings = config.cache_key()
+        compiled = cache.compiled.get_or_make(
+            (settings, static, in_tree, *signatures), lambda: self._compile(static, in_tree, leaves)
+        )
+        result = compiled(leaves)
+        kinds = tuple([type(x) for x in leaves])
+        calls = compiled.calls[kinds] = compiled.calls.get(kinds, 0) + 1
+        if calls == _CALLS_BEFORE_SPECIALISING:
+            kinds_of_args = _kinds_of(args)
+            code = dispatch.specialise(
+                args, kwargs, static, donated, compiled.program, compiled.out_tree, settings,
+                cache.retirement(kinds_of_args, compiled),
+            )  # fmt: skip
+            if code is not None:
+                cache.specialise(kinds_of_args, code)
+        for leaf, gone in zip(leaves, donated, strict=True):
+            if gone and type(leaf) is ConcreteArray:
+                leaf.note_deletion()
+        return result
+
+    def _aval(self, leaf: Any, static: Static, leaves: Sequence[Any], in_tree: Any) -> ShapedArray:
+        try:
+            return aval_of(leaf)
+        except TypeError:
+            return abstract_leaves(self.fun, static, leaves, in_tree, aval_of)[0]
+
+    def _bind(self, static: Static, leaves: list[Any], in_tree: Any, args: Any, kwargs: Any) -> Any:
+        """Record a call of this function in the current trace."""
+        if self.options.compiler_options:
+            raise ValueError(
+                f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
+                "another traced function and becomes part of its program; give the options to the outermost jit"
+            )
+        if self.options.inline:
+            return self.fun(*args, **kwargs)
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
+        traced = self.traced(static, in_tree, avals)
+        jaxpr = traced.as_called()
+        donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
+        donated = donated if any(donated) else ()
+        results = jit_call.apply(
+            [*traced.consts, *leaves],
+            (self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None),
+        )
+        return pytree.tree_unflatten(traced.out_tree, results)
+
+    def traced(self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]) -> TracedFunction:
+        """Return the trace for a signature, made if it is new."""
+        axes = axis_environment(current_trace.get())
+        key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
+        table = self.cache.traced
+        found = table.entries.get(key)
+        if found is not None and any(isinstance(c, Tracer) for c in found.consts):
+            around = list(current_trace.get().enclosing())
+            if any(isinstance(c, Tracer) and c.owner not in around for c in found.consts):
+                table.entries.pop(key, None)
+        self.cache.last_signature = (static, in_tree, list(avals))
+        return table.get_or_make(key, lambda: self._trace(key))
+
+    def _trace(self, key: tuple[Any, ...]) -> TracedFunction:
+        _, static, in_tree, *avals = key
+        if config.explain_cache_misses.value:
+            known: list[Any] = list(self.cache.traced.entries)
+            reports.report_miss(self.fun, key, known)
+        start = time.perf_counter()
+        traced = trace("jit", self.fun, static, in_tree, avals)
+        self._report("tracing", start)
+        return traced
+
+    def _report(self, what: str, start: float) -> None:
+        if config.log_compiles.value:
+            reports.report_step(what, self.name, time.perf_counter() - start)
+
+    def _compile(self, static: Static, in_tree: Any, leaves: Sequence[Any]) -> _Compiled:
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
+        traced = self.traced(static, in_tree, avals)
+        device, committed = self._device_for(leaves, traced)
+        start = time.perf_counter()
+        module, kept = self.lowered_module(traced, static, device.platform)
+        text = module.text(debug_info=True)
+        self._report("lowering", start)
+        start = time.perf_counter()
+        program = compile_program(
+            text, device, traced.out_avals, dict(self.options.compiler_options),
+            hidden=module.hidden, kept=kept, committed=committed,
+        )  # fmt: skip
+        self._report("compilation", start)
+        return _Compiled(program, traced.out_tree, traced.debug_info.argument_paths)
+
+    def lowered_module(
+        self, traced: TracedFunction, static: Static, platform: str
+    ) -> tuple[LoweredModule, list[int] | None]:
+        """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all."""
+        jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
+        donated = self.donated_leaves(static, traced.in_tree)
+        kept = None
+        if not self.options.keep_unused and not all(read):
+            kept = [i for i, used in enumerate(read) if used]
+            jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept])
+            donated = [donated[i] for i in kept]
+        module = lower_to_stablehlo(ClosedJaxpr(jaxpr, traced.consts), self.name, platform, donated=donated)
+        if module.unusable_donations:
+            paths = traced.debug_info.argument_paths()
+            names = [paths[kept[i] if kept is not None else i] for i in module.unusable_donations]
+            place = user_position()
+            file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
+            warnings.warn_explicit(
+                f"Some donated buffers were not usable: {', '.join(names)}. No result of {self.name} has the same "
+                "shape and dtype, so their memory could not be reused",
+                UserWarning, file, line,
+            )  # fmt: skip
+        return module, kept
+
+    def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
+        """Return for each leaf whether it is donated."""
+        if not self.donated.numbers and not self.donated.names:
+            return [False] * in_tree.num_leaves
+        args, kwargs = pytree.tree_unflatten(in_tree, range(in_tree.num_leaves))
+        fixed = {n for n, _ in static.positional}
+        numbers = [n for n in range(len(args) + len(fixed)) if n not in fixed]
+        chosen = set(self.donated.positions(len(args) + len(fixed)))
+        flags = [n in chosen for n, tree in zip(numbers, args, strict=True) for _ in pytree.tree_leaves(tree)]
+        for name in sorted(kwargs):
+            flags += [name in self.donated.names] * len(pytree.tree_leaves(kwargs[name]))
+        return flags
+
+    def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: Any) -> None:
+        """Raise ValueError if an array is donated and given a second time."""
+        seen: dict[int, int] = {}
+        for i, leaf in enumerate(leaves):
+            if type(leaf) is not ConcreteArray:
+                continue
+            first = seen.setdefault(id(leaf.buffer), i)
+            if first != i and (flags[first] or flags[i]):
+                paths = arguments.argument_paths(self.fun, static, in_tree)
+                raise ValueError(
+                    f"jit: the same array is passed to {self.name} as {paths[first]} and {paths[i]}, and donated: its "
+                    "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
+                )
+
+    def _abstract_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Static, TracedFunction, Any]:
+        """Return the static arguments, the trace, and the device that an argument is committed to, if one is."""
+        static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
+        traced = self.traced(static, in_tree, avals)
+        device, committed = self._device_for(leaves, traced)
+        return static, traced, device if committed else None
+
+    def _device_for(self, leaves: Sequence[Any], traced: TracedFunction) -> tuple[Any, bool]:
+        if self.options.device is not None:
+            return self.options.device, True
+        return device_for(leaves, self.name, traced.debug_info.argument_paths)
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """Trace for the given arguments, which may be ShapeDtypeStructs; the result has the jaxpr."""
+        return stages.Traced(self, *self._abstract_call(args, kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """Trace and lower for the given arguments, which may be ShapeDtypeStructs; the result has the StableHLO."""
+        return self.trace(*args, **kwargs).lower()
+
+    def lower_without_arguments(self) -> stages.Lowered:
+        """Lower for the last signature called, or the one that annotations and defaults describe."""
+        if self.cache.last_signature is not None:
+            static, in_tree, avals = self.cache.last_signature
+            return stages.Traced(self, static, self.traced(static, in_tree, avals), self.options.device).lower()
+        positional, named, missing = arguments.described_arguments(self.fun)
+        if missing:
+            raise TypeError(
+                f"lower: {self.name} has not been called, so the types of its arguments are unknown "
+                f"({', '.join(missing)}). Pass example arguments or shapes, as in lower({self.name}, "
+                "xtrace.ShapeDtypeStruct((128, 128), 'float32')), or give each parameter a ShapeDtypeStruct as its "
+                "annotation or default."
+            )
+        return self.lower(*positional, **named)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the results' shapes and dtypes."""
+        return self._abstract_call(args, kwargs)[1].out_info
+
+
+def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:
+    """Return `fun` lowered to StableHLO for the given arguments: ``lower(f, x).as_text()`` is the module's text.
+
+    Arguments may be arrays, scalars or ShapeDtypeStructs. Without any, the signature is that of the last call of a
+    jitted function, or what the parameters' annotations or defaults say when they are ShapeDtypeStructs; TypeError
+    if it cannot be known.
+    """
+    check_callable("lower", fun)
+    jitted, before = _jitted_of(fun)
+    if args or kwargs:
+        return jitted.lower(*before, *args, **kwargs)
+    return jitted.lower_without_arguments()
+
+
+def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
+    """Return the `Jitted` that `fun` calls, made if need be, and the arguments that `fun` puts before its own."""
+    function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
+    found = getattr(function, "_xtrace_jitted", None)
+    # functools.wraps copies the attribute to functions that do more than call this one.
+    if isinstance(found, Jitted) and found.wrapper() is function:
+        return found, before
+    made: Jitted = jit(fun)._xtrace_jitted
+    return made, ()
+
+
+def clear_caches() -> None:
+    """Forget everything that jitted functions have traced and compiled, and the programs of eager evaluation."""
+    for primitive in all_primitives():
+        primitive.programs.clear()
+    forget_bodies()
+    for table in all_tables():
+        for cache in list(table.values()):
+            if isinstance(cache, _Cache):
+                cache.clear()

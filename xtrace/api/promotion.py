@@ -1,0 +1,150 @@
+"""NumPy's implicit conversions: operands of mixed dtype and rank made to agree, Python scalars folded in."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, convert
+from xtrace.core import config, dtypes
+from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
+from xtrace.core.ir import Literal
+from xtrace.runtime.transfer import scalar_to_host
+
+_SCALARS = frozenset((bool, int, float, complex))
+
+# From the operands' avals (scalar types for Python scalars) to the common dtype and weak type.
+_plans: dict[tuple[Any, ...], tuple[Any, bool]] = {}
+_LIMIT = 16384
+
+
+def operand_aval(function: str, position: int, value: Any) -> ShapedArray:
+    """Return the aval of an operand; a TypeError names the function and the argument."""
+    try:
+        return aval_of(value)
+    except TypeError:
+        raise TypeError(
+            f"{function} requires ndarray or scalar arguments; argument {position}: {not_an_array(value)}"
+        ) from None
+
+
+def common_dtype(
+    function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+) -> tuple[list[ShapedArray], Any, bool]:
+    """Return the operands' avals and the dtype and weak type they promote to, changed by `adjust`.
+
+    TypePromotionError where the settings forbid the promotion.
+    """
+    avals = [
+        scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(function, i, x) for i, x in enumerate(operands)
+    ]
+    key = (config.cache_key(), adjust, *avals)
+    found = _plans.get(key)
+    if found is None:
+        pairs = tuple((a.dtype, a.weak_type) for a in avals)
+        found = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
+        if len(avals) == 1:
+            # Promotion knows no weak booleans, but an operand alone stays what it is.
+            found = (found[0], avals[0].weak_type)
+        if adjust is not None:
+            found = adjust(*found)
+        if len(_plans) >= _LIMIT:
+            _plans.clear()
+        _plans[key] = found
+    return avals, *found
+
+
+def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
+    """The floating type that results of division and transcendental functions of integers have."""
+    if dtypes.is_inexact(dtype):
+        return dtype, weak
+    return dtypes.default_float(config.enable_x64.value), weak
+
+
+def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
+    """Return an operand with element type `dtype`; a Python scalar becomes a literal of it."""
+    if type(value) in _SCALARS:
+        return Literal(scalar_value(value, dtype), ShapedArray((), dtype, weak))
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value).astype(dtype)
+    return convert.apply((value,), (dtype, weak, None))
+
+
+def scalar_value(value: Any, dtype: Any) -> bool | int | float | complex:
+    """Return a Python scalar as the Python type of `dtype`; an int that only the default int holds wraps around.
+
+    OverflowError if no integer dtype of the current settings holds it.
+    """
+    if dtypes.is_integer(dtype):
+        number = int(value)
+        bounds = dtypes.iinfo(dtype)
+        if bounds.min <= number <= bounds.max:
+            return number
+        default = ShapedArray((), dtypes.default_int(config.enable_x64.value))
+        return int(scalar_to_host(number, default).astype(dtype))
+    if dtypes.is_floating(dtype):
+        return float(value)
+    return complex(value) if dtypes.is_complex(dtype) else bool(value)
+
+
+def promote(
+    function: str, *operands: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+) -> list[Any]:
+    """Return the operands in their common dtype and, scalars apart, of one rank, ready for an elementwise operation.
+
+    TypeError for an operand that is no array; ValueError for shapes that do not broadcast.
+    """
+    avals, dtype, weak = common_dtype(function, operands, adjust)
+    values = [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]
+    return align_ranks(function, values, [a.shape for a in avals])
+
+
+def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Give operands of lower rank (scalars apart) leading axes of size 1, and check that the shapes broadcast."""
+    first = shapes[0]
+    if all(s == first or not s for s in shapes):
+        return values
+    rank = max(map(len, shapes))
+    check_broadcast(function, shapes)
+    if len({len(s) for s in shapes if s}) > 1:
+        _report_rank_promotion(function, shapes)
+        for i, shape in enumerate(shapes):
+            if shape and len(shape) < rank:
+                missing = rank - len(shape)
+                values[i] = broadcast_in_dim.apply(
+                    (values[i],), ((1,) * missing + shape, tuple(range(missing, rank)), None)
+                )
+    return values
+
+
+def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that all broadcast to; ValueError with every shape if they do not."""
+    rank = max(map(len, shapes), default=0)
+    result = []
+    for axis in range(-rank, 0):
+        sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"{function}: Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; axis {axis} has "
+                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}"
+            )
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def _report_rank_promotion(function: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    mode = config.numpy_rank_promotion.value
+    if mode == "allow":
+        return
+    message = (
+        f"Operands could not be broadcast together: {function} of shapes {', '.join(map(str, shapes))} needs rank "
+        f"promotion, and jax_numpy_rank_promotion is {mode!r}. Add the axes with x[None] or reshape"
+    )
+    if mode == "raise":
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=4)

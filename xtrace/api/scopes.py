@@ -1,0 +1,62 @@
+"""Blocks of a program: names for them that profiles show, and evaluation at once inside a traced function."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from xtrace.api import arguments
+from xtrace.api.tracing import check_callable
+from xtrace.core.source import scoped
+from xtrace.core.trace import CompileTimeTrace, Trace, current_trace, use_trace
+from xtrace.transforms.jvp import JVPTrace
+from xtrace.transforms.stage import StagingTrace
+
+
+@contextlib.contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Name the operations recorded inside the block, or inside a decorated function: profiles and HLO show the name.
+
+    Scopes nest. TypeError unless `name` is a string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope name argument must be a string, got {name!r}")
+    starts = [(trace, len(trace.equations)) for trace in _recorders(current_trace.get())]
+    try:
+        yield
+    finally:
+        for trace, start in starts:
+            for equation in trace.equations[start:]:
+                equation.source = scoped(equation.source, name)
+
+
+def _recorders(trace: Trace) -> list[StagingTrace]:
+    """Return the traces that record what is bound under `trace`: staging ones, and tapes of linearization."""
+    found: list[StagingTrace] = []
+    for each in trace.enclosing():
+        recorder = each.rules if isinstance(each, JVPTrace) else each
+        if isinstance(recorder, StagingTrace):
+            found.append(recorder)
+    return found
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """Return `fun` in a `named_scope` of its own, called `name` or as the function is."""
+    check_callable("named_call", fun)
+    scope = name if name is not None else arguments.function_name(fun)
+
+    @functools.wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(scope):
+            return fun(*args, **kwargs)
+
+    return named
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Evaluate inside the block, while a function is traced, whatever depends on no traced value."""
+    with use_trace(CompileTimeTrace(current_trace.get())):
+        yield

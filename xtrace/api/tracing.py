@@ -1,0 +1,189 @@
+"""Tracing a Python function of pytrees into a jaxpr; `make_jaxpr`, `eval_shape` and `eval_jaxpr`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.api import arguments
+from xtrace.api.arguments import Selection, Static
+from xtrace.core import pytree
+from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
+from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from xtrace.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
+from xtrace.transforms import dce
+from xtrace.transforms.evaluate import evaluate
+from xtrace.transforms.stage import stage
+
+
+class TracedFunction:
+    """What tracing a function on one signature gave: its jaxpr, the constants it closed over, its output's tree."""
+
+    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "_called")
+
+    def __init__(self, jaxpr: Jaxpr, consts: list[Any], in_tree: Any, out_tree: Any, debug_info: DebugInfo) -> None:
+        self.jaxpr, self.consts, self.in_tree, self.out_tree = jaxpr, consts, in_tree, out_tree
+        self.debug_info = debug_info
+        self._called: ClosedJaxpr | None = None
+
+    def as_called(self) -> ClosedJaxpr:
+        """Return the jaxpr with its constvars as leading inputs, for a call equation; always the same object."""
+        if self._called is None:
+            jaxpr = self.jaxpr
+            if jaxpr.constvars:
+                jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+            self._called = ClosedJaxpr(jaxpr, [])
+        return self._called
+
+    @property
+    def closed(self) -> ClosedJaxpr:
+        """The jaxpr with its constants."""
+        return ClosedJaxpr(self.jaxpr, self.consts)
+
+    @property
+    def out_info(self) -> Any:
+        """The results' shapes and dtypes, as a tree of ShapeDtypeStruct."""
+        return pytree.tree_unflatten(self.out_tree, map(struct_of, self.jaxpr.out_avals))
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The results' types."""
+        return self.jaxpr.out_avals
+
+
+def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
+    """Return the aval as the public description of a shape."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def abstract_leaf(value: Any) -> ShapedArray:
+    """Return the aval of an argument that may be a ShapeDtypeStruct, or an object with a shape and a dtype."""
+    if isinstance(value, ShapeDtypeStruct):
+        return value.aval
+    if type(value) is int:
+        return int_aval(value)
+    if not is_array_like(value) and hasattr(value, "shape") and hasattr(value, "dtype"):
+        return ShapeDtypeStruct(value.shape, value.dtype, weak_type=getattr(value, "weak_type", False)).aval
+    return aval_of(value)
+
+
+def abstract_leaves(
+    function: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any, of: Callable[[Any], ShapedArray]
+) -> list[ShapedArray]:
+    """Return the aval of each leaf; a TypeError or OverflowError names the argument that is no array or too large."""
+    avals = []
+    for position, leaf in enumerate(leaves):
+        try:
+            avals.append(of(leaf))
+        except OverflowError as error:
+            path = arguments.argument_paths(function, static, in_tree)[position]
+            raise OverflowError(f"argument {path}: {error}") from None
+        except TypeError as error:
+            path = arguments.argument_paths(function, static, in_tree)[position]
+            raise TypeError(
+                f"Error interpreting argument {path} of {arguments.function_name(function)} as an abstract array: "
+                f"{error}. If the function needs the value itself in Python, mark the argument as static with "
+                "static_argnums or static_argnames."
+            ) from None
+    return avals
+
+
+def trace(
+    transformation: str,
+    function: Callable[..., Any],
+    static: Static,
+    in_tree: Any,
+    in_avals: Sequence[ShapedArray],
+) -> TracedFunction:
+    """Run `function` on tracers of the given types and return the record."""
+    info = arguments.debug_info_of(
+        transformation, function, arguments.lazy_argument_paths(function, static, in_tree)
+    )
+    out_tree = None
+
+    def flat(*leaves: Any) -> list[Any]:
+        nonlocal out_tree
+        args, kwargs = pytree.tree_unflatten(in_tree, leaves)
+        args, kwargs = arguments.join(static, args, kwargs)
+        result = function(*args, **kwargs)
+        results, out_tree = pytree.tree_flatten(result)
+        for position, leaf in enumerate(results):
+            if not isinstance(leaf, Tracer) and not is_array_like(leaf):
+                path, _ = pytree.tree_flatten_with_path(result)[0][position]
+                where = f" at output component {pytree.keystr(path)}" if path else ""
+                raise TypeError(
+                    f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
+                    "return arrays or numbers, or None for nothing"
+                )
+        return results
+
+    jaxpr, consts = stage(flat, in_avals, info)
+    return TracedFunction(jaxpr, consts, in_tree, out_tree, info)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: Any = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """Return a function of the same arguments that gives the jaxpr `fun` traces to, as a ClosedJaxpr.
+
+    Arguments may be arrays, scalars or ShapeDtypeStructs. With `return_shape` the result is a pair, the second a
+    tree of ShapeDtypeStructs. `static_argnums` are passed to `fun` as they are. `axis_env` names mapped axes with
+    their sizes. TypeError if `fun` is not callable or an argument is not array-like.
+    """
+    check_callable("make_jaxpr", fun)
+    chosen = Selection("static", fun, static_argnums, None)
+
+    @functools.wraps(fun)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        static, dynamic, named = arguments.split(fun, chosen, args, kwargs)
+        leaves, in_tree = pytree.tree_flatten((dynamic, named))
+        avals = abstract_leaves(fun, static, leaves, in_tree, abstract_leaf)
+        with contextlib.ExitStack() as scopes:
+            for name, size in axis_env or ():
+                scopes.enter_context(use_trace(NamedAxisTrace(current_trace.get(), name, size)))
+            traced = trace("make_jaxpr", fun, static, in_tree, avals)
+        closed = ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts)
+        return (closed, traced.out_info) if return_shape else closed
+
+    return jaxpr_maker
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the shapes and dtypes of ``fun(*args, **kwargs)`` as ShapeDtypeStructs, computing nothing.
+
+    Arguments may be arrays, scalars or ShapeDtypeStructs.
+    """
+    check_callable("eval_shape", fun)
+    leaves, in_tree = pytree.tree_flatten((args, kwargs))
+    avals = abstract_leaves(fun, arguments.NO_STATIC, leaves, in_tree, abstract_leaf)
+    return trace("eval_shape", fun, arguments.NO_STATIC, in_tree, avals).out_info
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Evaluate `jaxpr` on values under the current trace, equation by equation, and return the flat results.
+
+    TypeError for a ClosedJaxpr, ValueError if the number of constants or arguments is not the jaxpr's.
+    """
+    if not isinstance(jaxpr, Jaxpr):
+        raise TypeError(
+            f"eval_jaxpr takes a Jaxpr and its constants; got {type(jaxpr)}. Of a closed one, pass closed.jaxpr, "
+            "closed.consts, and then the arguments"
+        )
+    if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
+        raise ValueError(
+            f"the jaxpr takes {len(jaxpr.constvars)} constants and {len(jaxpr.invars)} arguments; "
+            f"got {len(consts)} and {len(args)}"
+        )
+    return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
+
+
+def check_callable(name: str, fun: Any) -> None:
+    """Raise TypeError if `fun` cannot be called."""
+    if not callable(fun):
+        raise TypeError(f"{name}: Expected a callable value, got {shown(fun)} of type {type(fun)}")
+

@@ -1,0 +1,216 @@
+"""The ``--arg`` and ``--static`` grammar: array types such as ``f32[3,4]`` inside Python literals."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import xtrace
+from xtrace.cli.errors import WRONG_COMMAND, CommandError
+
+_SHORT_NAMES: dict[str, Any] = {
+    "bool": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": ml_dtypes.bfloat16,
+    "c64": np.complex64,
+    "c128": np.complex128,
+    "i2": ml_dtypes.int2,
+    "i4": ml_dtypes.int4,
+    "u2": ml_dtypes.uint2,
+    "u4": ml_dtypes.uint4,
+    "f8_e3m4": ml_dtypes.float8_e3m4,
+    "f8_e4m3": ml_dtypes.float8_e4m3,
+    "f8_e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "f8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "f8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "f8_e5m2": ml_dtypes.float8_e5m2,
+    "f8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "f8_e8m0fnu": ml_dtypes.float8_e8m0fnu,
+    "f4_e2m1fn": ml_dtypes.float4_e2m1fn,
+}
+_DTYPES = {name: np.dtype(scalar) for name, scalar in _SHORT_NAMES.items()}
+_DTYPES |= {str(dtype): dtype for dtype in _DTYPES.values()}
+_CONSTANTS = {"True": True, "False": False, "None": None}
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_WIDE = {"i64", "u64", "f64", "c128"} | {"int64", "uint64", "float64", "complex128"}
+
+_MOST_DIGITS = 18  # a dimension must fit in 64 bits
+
+_SPACE = re.compile(r"\s*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DIMENSION = re.compile(r"[0-9]+(?![A-Za-z0-9_.])")
+_NUMBER = re.compile(r"[+-]?(?:inf\b|nan\b|(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?j?)")
+_STRING = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
+
+ACCEPTED = """An argument is an array's type, a Python literal, or a list, tuple or dict of these:
+    f32[128,128]    i32[]    bf16[8,0]    f8_e4m3fn[16]    3    2.5    True
+    {"w": f32[3,4], "b": f32[4]}    [f32[2], i32[]]    (f32[2], None)"""
+
+
+def parse_argument(text: str, option: str = "--arg") -> Any:
+    """Return the pytree that `text` describes, its array types as `ShapeDtypeStruct`.
+
+    Raises `CommandError` with the text, a caret below the offending character, and what is accepted there.
+    """
+    parser = _Parser(text, option)
+    try:
+        value = parser.value()
+    except RecursionError:
+        raise parser.fail("fewer containers inside each other") from None
+    parser.end()
+    return value
+
+
+def parse_static(text: str) -> tuple[str, Any]:
+    """Return the name and the value of a ``name=value`` whose value is written as for ``--arg``."""
+    name, equals, literal = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise CommandError(f"--static {text}: expected NAME=VALUE, such as --static n=3", WRONG_COMMAND)
+    return name.strip(), parse_argument(literal, f"--static {name.strip()}")
+
+
+class _Parser:
+    """Recursive descent over one argument's text; `position` is the next character to read."""
+
+    def __init__(self, text: str, option: str) -> None:
+        self.text, self.option, self.position = text, option, 0
+        self.trailing_comma = False  # whether the run that `items` ended last had one
+
+    def fail(self, expected: str, position: int | None = None) -> CommandError:
+        """The error that points at a character; tabs and newlines count as one blank so that the caret fits."""
+        at = self.position if position is None else position
+        shown = re.sub(r"\s", " ", self.text)
+        found = "the text ends here" if at >= len(self.text) else f"found {self.text[at]!r}"
+        return CommandError(
+            f"{self.option} cannot be read:\n\n    {shown}\n    {' ' * at}^ {found}; expected {expected}\n\n{ACCEPTED}",
+            WRONG_COMMAND,
+        )
+
+    def skip_space(self) -> None:
+        """Move to the next character that is not blank."""
+        match = _SPACE.match(self.text, self.position)
+        assert match is not None
+        self.position = match.end()
+
+    def peek(self) -> str:
+        """The next character that is not blank, or the empty string at the end."""
+        self.skip_space()
+        return self.text[self.position : self.position + 1]
+
+    def take(self, pattern: re.Pattern[str]) -> str | None:
+        """The text that `pattern` matches here, consumed; None when it does not match."""
+        match = pattern.match(self.text, self.position)
+        if match is None:
+            return None
+        self.position = match.end()
+        return match.group()
+
+    def end(self) -> None:
+        """Check that nothing is left."""
+        if self.peek():
+            raise self.fail("the end of the argument")
+
+    def value(self) -> Any:
+        """One array type, literal or container."""
+        character = self.peek()
+        if character in _CLOSING:
+            self.position += 1
+            return self.mapping() if character == "{" else self.sequence(character)
+        start = self.position
+        if (text := self.take(_STRING)) is not None:
+            return self.literal(text, start)
+        if (text := self.take(_NUMBER)) is not None:
+            return float(text) if text.lstrip("+-") in ("inf", "nan") else self.literal(text, start)
+        if (word := self.take(_WORD)) is not None:
+            return _CONSTANTS[word] if word in _CONSTANTS else self.array_type(word, start)
+        raise self.fail("an array type, a literal, or one of [ ( {")
+
+    def literal(self, text: str, start: int) -> Any:
+        """The value of a Python number or string."""
+        try:
+            return ast.literal_eval(text)
+        except (SyntaxError, ValueError):
+            raise self.fail("a Python literal", start) from None
+
+    def array_type(self, word: str, start: int) -> Any:
+        """The rest of ``dtype[dimensions]`` after its dtype."""
+        dtype = _DTYPES.get(word)
+        if dtype is None:
+            near = difflib.get_close_matches(word, _DTYPES, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise self.fail(f"a dtype{hint}, one of {' '.join(_SHORT_NAMES)}", start)
+        if word in _WIDE and not xtrace.config.jax_enable_x64:
+            raise CommandError(
+                f"{self.option} {self.text}: {word} needs 64-bit types, which are off; "
+                "set the environment variable XTRACE_ENABLE_X64=1",
+                WRONG_COMMAND,
+            )
+        if self.peek() != "[":
+            raise self.fail(f"'[' and the shape, such as {word}[3,4], or {word}[] for a scalar")
+        self.position += 1
+        shape: list[int] = []
+        for _ in self.items("]", "another dimension"):
+            start = self.position
+            dimension = self.take(_DIMENSION)
+            if dimension is None:
+                raise self.fail("a dimension (a whole number) or ']'")
+            if len(dimension) > _MOST_DIGITS:
+                raise self.fail("a dimension below 10**18", start)
+            shape.append(int(dimension))
+        return xtrace.ShapeDtypeStruct(tuple(shape), dtype)
+
+    def items(self, closing: str, more: str) -> Iterator[None]:
+        """Yield at the start of each item of a comma-separated run, then consume its end."""
+        first, trailing_comma = True, False
+        while self.peek() != closing:
+            if not first:
+                if self.peek() != ",":
+                    raise self.fail(f"',' and {more}, or '{closing}'")
+                self.position += 1
+                trailing_comma = self.peek() == closing
+                if trailing_comma:
+                    break
+            first = False
+            yield
+        self.position += 1
+        self.trailing_comma = trailing_comma
+
+    def sequence(self, opening: str) -> Any:
+        """The rest of a list or tuple; ``(x)`` is x and ``(x,)`` a tuple, as in Python."""
+        items = [self.value() for _ in self.items(_CLOSING[opening], "another item")]
+        if opening == "[":
+            return items
+        return items[0] if len(items) == 1 and not self.trailing_comma else tuple(items)
+
+    def mapping(self) -> dict[Any, Any]:
+        """The rest of a dict; keys are strings or whole numbers."""
+        items: dict[Any, Any] = {}
+        for _ in self.items("}", "another key"):
+            start = self.position
+            text = self.take(_STRING) or self.take(_DIMENSION)
+            if text is None:
+                raise self.fail('a key in quotes, such as "w", or \'}\'')
+            key = self.literal(text, start)
+            if key in items:
+                raise self.fail(f"a key that is not there already, unlike {key!r}", start)
+            if self.peek() != ":":
+                raise self.fail(f"':' and the value of {key!r}")
+            self.position += 1
+            items[key] = self.value()
+        return items

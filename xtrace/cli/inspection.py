@@ -1,0 +1,148 @@
+"""``python -m xtrace inspect``: one stage of the way from a user's function to the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import xtrace
+from xtrace.cli.arguments import parse_argument, parse_static
+from xtrace.cli.errors import WRONG_COMMAND, CommandError
+from xtrace.cli.loading import load_function, user_traceback
+
+STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory")
+_COMPILED_STAGES = ("hlo", "cost", "memory")
+_MEMORY = {
+    "arguments": "argument_size_in_bytes",
+    "outputs": "output_size_in_bytes",
+    "shared by the two": "alias_size_in_bytes",
+    "temporary": "temp_size_in_bytes",
+    "code": "generated_code_size_in_bytes",
+}
+_MISSING = inspect.Parameter.empty
+
+
+def inspect_function(
+    target: str, arguments: Sequence[str], statics: Sequence[str], stage: str, device: str | None
+) -> str:
+    """Return the text of one stage of the function that `target` (``FILE.py:FUNCTION``) names.
+
+    `arguments` and `statics` are the texts of ``--arg`` and ``--static``; `device` is a compilation target such as
+    ``h200`` and goes with the stages after compilation. Raises `CommandError`.
+    """
+    if device is not None and stage not in _COMPILED_STAGES:
+        raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
+    values = [parse_argument(text) for text in arguments]
+    named = dict(parse_static(text) for text in statics)
+    function = load_function(target)
+    positional, keywords = bind(function, values, named)
+    name = target.rpartition(":")[2]
+    if not hasattr(function, "trace"):
+        function = _attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
+    traced = _attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
+    if stage == "jaxpr":
+        return str(traced.jaxpr)
+    lowered = _attempt(f"lowering {name} to StableHLO failed", traced.lower)
+    if stage == "stablehlo":
+        return str(lowered.as_text()).rstrip()
+    options = {} if device is None else {"target": device}
+    compiled = _attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
+    if stage == "hlo":
+        return str(compiled.as_text()).rstrip()
+    return _cost(compiled.cost_analysis()) if stage == "cost" else _memory(compiled.memory_analysis())
+
+
+def _attempt(what: str, step: Callable[[], Any]) -> Any:
+    """Run a step of the user's program; what it prints goes to stderr, so that stdout holds the stage alone."""
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return step()
+    except Exception as error:
+        raise CommandError(f"{what}:\n\n{user_traceback(error)}") from error
+
+
+def bind(
+    function: Callable[..., Any], values: Sequence[Any], statics: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Give the parameters of `function` their values: statics by name, the rest in order.
+
+    A parameter that is left over takes the `ShapeDtypeStruct` of its annotation or default. Raises `CommandError`
+    when a parameter is missing, unknown or too many values are given.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return list(values), dict(statics)
+    shown = f"{getattr(function, '__name__', 'the function')}({', '.join(map(str, parameters.values()))})"
+    takes_keywords = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    unknown = [name for name in statics if name not in parameters and not takes_keywords]
+    if unknown:
+        raise CommandError(f"--static {unknown[0]}: there is no such parameter in {shown}", WRONG_COMMAND)
+
+    left, keywords, positional = list(values), dict(statics), []
+    in_order = True  # until a parameter keeps its default, values may go by position
+    missing = []
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += left if in_order else []
+            left = [] if in_order else left
+            continue
+        by_position = parameter.kind is not parameter.KEYWORD_ONLY and in_order
+        if name in statics:
+            if by_position:
+                positional.append(keywords.pop(name))
+        elif left and by_position:
+            positional.append(left.pop(0))
+        elif (described := _described(parameter)) is not None:
+            if by_position:
+                positional.append(described)
+            else:
+                keywords[name] = described
+        elif parameter.default is _MISSING:
+            missing.append(name)
+        else:
+            in_order = False
+    if missing or left:
+        problem = f"nothing is given for {', '.join(missing)}" if missing else "too many are given"
+        raise CommandError(
+            f"{shown} was given {len(values)} --arg and {len(statics)} --static: {problem}; "
+            "write one --arg for each array or value, in order, and --static NAME=VALUE for the rest",
+            WRONG_COMMAND,
+        )
+    return positional, keywords
+
+
+def _described(parameter: inspect.Parameter) -> Any:
+    """The `ShapeDtypeStruct` that a parameter's annotation or default is, or None."""
+    for value in (parameter.annotation, parameter.default):
+        if isinstance(value, xtrace.ShapeDtypeStruct):
+            return value
+    return None
+
+
+def _table(rows: Mapping[str, float]) -> str:
+    if not rows:
+        return "the compiler reports nothing for this program"
+    width = max(map(len, rows))
+    numbers = {name: f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}" for name, value in rows.items()}
+    right = max(map(len, numbers.values()))
+    return "\n".join(f"{name:{width}}  {number:>{right}}" for name, number in numbers.items())
+
+
+def _cost(analysis: Mapping[str, float] | None) -> str:
+    """XLA's estimates: whole-program figures first, then those by operand and output."""
+    rows = dict(analysis or {})
+    first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
+    return _table({name: rows[name] for name in first + sorted(set(rows) - set(first))})
+
+
+def _memory(analysis: Any) -> str:
+    """What the program keeps in the device's memory, in bytes."""
+    if analysis is None:
+        return _table({})
+    return _table({f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()})

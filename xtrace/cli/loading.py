@@ -1,0 +1,106 @@
+"""Finds a user's function from ``FILE.py:FUNCTION``, and shows their tracebacks without our frames."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib.machinery
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import xtrace
+from xtrace.cli.errors import WRONG_COMMAND, CommandError
+
+_HIDDEN = (*(str(Path(folder)) for folder in xtrace.__path__), "<frozen importlib", "<frozen runpy")
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback of `error` with xtrace's own frames left out; the error alone when no other frame is in it."""
+    report = traceback.TracebackException.from_exception(error)
+    return "".join(_without_our_frames(report).format()).rstrip()
+
+
+def _without_our_frames(report: traceback.TracebackException) -> traceback.TracebackException:
+    frames = [frame for frame in report.stack if not frame.filename.startswith(_HIDDEN)]
+    # A None in place of the frames leaves the headline "Traceback" out as well.
+    report.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
+    for inner in (report.__cause__, report.__context__, *(report.exceptions or ())):
+        if inner is not None:
+            _without_our_frames(inner)
+    return report
+
+
+def load_function(target: str) -> Callable[..., Any]:
+    """Import the file of ``FILE.py:FUNCTION`` and return its function; FUNCTION may have dots, as in ``model.apply``.
+
+    Raises `CommandError` when there is no such file or function, or when the file raises.
+    """
+    file, colon, name = target.rpartition(":")
+    if not colon or not file or not name:
+        raise CommandError(f"{target}: expected FILE.py:FUNCTION, such as model.py:forward", WRONG_COMMAND)
+    path = Path(file)
+    if not path.is_file():
+        raise CommandError(_no_file(path), WRONG_COMMAND)
+    return _find(_import(path), name, path)
+
+
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return f"{path} is a folder; expected a Python file"
+    names = [entry.name for entry in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    return f"there is no file {path}" + _near(difflib.get_close_matches(path.name, names))
+
+
+def _import(path: Path) -> ModuleType:
+    """Run the file as a module, its folder first on the path as under ``python FILE.py``; prints go to stderr."""
+    name = path.stem if path.stem not in sys.modules else f"_inspected_{path.stem}"
+    loader = importlib.machinery.SourceFileLoader(name, str(path.resolve()))
+    spec = importlib.util.spec_from_file_location(name, path.resolve(), loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            loader.exec_module(module)
+    except SystemExit as error:
+        del sys.modules[name]
+        raise CommandError(
+            f"{path} called sys.exit({error.code!r}) while it was imported; "
+            'put what it runs under `if __name__ == "__main__":`'
+        ) from error
+    except Exception as error:
+        del sys.modules[name]
+        raise CommandError(f"{path} raised while it was imported:\n\n{user_traceback(error)}") from error
+    return module
+
+
+def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
+    found: Any = module
+    for part in name.split("."):
+        owner = found
+        try:
+            found = getattr(owner, part)
+        except AttributeError:
+            raise CommandError(_no_function(owner, part, path), WRONG_COMMAND) from None
+    if not callable(found):
+        raise CommandError(f"{name} in {path} is {type(found).__name__}, not a function", WRONG_COMMAND)
+    return found  # type: ignore[no-any-return]
+
+
+def _no_function(owner: Any, part: str, path: Path) -> str:
+    if not isinstance(owner, ModuleType):
+        near = difflib.get_close_matches(part, dir(owner))
+        return f"{type(owner).__name__} in {path} has no attribute {part}" + _near(near)
+    functions = {name: value for name, value in vars(owner).items() if callable(value)}
+    own = [name for name, value in functions.items() if getattr(value, "__module__", None) == owner.__name__]
+    return f"there is no {part} in {path}" + _near(difflib.get_close_matches(part, functions) or sorted(own)[:10])
+
+
+def _near(names: list[str]) -> str:
+    return f"; near it: {', '.join(names)}" if names else ""

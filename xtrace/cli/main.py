@@ -1,0 +1,70 @@
+"""Reads the command line of ``python -m xtrace``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from xtrace.cli.arguments import ACCEPTED
+from xtrace.cli.demo import EPOCHS, run_demo
+from xtrace.cli.errors import CommandError
+from xtrace.cli.inspection import STAGES, inspect_function
+
+_INTERRUPTED = 130  # what a shell reports for a process that SIGINT ended
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="train a classifier of handwritten digits with a jitted step")
+    demo.add_argument("--epochs", type=_positive, default=EPOCHS, help="passes over the data (default: %(default)s)")
+
+    inspect = commands.add_parser(
+        "inspect",
+        help="print one stage of a function's way to the machine",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"""{ACCEPTED}
+
+Example:
+    python -m xtrace inspect model.py:forward --arg '{{"w": f32[64,10]}}' --arg f32[8,64] --static depth=2
+
+Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wrong.""",
+    )
+    inspect.add_argument("function", metavar="FILE.py:FUNCTION", help="a function, jitted or not")
+    inspect.add_argument("--arg", action="append", default=[], metavar="TYPE", help="an argument's type, in order")
+    inspect.add_argument(
+        "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
+    )
+    inspect.add_argument("--stage", choices=STAGES, default="jaxpr", help="what to print (default: %(default)s)")
+    inspect.add_argument("--target", metavar="DEVICE", help="compile for a device that need not be here: h200, tpu-v5e")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` (default: the process's) names and return the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        if options.command == "demo":
+            run_demo(options.epochs)
+        else:
+            print(inspect_function(options.function, options.arg, options.static, options.stage, options.target))
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"xtrace {options.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as in `| head`; what is left in the buffer must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

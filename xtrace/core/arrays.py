@@ -1,0 +1,41 @@
+"""The abstract array type: concrete arrays and tracers are both instances, as in the array API of JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Array:
+    """An array: `shape`, `dtype`, NumPy's operators and methods. Made by ``xtrace.numpy``, never by calling this."""
+
+    __slots__ = ()
+
+    aval: Any
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        raise TypeError("Array is an abstract type; make one with xtrace.numpy.array(values)")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of every axis."""
+        return self.aval.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.aval.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size  # type: ignore[no-any-return]
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way in promotion, as a Python scalar's does."""
+        return self.aval.weak_type  # type: ignore[no-any-return]

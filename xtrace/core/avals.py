@@ -1,0 +1,254 @@
+"""Abstract values: what is known of a value while tracing, its shape, dtype and weak type.
+
+Avals are interned: equal ones are one object, so equality is identity and caches hash them by address.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import threading
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from xtrace.core import config, dtypes
+
+
+class ShapedArray:
+    """The type of an array: `shape` (tuple of int), `dtype`, `weak_type` (a Python scalar's), and its `sharding`.
+
+    `dtype` is a NumPy dtype or a `dtypes.ExtendedDType` (random keys). Instances are immutable and interned.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "ndim", "size", "_mlir_type", "__weakref__")
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+    sharding: Any
+    ndim: int
+    size: int
+    _mlir_type: str | None
+
+    def __new__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None
+    ) -> ShapedArray:
+        if type(shape) is not tuple:
+            shape = tuple(shape)
+        key = (shape, dtype, weak_type, sharding)
+        found = _interned.get(key)
+        if found is not None:
+            return found
+        if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
+            return cls(shape, np.dtype(dtype), weak_type, sharding)
+        shape = tuple(map(operator.index, shape))
+        made = object.__new__(cls)
+        fields = {
+            "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
+            "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
+        }  # fmt: skip
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        with _lock:
+            return _interned.setdefault((shape, dtype, bool(weak_type), sharding), made)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"ShapedArray is immutable; make a new one with update({name}=...)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """Return the aval with the given fields changed."""
+        fields = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding}
+        return ShapedArray(**(fields | changes))
+
+    def strip_weak_type(self) -> ShapedArray:
+        """Return the same aval, strongly typed."""
+        return ShapedArray(self.shape, self.dtype, False, self.sharding) if self.weak_type else self
+
+    @property
+    def mlir_type(self) -> str:
+        """The StableHLO type, such as ``tensor<3x4xf32>``."""
+        text = self._mlir_type
+        if text is None:
+            dimensions = "".join(f"{n}x" for n in self.shape)
+            text = f"tensor<{dimensions}{dtypes.mlir_name(self.dtype)}>"
+            object.__setattr__(self, "_mlir_type", text)
+        return text
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``."""
+        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an unsized (rank 0) array")
+        return self.shape[0]
+
+
+_interned: WeakValueDictionary[tuple[Any, ...], ShapedArray] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist: what `eval_shape` returns and `lower` accepts.
+
+    `sharding` and `weak_type` are optional. Raises TypeError for a dtype that arrays cannot have.
+    """
+
+    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        manual_axis_type: Any = None,
+        is_ref: bool = False,
+    ) -> None:
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified")
+        try:
+            self.shape = tuple(operator.index(n) for n in shape)
+        except TypeError:
+            raise TypeError(f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}") from None
+        self.dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
+        self.sharding, self.weak_type = sharding, weak_type
+        self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value it describes."""
+        return ShapedArray(self.shape, self.dtype, self.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """Return a copy with the given fields changed."""
+        fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and hash(self) == hash(other) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.sharding, self.weak_type
+
+
+def scalar_aval(scalar_type: type) -> ShapedArray:
+    """The weakly typed rank-0 aval of a Python bool, int, float or complex (a bool's is strong, as in NumPy)."""
+    key = (scalar_type, config.enable_x64.value)
+    found = _scalar_avals.get(key)
+    if found is None:
+        dtype = dtypes.canonicalize(scalar_type, key[1])
+        found = _scalar_avals[key] = ShapedArray((), dtype, scalar_type is not bool)
+    return found
+
+
+_scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
+
+
+def int_aval(value: int) -> ShapedArray:
+    """Return the aval of a Python int; OverflowError if the integer type that the settings give cannot hold it."""
+    aval = scalar_aval(int)
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        check_fits(value, aval.dtype)
+    return aval
+
+
+def check_fits(value: int, dtype: Any) -> None:
+    """Raise OverflowError if the integer type `dtype` cannot hold `value`."""
+    bounds = dtypes.iinfo(dtype)
+    if not bounds.min <= value <= bounds.max:
+        raise OverflowError(
+            f"Python int {value} too large to convert to {dtype.name}; set "
+            'xtrace.config.update("jax_enable_x64", True), or use a float'
+        )
+
+
+def _numpy_aval(value: Any) -> ShapedArray:
+    return ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value))
+
+
+def _python_scalar_aval(value: Any) -> ShapedArray:
+    return scalar_aval(type(value))
+
+
+# How the aval of a value is found, by exact type; the runtime and the tracers add theirs.
+aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
+    bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
+    np.ndarray: _numpy_aval,
+}  # fmt: skip
+
+
+def aval_of(value: Any) -> ShapedArray:
+    """Return the aval of an array, tracer, NumPy value or Python scalar; a TypeError names any other type."""
+    rule = aval_rules.get(type(value))
+    if rule is None:
+        # np.float64 is also a Python float, but strongly typed.
+        if isinstance(value, np.generic):
+            return _numpy_aval(value)
+        rule = next((inherited for base, inherited in aval_rules.items() if isinstance(value, base)), None)
+        if rule is None:
+            raise TypeError(not_an_array(value))
+        if rule is _numpy_aval and hasattr(value, "filled"):
+            raise TypeError(
+                "a masked array of NumPy has elements that are missing, which arrays cannot have: "
+                "give them a value with x.filled(value)"
+            )
+        if rule is _python_scalar_aval:
+            return scalar_aval(next(t for t in (bool, int, float, complex) if isinstance(value, t)))
+    return rule(value)
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar."""
+    try:
+        aval_of(value)
+    except TypeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """Return the start of a value's repr, for messages."""
+    text = repr(value).partition("\n")[0]
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def not_an_array(value: Any) -> str:
+    """Say that `value` is not something an operation accepts."""
+    return (
+        f"{shown(value)} of type {type(value)} is not a valid JAX type: "
+        "expected an array, a NumPy array or scalar, or a Python bool, int, float or complex"
+    )

@@ -1,0 +1,87 @@
+"""Laying out nested text within a width: a group stays on one line where it fits, else its own breaks are newlines.
+
+After Lindig, "Strictly Pretty" (2000): one pass, and whether a group fits is decided by looking at most a line ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Union
+
+
+class Break:
+    """A place where a line may end; on one line it reads as `text`. With None it always ends the line."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str | None = " ") -> None:
+        self.text = text
+
+
+class Nest:
+    """`body` with the lines that start inside it indented by `indent` more."""
+
+    __slots__ = ("indent", "body")
+
+    def __init__(self, indent: int, *body: Document) -> None:
+        self.indent, self.body = indent, list(body)
+
+
+class Group:
+    """`body` on one line if it fits there."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, *body: Document) -> None:
+        self.body = list(body)
+
+
+Document = Union[str, "list[Document]", Break, Nest, Group]
+
+
+def lay_out(document: Document, width: int) -> str:
+    """Return the text of `document`, groups wider than `width` broken. Text that has no breaks may pass the width."""
+    out: list[str] = []
+    column = 0
+    # What is left to write, last first: the indentation, whether breaks are newlines, the document.
+    agenda: list[tuple[int, bool, Document]] = [(0, True, document)]
+    while agenda:
+        indent, broken, item = agenda.pop()
+        if isinstance(item, str):
+            out.append(item)
+            newline = item.rfind("\n")
+            column = column + len(item) if newline < 0 else len(item) - newline - 1
+        elif isinstance(item, Break):
+            if broken or item.text is None:
+                out.append("\n" + " " * indent)
+                column = indent
+            else:
+                out.append(item.text)
+                column += len(item.text)
+        elif isinstance(item, Group):
+            agenda.append((indent, not _fits(item.body, width - column) if broken else False, item.body))
+        elif isinstance(item, Nest):
+            agenda.append((indent + item.indent, broken, item.body))
+        else:
+            agenda.extend([(indent, broken, part) for part in reversed(item)])
+    return "".join(out)
+
+
+def _fits(document: Document, space: int) -> bool:
+    """Return whether `document` takes at most `space` columns on one line."""
+    left: list[Iterator[Document]] = [iter([document])]
+    while left:
+        for item in left[-1]:
+            if isinstance(item, Break):
+                if item.text is None:
+                    return False
+                item = item.text
+            if not isinstance(item, str):
+                left.append(iter(item if isinstance(item, list) else item.body))
+                break
+            space -= len(item)
+            if space < 0 or "\n" in item:
+                return False
+        else:
+            left.pop()
+    return True

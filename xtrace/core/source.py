@@ -1,0 +1,102 @@
+"""Where in the user's code something happened.
+
+While tracing only a code object and an instruction offset are kept (never a frame: its line moves on and it keeps
+every local alive); files, lines and columns are looked up when somebody asks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, NamedTuple
+
+Position = tuple[CodeType, int]
+
+
+class ScopedPosition(tuple):  # type: ignore[type-arg]
+    """A position recorded inside named scopes: `scope` has their names, joined by slashes."""
+
+    scope: str
+
+
+def scoped(position: Position | None, name: str) -> Position | None:
+    """Return `position` inside the scope `name`, and inside those it is in already."""
+    if position is None:
+        return None
+    found = ScopedPosition(position)
+    inner = scope_of(position)
+    found.scope = f"{name}/{inner}" if inner else name
+    return found
+
+
+def scope_of(position: Position | None) -> str:
+    """Return the names of the scopes that a position was recorded in, empty for none."""
+    return position.scope if type(position) is ScopedPosition else ""
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_internal: dict[str, bool] = {}
+
+
+def is_internal(filename: str) -> bool:
+    """Whether the file is one of xtrace's, or code that it wrote."""
+    found = _internal[filename] = filename.startswith((_PACKAGE, "<xtrace "))
+    return found
+
+
+def replay(equation: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``; what is recorded meanwhile has the position of `equation`."""
+    return function(*arguments)
+
+
+_REPLAY = replay.__code__
+
+
+def user_position(depth: int = 1) -> Position | None:
+    """Return the position of the innermost frame outside xtrace, `depth` frames up or further."""
+    frame = sys._getframe(depth)
+    internal = _internal
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        try:
+            inside = internal[filename]
+        except KeyError:
+            inside = is_internal(filename)
+        if not inside:
+            return frame.f_code, frame.f_lasti
+        if frame.f_code is _REPLAY:
+            return frame.f_locals["equation"].source  # type: ignore[no-any-return]
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+class Location(NamedTuple):
+    """A resolved position: file, function, and the range of lines (from 1) and columns (from 0, in bytes of UTF-8)."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+def resolve(position: Position) -> Location:
+    """Look up the file, line and columns of a position."""
+    code, offset = position
+    line, end_line, column, end_column = next(
+        itertools.islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None)
+    )
+    first = line or code.co_firstlineno
+    return Location(code.co_filename, code.co_name, first, end_line or first, column or 0, end_column or 0)
+
+
+def describe(position: Position | None) -> str:
+    """``FILE:LINE (function)``, or a phrase saying the place is unknown."""
+    return str(resolve(position)) if position is not None else "an unknown place"

@@ -1,0 +1,20 @@
+"""Functions with derivatives of the user's own, as ``jax.custom_derivatives`` has them."""
+
+from xtrace.api.custom_derivatives import (
+    CustomVJPPrimal,
+    SymbolicZero,
+    closure_convert,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    custom_vjp_primal_tree_values,
+    linear_call,
+    zero_from_primal,
+)
+from xtrace.ops.custom_rules import custom_jvp_call as custom_jvp_call_p
+from xtrace.ops.custom_rules import custom_vjp_call as custom_vjp_call_p
+
+__all__ = [
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
+    "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
+]  # fmt: skip

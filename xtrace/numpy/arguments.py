@@ -1,0 +1,113 @@
+"""What numpy's functions share: checks of operands, dtypes and axes, and a few steps on checked operands."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.promotion import check_broadcast, operand_aval
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.core.avals import ShapedArray
+from xtrace.core.ir import Literal
+from xtrace.ops.elementwise import select_n
+
+_PYTHON_TYPES = frozenset((bool, int, float, complex))
+
+
+def requested_dtype(function: str, dtype: Any, *, stacklevel: int = 3) -> Any:
+    """Return the dtype arrays get when the user asks for `dtype`, None for None.
+
+    Warns where a 64-bit dtype is asked for by name and becomes its 32-bit form; TypeError for what is no dtype.
+    """
+    if dtype is None:
+        return None
+    x64 = config.enable_x64.value
+    try:
+        found = dtypes.canonicalize(dtype, x64)
+    except TypeError as error:
+        raise TypeError(f"{function}: {error}") from None
+    if not x64 and dtype not in _PYTHON_TYPES and dtypes.resolve(dtype) != found:
+        warnings.warn(
+            f"Explicitly requested dtype {dtypes.resolve(dtype).name} requested in {function} is not available, and "
+            f"will be truncated to dtype {found.name}. To enable more dtypes, set the jax_enable_x64 configuration "
+            "option or the XTRACE_ENABLE_X64 environment variable.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    return found
+
+
+def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:
+    """Return the type of an operand; a TypeError names the function and the argument that is no array or scalar."""
+    if isinstance(value, Array):
+        return value.aval  # type: ignore[no-any-return]
+    return operand_aval(function, position, value)
+
+
+def cast_to(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+    """Return an operand of type `aval` with element type `dtype`, itself if it has it."""
+    if aval.dtype == dtype and isinstance(value, Array):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value).astype(dtype)
+    return converted(value, dtype, aval.weak_type and aval.dtype == dtype)
+
+
+def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axes `axis` means (None: all), counted from the front.
+
+    ValueError for an axis that is not there or is named twice, TypeError for what is no integer or sequence of them.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)):
+        axes = tuple([canonical_axis(function, a, ndim) for a in axis])
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"{function}: duplicate value in axis: {tuple(axis)} for an array of dimension {ndim}")
+        return axes
+    return (canonical_axis(function, axis, ndim),)
+
+
+def refuse(function: str, **unsupported: Any) -> None:
+    """Raise NotImplementedError if one of NumPy's parameters that immutable arrays do not have was given."""
+    for name, value in unsupported.items():
+        if value is not None:
+            raise NotImplementedError(
+                f"The '{name}' argument to xtrace.numpy.{function} is not supported; leave it at None"
+                + (" and use the result, since arrays are immutable" if name == "out" else "")
+            )
+
+
+def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
+    """Return a number as a literal of element type `dtype`, for an operation that does not promote."""
+    found = np.asarray(value).astype(dtype)
+    return Literal(found.item() if dtype.isbuiltin == 1 else found[()], ShapedArray((), dtype, weak_type))
+
+
+def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Return `x`, of shape `own`, broadcast to `shape` as NumPy does; ValueError if it cannot be."""
+    missing = len(shape) - len(own)
+    if missing < 0:
+        raise ValueError(f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}")
+    if not all(n in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
+        raise ValueError(
+            f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to {shape}"
+        )
+    if own == shape and isinstance(x, Array):
+        return x
+    kept = [i for i, n in enumerate(own) if n == shape[missing + i]]
+    if len(kept) < len(own):
+        x = reshape(x, [own[i] for i in kept])
+    return broadcast_in_dim.apply((x,), (shape, tuple([missing + i for i in kept]), None))
+
+
+def chosen(mask: Any, x: Any, other: Any) -> Any:
+    """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
+    aval, own = x.aval, type_of("where", mask).shape
+    shape = check_broadcast("where", [own, aval.shape])
+    fill = broadcast_in_dim.apply((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
+    return select_n(spread_to("where", mask, own, shape), fill, spread_to("where", x, aval.shape, shape))

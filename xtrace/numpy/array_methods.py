@@ -1,0 +1,224 @@
+"""NumPy's methods and attributes of arrays, given to tracers and concrete arrays alike."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.devices import device_put
+from xtrace.api.late_methods import LateAttribute
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.core.avals import is_array_like, not_an_array
+from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
+from xtrace.numpy.arguments import requested_dtype
+from xtrace.ops import elementwise
+
+
+def _method(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """Return a method that calls `function` with the array first."""
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name or function.__name__
+    return method
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    """Return the elements in a new shape, given as integers or as one tuple; one of them may be -1."""
+    shape = args[0] if len(args) == 1 else args
+    return manipulation.reshape(self, shape, order, out_sharding=out_sharding)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """Return the elements as a 1-D array."""
+    return manipulation.ravel(self, order, out_sharding=out_sharding)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    """Return the array with its axes in the given order, integers or one tuple; reversed without one."""
+    if not args:
+        return manipulation.transpose(self)
+    given = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args
+    return manipulation.transpose(self, given)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """Return the array with elements of type `dtype` (None: float)."""
+    return creation.convert_array("astype", self, dtype, copy, device)
+
+
+def _copy(self: Any) -> Any:
+    """Return a copy in memory of its own."""
+    return manipulation.copy(self)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """Return the same bits as elements of `dtype`; the last axis grows or shrinks where the sizes differ.
+
+    ValueError if it does not divide.
+    """
+    if type is not None:
+        raise NotImplementedError("view: `type` is not supported; arrays have one class")
+    wanted = requested_dtype("view", dtype)
+    if wanted is None or wanted == self.dtype:
+        return self
+    if dtypes.is_boolean(self.dtype):
+        self = self.astype("uint8")
+        if wanted == dtypes.uint8:
+            return self
+    own, target = dtypes.bit_width(self.dtype), dtypes.bit_width(wanted)
+    if own == target and not dtypes.is_boolean(wanted):
+        return elementwise.bitcast_convert_type(self, wanted)
+    if self.ndim == 0:
+        raise ValueError("view: a scalar can only be seen as a dtype of the same size")
+    if (self.shape[-1] * own) % target:
+        raise ValueError(
+            f"view: the last axis of shape {self.shape} holds {self.shape[-1] * own} bits, which is no multiple of the "
+            f"{target} of {wanted.name}"
+        )
+    if dtypes.is_boolean(wanted):
+        return elementwise.ne(_view(self, dtypes.uint8), creation.zeros((), "uint8"))
+    if own < target:
+        self = self.reshape(*self.shape[:-1], -1, target // own)
+        return elementwise.bitcast_convert_type(self, wanted)
+    found = elementwise.bitcast_convert_type(self, wanted)
+    return found.reshape(*found.shape[:-2], -1) if own > target else found
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """Return the array on `device`."""
+    if stream is not None:
+        raise NotImplementedError("to_device: `stream` is not supported")
+    return device_put(self, device)
+
+
+def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Return ``dot(self, b)``."""
+    return contraction.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
+    """Return the positions of the elements that are not zero; a traced array needs `size`."""
+    return indexing.nonzero(self, size=size, fill_value=fill_value)
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    return contraction.matmul(self, other) if _is_operand(other) else NotImplemented
+
+
+def _reflected_matmul(self: Any, other: Any) -> Any:
+    return contraction.matmul(other, self) if _is_operand(other) else NotImplemented
+
+
+def _is_operand(other: Any) -> bool:
+    """Whether the other side of ``@`` can be one; a container says that it must be converted first."""
+    if isinstance(other, Array) or is_array_like(other):
+        return True
+    if isinstance(other, (list, tuple, str, bytes, dict, set, type(None))):
+        raise TypeError(
+            f"unsupported operand for @: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
+        )
+    return False
+
+
+def _contains(self: Any, item: Any) -> bool:
+    """Whether an element of a 1-D array equals `item`."""
+    if self.ndim != 1:
+        raise ValueError(f"`in` searches 1-D arrays; this one has shape {self.shape}. Write (x == item).any()")
+    return bool(reductions.any(self == item))
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    """Iterate over the first axis."""
+    if not self.shape:
+        raise TypeError("iteration over a 0-d array")
+    return (indexing.getitem(self, i) for i in range(self.shape[0]))
+
+
+def _getitem(self: Any, index: Any) -> Any:
+    """Return ``self[index]`` as NumPy does; positions out of bounds are moved to the nearest end."""
+    return indexing.getitem(self, index)
+
+
+def _no_assignment(self: Any, index: Any, value: Any) -> None:
+    """Raise: arrays are immutable."""
+    raise TypeError(
+        f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of "
+        "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
+    )
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """Return ``round(self, ndigits)``: without `ndigits` integers, as of Python's numbers."""
+    if ndigits is not None:
+        return ufuncs.round(self, ndigits)
+    return converted(ufuncs.round(self), dtypes.default_int(config.enable_x64.value))
+
+
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """Return ``xtrace.numpy``, which follows the array API standard."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"the array API version {api_version!r} is not known")
+    return sys.modules[__package__]
+
+
+def _itemsize(self: Any) -> int:
+    """The size of an element in bytes, as NumPy stores it."""
+    return int(self.dtype.itemsize)
+
+
+def _nbytes(self: Any) -> int:
+    """The size of the elements in bytes, as NumPy stores them."""
+    return int(self.size * self.dtype.itemsize)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    **{
+        name: _method(getattr(reductions, name))
+        for name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp",
+                     "cumsum", "cumprod")
+    },
+    **{
+        name: _method(getattr(manipulation, name))
+        for name in ("ravel", "swapaxes", "squeeze", "repeat", "diagonal", "sort", "argsort")
+    },
+    "clip": _method(ufuncs.clip), "round": _method(ufuncs.round), "conj": _method(ufuncs.conj),
+    "conjugate": _method(ufuncs.conjugate), "trace": _method(contraction.trace), "take": _method(indexing.take),
+    "reshape": _reshape, "flatten": _flatten, "transpose": _transpose, "astype": _astype, "copy": _copy, "view": _view,
+    "to_device": _to_device, "dot": _dot, "nonzero": _nonzero,
+    "__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__contains__": _contains, "__iter__": _iterate,
+    "__getitem__": _getitem, "__setitem__": _no_assignment, "__round__": _round,
+    "__array_namespace__": _array_namespace,
+}  # fmt: skip
+
+PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "T": manipulation.transpose,
+    "mT": manipulation.matrix_transpose,
+    "real": ufuncs.real,
+    "imag": ufuncs.imag,
+    "at": updates.IndexUpdater,
+    "itemsize": _itemsize,
+    "nbytes": _nbytes,
+}
+
+
+_ABSENT = LateAttribute("", lambda: None)
+
+
+def install_methods(*classes: type) -> None:
+    """Give the methods and attributes to the array classes, in place of the ones that wait for this module.
+
+    Attributes that a class has itself, other than by inheritance, it keeps.
+    """
+    for cls in classes:
+        for name, method in METHODS.items():
+            setattr(cls, name, method)
+        for name, getter in PROPERTIES.items():
+            if isinstance(vars(cls).get(name, _ABSENT), LateAttribute):
+                setattr(cls, name, property(getter, doc=getter.__doc__))

@@ -1,0 +1,278 @@
+"""Products that sum over shared axes: dot, matmul, tensordot and their kin."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace.api.operators import multiply
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import ShapedArray
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
+from xtrace.numpy.creation import diagonal_mask
+from xtrace.numpy.manipulation import moveaxis
+from xtrace.ops.contraction import dot_general
+from xtrace.ops.elementwise import conj
+
+_Axes = tuple[int, ...]
+
+
+class _Plan:
+    """A contraction of two operands: their axes in a dot_general, and the type of the result."""
+
+    def __init__(self, function: str, a: Any, b: Any, precision: Any, preferred: Any, out_sharding: Any = None) -> None:
+        refuse(function, out_sharding=out_sharding)
+        self.function, self.precision = function, precision
+        self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
+        pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
+        self.dtype, self.weak = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
+        self.preferred = requested_dtype(function, preferred, stacklevel=5)
+
+    def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
+        """Raise TypeError unless the contracted axes have equal lengths."""
+        sizes = [[x.shape[i] for i in axes] for x, axes in ((self.left, left_axes), (self.right, right_axes))]
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"{self.function} requires contracting dimensions to have the same shape, got {tuple(sizes[0])} and "
+                f"{tuple(sizes[1])}: axes {tuple(left_axes)} of {self.left.shape} and {tuple(right_axes)} of "
+                f"{self.right.shape}"
+            )
+
+    def contract(self, a: Any, b: Any, dimensions: Any, order: Any = None, squeezed: Any = ((), ())) -> Any:
+        """Return the dot_general over `dimensions`, its axes permuted by `order`.
+
+        `squeezed` are the size-1 axes of the operands that are dropped first.
+        """
+        return _contracted(
+            a, b, dimensions=dimensions, order=order, squeezed=squeezed, precision=self.precision,
+            dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
+        )  # fmt: skip
+
+
+@unit
+def _contracted(
+    a: Any, b: Any, *, dimensions: Any, order: Any, squeezed: Any, precision: Any, dtype: Any, weak: bool
+) -> Any:
+    operands = [_without_axes(x, axes) for x, axes in zip((a, b), squeezed, strict=True)]
+    found = dot_general(*operands, dimensions, precision=precision, preferred_element_type=dtype)
+    if order is not None:
+        found = transpose(found, order)
+    return converted(found, dtype, weak)
+
+
+def _without_axes(x: Any, axes: _Axes) -> Any:
+    return reshape(x, [n for i, n in enumerate(x.shape) if i not in axes]) if axes else x
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+    """Return the sum over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
+
+    TypeError if their lengths differ.
+    """
+    plan = _Plan("dot", a, b, precision, preferred_element_type, out_sharding)
+    rank, other = plan.left.ndim, plan.right.ndim
+    if rank == 0 or other == 0:
+        return plan.contract(a, b, (((), ()), ((), ())))
+    over = (rank - 1,), (other - 2 if other > 1 else 0,)
+    plan.check(*over)
+    return plan.contract(a, b, (over, ((), ())))
+
+
+def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> Any:
+    """Contract the last axis of `a` with the first core axis of `b`; axes before the `cores` broadcast.
+
+    An axis of size 1 that meets another size is dropped, which leaves the other operand's as a free axis: nothing is
+    repeated in memory.
+    """
+    shapes = [plan.left.shape, plan.right.shape]
+    plan.check((len(shapes[0]) - 1,), (len(shapes[1]) - cores[1],))
+    # Labels say which axes belong together: 0, 1 … the broadcast ones, then the free ones of each matrix; -1 the sum.
+    rank = max(len(shape) - core for shape, core in zip(shapes, cores, strict=True))
+    labels = [
+        [*range(rank - len(shapes[0]) + cores[0], rank), *([rank] if cores[0] == 2 else []), -1],
+        [*range(rank - len(shapes[1]) + cores[1], rank), -1, *([rank + 1] if cores[1] == 2 else [])],
+    ]
+    sizes = [dict(zip(own, shape, strict=True)) for own, shape in zip(labels, shapes, strict=True)]
+    for label in range(rank):
+        met = {own[label] for own in sizes if label in own}
+        if len(met - {1}) > 1:
+            raise ValueError(
+                f"Incompatible types for {plan.function} arguments: {plan.left.str_short(short_dtypes=False)} and "
+                f"{plan.right.str_short(short_dtypes=False)}; their leading axes do not broadcast"
+            )
+        if len(met) > 1:
+            del sizes[0 if sizes[0][label] == 1 else 1][label]
+    squeezed = [
+        tuple([i for i, label in enumerate(own) if label not in left]) for own, left in zip(labels, sizes, strict=True)
+    ]
+    kept = [list(own) for own in sizes]
+    shared = [label for label in kept[0] if label in sizes[1] and label != -1]
+    free = [[label for label in own if label != -1 and label not in shared] for own in kept]
+    over = tuple([(own.index(-1),) for own in kept])
+    batch = tuple([tuple([own.index(label) for label in shared]) for own in kept])
+    # What dot_general gives: the shared axes, then the free ones of each operand.
+    found = [*shared, *free[0], *free[1]]
+    order = tuple(sorted(range(len(found)), key=found.__getitem__))
+    return plan.contract(
+        a, b, (over, batch), None if order == tuple(range(len(order))) else order, (squeezed[0], squeezed[1])
+    )  # fmt: skip
+
+
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
+    """Return the matrix product over the last two axes; the axes before broadcast, and 1-D operands are vectors.
+
+    ValueError for a scalar or leading axes that do not broadcast, TypeError if the summed lengths differ.
+    """
+    plan = _Plan("matmul", a, b, precision, preferred_element_type, out_sharding)
+    for i, aval in enumerate((plan.left, plan.right)):
+        if aval.ndim == 0:
+            raise ValueError(
+                f"matmul input operand {i} must have ndim at least 1, but it has ndim 0; multiply by a scalar with *"
+            )
+    rank, other = plan.left.ndim, plan.right.ndim
+    if rank <= 2 and other <= 2:
+        over = (rank - 1,), (other - 2 if other > 1 else 0,)
+        plan.check(*over)
+        return plan.contract(a, b, (over, ((), ())))
+    return _broadcast_contract(plan, a, b, (min(rank, 2), min(other, 2)))
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Return the product of matrices, the last two axes of `x1`, with vectors, the last axis of `x2`."""
+    plan = _Plan("matvec", x1, x2, None, None)
+    _check_rank(plan, 2, 1)
+    return _broadcast_contract(plan, x1, x2, (2, 1))
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Return the product of conjugated vectors, the last axis of `x1`, with matrices, the last two axes of `x2`."""
+    plan = _Plan("vecmat", x1, x2, None, None)
+    _check_rank(plan, 1, 2)
+    return _broadcast_contract(plan, _conjugated(x1, plan.left), x2, (1, 2))
+
+
+def _check_rank(plan: _Plan, left: int, right: int) -> None:
+    for i, (aval, least) in enumerate(((plan.left, left), (plan.right, right))):
+        if aval.ndim < least:
+            raise ValueError(f"{plan.function}: argument {i} must have ndim at least {least}, got shape {aval.shape}")
+
+
+def _conjugated(x: Any, aval: ShapedArray) -> Any:
+    return conj(x) if dtypes.is_complex(aval.dtype) else x
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Return the sum of conjugated `x1` times `x2` over `axis` of both; their other axes broadcast.
+
+    ValueError if the lengths along `axis` differ.
+    """
+    plan = _Plan("vecdot", x1, x2, precision, preferred_element_type)
+    _check_rank(plan, 1, 1)
+    axes = [canonical_axis("vecdot", axis, aval.ndim) for aval in (plan.left, plan.right)]
+    if plan.left.shape[axes[0]] != plan.right.shape[axes[1]]:
+        raise ValueError(
+            f"vecdot: axes must match; got shapes {plan.left.shape} and {plan.right.shape} with axis={axis}"
+        )
+    first, second = moveaxis(_conjugated(x1, plan.left), axes[0], -1), moveaxis(x2, axes[1], -1)
+    plan.left, plan.right = type_of("vecdot", first), type_of("vecdot", second)
+    return _broadcast_contract(plan, first, second, (1, 1))
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Return the sum of conjugated `a` times `b`, both flattened. TypeError if their sizes differ."""
+    first, second = (type_of("vdot", x, i) for i, x in enumerate((a, b)))
+    return dot(
+        reshape(_conjugated(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Return the sum over the last axes of `a` and `b`; a scalar multiplies. TypeError if their lengths differ."""
+    plan = _Plan("inner", a, b, precision, preferred_element_type)
+    if plan.left.ndim == 0 or plan.right.ndim == 0:
+        found = multiply(a, b)
+        return found if plan.preferred is None else converted(found, plan.preferred)
+    over = (plan.left.ndim - 1,), (plan.right.ndim - 1,)
+    plan.check(*over)
+    return plan.contract(a, b, (over, ((), ())))
+
+
+@unit
+def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
+    return multiply(
+        broadcast_in_dim(reshape(a, (rows,)), (rows, 1), (0,)),
+        broadcast_in_dim(reshape(b, (columns,)), (1, columns), (1,)),
+    )
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """Return the product of every element of `a` with every element of `b`, both flattened."""
+    refuse("outer", out=out)
+    return _outer(a, b, rows=type_of("outer", a, 0).size, columns=type_of("outer", b, 1).size)
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Return the sum over `axes`: that many last axes of `a` and first of `b`, or a pair of axes or lists of them.
+
+    TypeError if the lists or the lengths along the axes differ.
+    """
+    plan = _Plan("tensordot", a, b, precision, preferred_element_type, out_sharding)
+    ranks = plan.left.ndim, plan.right.ndim
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise TypeError(f"tensordot: axes must be an integer or a pair, got {axes!r}")
+        lists = [tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in axes]
+        if len(lists[0]) != len(lists[1]):
+            raise TypeError(f"tensordot requires axes lists to have equal length, got {lists[0]} and {lists[1]}")
+        over = tuple(
+            tuple([canonical_axis("tensordot", i, rank) for i in x]) for x, rank in zip(lists, ranks, strict=True)
+        )
+    else:
+        try:
+            count = operator.index(axes)
+        except TypeError:
+            raise TypeError(f"tensordot: axes must be an integer or a pair, got {axes!r}") from None
+        if not 0 <= count <= min(ranks):
+            raise TypeError(
+                f"tensordot: number of axes ({count}) must be between 0 and the ranks of the arrays, which have shapes "
+                f"{plan.left.shape} and {plan.right.shape}"
+            )
+        over = tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
+    plan.check(*over)
+    return plan.contract(a, b, (over, ((), ())))
+
+
+@unit
+def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
+    mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
+    return reductions.sum(chosen(mask, a, 0), (-2, -1), dtype)
+
+
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """Return the sum of the diagonal `offset` of the matrices along `axis1` and `axis2`, which vanish.
+
+    ValueError for axes that are not there or are the same.
+    """
+    refuse("trace", out=out)
+    rank = type_of("trace", a).ndim
+    first, second = (canonical_axis("trace", i, rank) for i in (axis1, axis2))
+    if first == second:
+        raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
+    wanted = requested_dtype("trace", dtype)
+    moved = moveaxis(a, (first, second), (-2, -1))
+    return _diagonal_sum(moved, offset, dtype=wanted)

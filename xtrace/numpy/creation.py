@@ -1,0 +1,725 @@
+"""Making arrays: from Python and NumPy data, filled, counted, spaced; and spreading them over a shape."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
+from xtrace.api.devices import device_put
+from xtrace.api.operators import add, multiply, power, subtract, true_divide
+from xtrace.api.promotion import check_broadcast
+from xtrace.api.tracing import abstract_leaf
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes, explain
+from xtrace.core.arrays import Array
+from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
+from xtrace.core.ir import Literal
+from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.ops import elementwise
+from xtrace.ops import shape as shapes
+from xtrace.runtime.transfer import array_from_host, scalar_to_host
+
+_SCALARS = frozenset((bool, int, float, complex))
+_DLPACK_CPU = 1
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *args: Any,
+    copy: bool | None = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Return `object` as an array: a scalar, an array, a NumPy array, or nested lists of these.
+
+    Python scalars are weakly typed unless `dtype` is given; NumPy data is copied unless `copy` is False.
+    TypeError for strings, objects and ragged lists; OverflowError for integers that do not fit.
+    """
+    if args:
+        raise TypeError("array: copy, order and ndmin must be given by keyword")
+    return _array("array", object, dtype, copy, order, ndmin, device, out_sharding)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Return `a` as an array, itself if it is one. With ``copy=False`` a NumPy array's memory is shared if it can be.
+
+    TypeError for strings, objects and ragged lists; OverflowError for integers that do not fit.
+    """
+    return _array("asarray", a, dtype, copy, order, 0, device, out_sharding)
+
+
+def _array(
+    function: str, value: Any, dtype: Any, copy: bool | None, order: Any, ndmin: int, device: Any, out_sharding: Any
+) -> Any:
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(
+            f"{function}: order must be 'K'; arrays have no memory order of their own, got {order!r}"
+        )
+    refuse(function, out_sharding=out_sharding)
+    wanted = requested_dtype(function, dtype, stacklevel=4)
+    if wanted is not None and isinstance(value, (Array, np.ndarray)):
+        warn_of_lost_part(value.dtype, wanted)
+    result = _from_value(function, value, wanted, copy)
+    if ndmin > result.ndim:
+        result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    return result if device is None else device_put(result, device)
+
+
+def _from_value(function: str, value: Any, dtype: Any, copy: bool | None) -> Any:
+    kind = type(value)
+    if kind in _SCALARS:
+        return _from_scalar(value, scalar_aval(kind), dtype)
+    if isinstance(value, Array):
+        wanted, weak = (value.dtype, value.weak_type) if dtype is None else (dtype, False)
+        if copy:
+            value = shapes.copy.bind(value)
+        return _converted(value, wanted, weak)
+    if value is None:
+        raise ValueError(f"{function}: None is not a valid value; give a number, an array or a list of them")
+    if hasattr(value, "__jax_array__"):
+        return _from_value(function, value.__jax_array__(), dtype, copy)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _from_numpy(function, np.asarray(value), dtype, copy)
+    if isinstance(value, (bool, int, float, complex)):
+        return _from_scalar(value, aval_of(value), dtype)
+    if isinstance(value, (list, tuple)):
+        return _from_list(function, value, dtype)
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{function}: {not_an_array(value)}")
+    try:
+        # Whatever has __array__, the buffer protocol or a length: what NumPy makes of it.
+        found = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{function}: {not_an_array(value)} ({error})") from None
+    return _from_numpy(function, found, dtype, copy, value)
+
+
+def _from_scalar(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+    if dtype is not None:
+        aval = ShapedArray((), dtype)
+    return _made(scalar_to_host(_python_value("array", value, aval.dtype), aval), aval)
+
+
+def _made(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Any:
+    """Return NumPy data as an array, or under a trace as a constant of it."""
+    trace = current_trace.get()
+    if trace is base_trace:
+        return array_from_host(value, aval, copy=copy)
+    with np.errstate(over="ignore"):
+        found = trace.constant(np.array(value, aval.dtype), aval)
+    return array_from_host(value, aval, copy=copy) if found is None else found
+
+
+def _python_value(function: str, value: Any, dtype: Any) -> Any:
+    """Return a Python scalar as the one whose class fits `dtype`; TypeError for a complex one made real."""
+    if dtypes.is_boolean(dtype):
+        return bool(value)
+    if dtypes.is_complex(dtype):
+        return complex(value)
+    if isinstance(value, complex):
+        raise TypeError(f"{function}: the complex number {value} cannot become {dtype.name}; take its .real")
+    return int(value) if dtypes.is_integer(dtype) else float(value)
+
+
+def _from_numpy(function: str, value: np.ndarray[Any, Any], dtype: Any, copy: bool | None, given: Any = None) -> Any:
+    try:
+        own = dtypes.canonicalize(value.dtype, config.enable_x64.value)
+    except TypeError:
+        raise TypeError(
+            f"{function}: {not_an_array(value if given is None else given)}; its NumPy dtype is {value.dtype}"
+        ) from None
+    return _made(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
+
+
+def _from_list(function: str, value: Any, dtype: Any) -> Any:
+    kinds: dict[Any, None] = {}
+    traced = _collect(function, value, kinds)
+    if dtype is None:
+        x64 = config.enable_x64.value
+        if kinds:
+            pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _pair(x) for x in kinds)
+            dtype = dtypes.promote(pairs, x64, config.numpy_dtype_promotion.value)[0]
+        else:
+            dtype = dtypes.default_float(x64)
+    if traced:
+        return _stacked(function, value, dtype)
+    try:
+        data = np.asarray(value, dtype)
+    except ValueError as error:
+        raise TypeError(f"{function}: a nested list must be rectangular, all rows of one length: {error}") from None
+    return _made(data, ShapedArray(data.shape, dtype))
+
+
+def _pair(kind: Any) -> tuple[Any, bool]:
+    aval = scalar_aval(kind)
+    return aval.dtype, aval.weak_type
+
+
+def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
+    """Gather the types of the leaves of a nested list; return whether one of them is an array or tracer."""
+    types = set(map(type, value))
+    if types <= _SCALARS:
+        kinds.update(dict.fromkeys(types))
+        return False
+    traced = False
+    for item in value:
+        kind = type(item)
+        if kind in _SCALARS:
+            kinds[kind] = None
+        elif isinstance(item, (list, tuple)):
+            traced |= _collect(function, item, kinds)
+        elif isinstance(item, Array) or hasattr(item, "__jax_array__"):
+            kinds[item.aval if isinstance(item, Array) else _from_value(function, item, None, None).aval] = None
+            traced = True
+        else:
+            if not isinstance(item, (np.ndarray, np.generic, bool, int, float, complex)) and hasattr(item, "__array__"):
+                item = np.asarray(item)
+            try:
+                kinds[aval_of(item)] = None
+            except TypeError as error:
+                raise TypeError(f"{function}: a list element is no number or array: {error}") from None
+    return traced
+
+
+def _stacked(function: str, value: Any, dtype: Any) -> Any:
+    """Return a nested list with arrays or tracers among its leaves as one array."""
+    parts = [
+        _stacked(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
+        for item in value
+    ]
+    if not parts:
+        return zeros((0,), dtype)
+    if len({p.shape for p in parts}) > 1:
+        raise TypeError(
+            f"{function}: a nested list must be rectangular; its elements have the shapes "
+            f"{', '.join(str(p.shape) for p in parts)}"
+        )
+    return shapes.concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+
+
+def _converted(value: Any, dtype: Any, weak: bool) -> Any:
+    if value.aval.dtype == dtype and value.aval.weak_type == weak:
+        return value
+    return converted(value, dtype, weak)
+
+
+def as_array(function: str, value: Any, position: int = 0) -> Any:
+    """Return an operand as an array or tracer; a TypeError names the function and the argument that is none."""
+    if isinstance(value, Array):
+        return value
+    type_of(function, value, position)
+    return asarray(value)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """Return `x` with elements of type `dtype` (None: float). Complex to real drops the imaginary part and warns."""
+    return convert_array("astype", x, dtype, copy, device)
+
+
+def convert_array(function: str, x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
+    aval = type_of(function, x)
+    wanted = requested_dtype(function, float if dtype is None else dtype, stacklevel=4)
+    if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
+        # Unlike a conversion, which drops the imaginary part first.
+        return _nonzero(x if isinstance(x, Array) else asarray(x))
+    result = _from_value(function, x, wanted, copy)
+    return result if device is None else device_put(result, device)
+
+
+@unit
+def _nonzero(x: Any) -> Any:
+    return elementwise.ne(x, scalar_of(0, x.dtype))
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """Return an array that shares the host memory of an object with ``__dlpack__``, or has a copy of it with `copy`.
+
+    TypeError without ``__dlpack__``, ValueError for memory of another device.
+    """
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {type(x)} has no __dlpack__; xtrace.numpy.asarray copies any array-like")
+    if x.__dlpack_device__()[0] != _DLPACK_CPU:
+        raise ValueError(
+            f"from_dlpack: only host memory can be shared, got the dlpack device {x.__dlpack_device__()}; copy the "
+            "data to the host first"
+        )
+    return _array("from_dlpack", np.from_dlpack(x), None, bool(copy), None, 0, device, None)
+
+
+def _fill(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool, device: Any) -> Any:
+    """Return the array whose elements are all the Python scalar `value`."""
+    result = broadcast_in_dim.apply((Literal(value, ShapedArray((), dtype, weak)),), (shape, (), None))
+    return result if device is None else device_put(result, device)
+
+
+def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
+    refuse(function, out_sharding=out_sharding)
+    wanted = requested_dtype(function, float if dtype is None else dtype, stacklevel=4)
+    return _fill(canonical_shape(function, shape), _python_value(function, number, wanted), wanted, False, device)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Return an array of zeros; `dtype` None is float. TypeError for a shape or dtype that is none."""
+    return _zero_or_one("zeros", 0, shape, dtype, device, out_sharding)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Return an array of ones; `dtype` None is float. TypeError for a shape or dtype that is none."""
+    return _zero_or_one("ones", 1, shape, dtype, device, out_sharding)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Return an array of zeros: there are no uninitialised arrays."""
+    return _zero_or_one("empty", 0, shape, dtype, device, out_sharding)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Return an array of `fill_value`, a scalar or an array that broadcasts to `shape`.
+
+    Without `dtype` the result has the dtype and weak type of `fill_value`.
+    """
+    refuse("full", out_sharding=out_sharding)
+    aval = type_of("full", fill_value, 1)
+    wanted = requested_dtype("full", dtype)
+    weak = wanted is None and aval.weak_type
+    return _filled("full", canonical_shape("full", shape), fill_value, aval, wanted or aval.dtype, weak, device)
+
+
+def _filled(
+    function: str, shape: tuple[int, ...], value: Any, aval: ShapedArray, dtype: Any, weak: bool, device: Any
+) -> Any:
+    if type(value) in _SCALARS:
+        literal = _wrapped(function, value, dtype)
+        if literal is not None:
+            return _fill(shape, literal, dtype, weak, device)
+    if aval.dtype != dtype or aval.weak_type != weak:
+        warn_of_lost_part(aval.dtype, dtype)
+        value = converted(value, dtype, weak)
+    result = spread_to(function, value, aval.shape, shape)
+    return result if device is None else device_put(result, device)
+
+
+def _wrapped(function: str, value: Any, dtype: Any) -> Any:
+    """Return a Python scalar as one of the class of `dtype`, integers modulo its range; None if that loses a part."""
+    if dtypes.is_integer(dtype) and isinstance(value, int):
+        if config.enable_x64.value or -(2**63) <= value < 2**63:
+            bits = dtypes.bit_width(dtype)
+            value = int(value) & (2**bits - 1)
+            return value - 2**bits if dtypes.is_signed(dtype) and value >> (bits - 1) else value
+        raise OverflowError(f"{function}: Python int {value} too large to convert to {dtype.name}")
+    if dtypes.is_integer(dtype) or (isinstance(value, complex) and dtypes.is_floating(dtype)):
+        return None
+    return _python_value(function, value, dtype)
+
+
+def warn_of_lost_part(own: Any, wanted: Any) -> None:
+    """Warn where complex numbers become real ones."""
+    if dtypes.is_complex(own) and not dtypes.is_complex(wanted) and not dtypes.is_boolean(wanted):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4
+        )
+
+
+def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any) -> Any:
+    refuse(function, out_sharding=out_sharding)
+    try:
+        model = abstract_leaf(a)
+    except TypeError:
+        model = type_of(function, a)
+    wanted = requested_dtype(function, dtype, stacklevel=4)
+    size = model.shape if shape is None else canonical_shape(function, shape)
+    weak = wanted is None and model.weak_type
+    return _filled(function, size, value, type_of(function, value, 1), wanted or model.dtype, weak, device)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Return zeros of the shape and dtype of `a`, an array, scalar or ShapeDtypeStruct, or of those given instead."""
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Return ones of the shape and dtype of `a`, an array, scalar or ShapeDtypeStruct, or of those given instead."""
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Return zeros of the shape and dtype of `prototype`: there are no uninitialised arrays."""
+    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Return `fill_value` in the shape and dtype of `a`, or in those given instead."""
+    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+
+
+def _size(function: str, name: str, value: Any) -> int:
+    if isinstance(value, Tracer):
+        raise explain.concretization(value, f"numpy.{function} argument {name}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {name} must be an integer, got {value!r}") from None
+    if number < 0:
+        raise ValueError(f"{function}: {name} must not be negative, got {number}")
+    return number
+
+
+def _static_or_array(function: str, name: str, value: Any) -> Any:
+    """Return a diagonal's number: a Python int, or an integer array as it is; TypeError for anything else."""
+    if isinstance(value, Array) and not value.shape and dtypes.is_integer(value.dtype):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {name} must be an integer, got {value!r}") from None
+
+
+@unit
+def diagonal_mask(offset: Any, *, rows: int, columns: int, below: bool) -> Any:
+    """Where column - row equals `offset` or, with `below`, is at most that."""
+    row = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 0)
+    column = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 1)
+    return (elementwise.ge if below else elementwise.eq)(add(row, offset), column)
+
+
+@unit
+def _diagonal_ones(offset: Any, *, rows: int, columns: int, below: bool, dtype: Any) -> Any:
+    return converted(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
+
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """Return an `N` by `M` array with ones on the diagonal `k`, counted to the right, and zeros elsewhere."""
+    wanted = requested_dtype("eye", float if dtype is None else dtype)
+    rows = _size("eye", "N", N)
+    columns = rows if M is None else _size("eye", "M", M)
+    result = _diagonal_ones(_static_or_array("eye", "k", k), rows=rows, columns=columns, below=False, dtype=wanted)
+    return result if device is None else device_put(result, device)
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """Return the `n` by `n` identity matrix."""
+    size = _size("identity", "n", n)
+    wanted = requested_dtype("identity", float if dtype is None else dtype)
+    return _diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Any:
+    """Return an `N` by `M` array with ones on and below the diagonal `k` and zeros above."""
+    wanted = requested_dtype("tri", float if dtype is None else dtype)
+    rows = _size("tri", "N", N)
+    columns = rows if M is None else _size("tri", "M", M)
+    return _diagonal_ones(_static_or_array("tri", "k", k), rows=rows, columns=columns, below=True, dtype=wanted)
+
+
+@unit
+def _triangle(x: Any, *, offset: int, lower: bool) -> Any:
+    aval = type_of("tril", x)
+    mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
+    if aval.ndim > 2:
+        mask = broadcast_in_dim(mask, aval.shape, (aval.ndim - 2, aval.ndim - 1))
+    zero = _fill(aval.shape, _python_value("tril", 0, aval.dtype), aval.dtype, aval.weak_type, None)
+    return elementwise.select_n(mask, zero, x) if lower else elementwise.select_n(mask, x, zero)
+
+
+def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
+    if type_of(function, m).ndim < 2:
+        raise ValueError(
+            f"Argument to xtrace.numpy.{function} must be at least 2D, got shape {type_of(function, m).shape}"
+        )
+    try:
+        offset = operator.index(k)
+    except TypeError:
+        raise TypeError(f"{function}: k must be an integer, got {k!r}") from None
+    return _triangle(m, offset=offset, lower=lower)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """Return `m` with zeros above the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
+    return _checked_triangle("tril", m, k, True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """Return `m` with zeros below the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
+    return _checked_triangle("triu", m, k, False)
+
+
+def _concrete_number(function: str, name: str, value: Any) -> Any:
+    """Return a Python or NumPy number; an error names the argument if it is traced, no scalar or complex."""
+    if isinstance(value, Tracer):
+        raise explain.concretization(value, f"numpy.{function} argument {name}")
+    aval = type_of(function, value)
+    if aval.shape:
+        raise ValueError(f"{function}: arguments must be scalars; got {name} of shape {aval.shape}")
+    if dtypes.is_complex(aval.dtype):
+        raise ValueError(f"{function}: {name} must be real, got the dtype {aval.dtype.name}")
+    if type(value) in _SCALARS:
+        return value
+    # NumPy's fixed-size integers would wrap in the arithmetic below; floats keep their rounding.
+    return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
+
+
+def _steps(function: str, start: Any, stop: Any, step: Any) -> int:
+    """Return how many values there are from `start` to before `stop`."""
+    if step == 0:
+        raise ZeroDivisionError(f"{function}: step must not be zero")
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return max(0, -((start - stop) // step))
+    length = (stop - start) / step
+    if not math.isfinite(length):
+        kind = ValueError if math.isnan(length) else OverflowError
+        raise kind(f"{function}: from {start} to {stop} in steps of {step} there is no finite number of values")
+    return max(0, math.ceil(length))
+
+
+def _ramp(first: Any, increment: Any, *, length: int, dtype: Any) -> Any:
+    # Not a unit: fused, the sum would be rounded once, and values that are exact in two steps would not be.
+    return add(first, multiply(increment, shapes.iota(dtype, length)))
+
+
+@unit
+def _counted_from(first: Any, *, length: int, dtype: Any) -> Any:
+    return add(first, shapes.iota(dtype, length))
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """Return the numbers from `start` (with one argument: from 0 to it) to before `stop` in steps of `step`.
+
+    The dtype is the one the arguments promote to. ConcretizationTypeError for a traced argument, ValueError for one
+     that is no real scalar, ZeroDivisionError for a step of zero, OverflowError for infinitely many numbers.
+    """
+    refuse("arange", out_sharding=out_sharding)
+    wanted = requested_dtype("arange", dtype)
+    if start is None:
+        raise TypeError("arange: start must be a number, got None")
+    if stop is None:
+        start, stop = None, start
+    given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
+    numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
+    if wanted is None:
+        pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
+        wanted = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)[0]
+    if dtypes.is_boolean(wanted):
+        raise TypeError("arange: does not accept dtype bool; count with integers and compare")
+    first, increment = numbers.get("start", 0), numbers.get("step", 1)
+    length = _steps("arange", first, numbers["stop"], increment)
+    host = [scalar_to_host(_python_value("arange", n, wanted), ShapedArray((), wanted)) for n in (first, increment)]
+    if step is not None:
+        result = _ramp(*host, length=length, dtype=wanted)
+    elif host[0]:
+        result = _counted_from(host[0], length=length, dtype=wanted)
+    else:
+        result = shapes.iota(wanted, length)
+    return result if device is None else device_put(result, device)
+
+
+@unit
+def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compute: Any, dtype: Any) -> Any:
+    """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
+    start, stop = (cast_to(x, type_of("linspace", x), compute) for x in (start, stop))
+    avals = [type_of("linspace", x) for x in (start, stop)]
+    bounds = check_broadcast("linspace", [a.shape for a in avals])
+    start, stop = (spread_to("linspace", x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True))
+    real = dtypes.real_part_dtype(compute)
+    divisions = num - 1 if endpoint else num
+    start_column, stop_column = (expand_at(x, bounds, axis) for x in (start, stop))
+    distance = _fill(bounds, _python_value("linspace", math.nan, compute), compute, False, None)
+    if divisions > 0:
+        distance = true_divide(subtract(stop, start), divisions)
+    if divisions <= 0 or num == 1:
+        shape = (*bounds[:axis], num, *bounds[axis:])
+        samples = broadcast_in_dim(start_column, shape, range(len(shape)))
+    else:
+        fractions = true_divide(shapes.iota(real, divisions), np.asarray(divisions, real))
+        fractions = reshape(fractions, [divisions if i == axis else 1 for i in range(len(bounds) + 1)])
+        fractions = converted(fractions, compute)
+        samples = add(multiply(start_column, subtract(1, fractions)), multiply(stop_column, fractions))
+        if endpoint:
+            samples = shapes.concatenate([samples, stop_column], axis)
+    if dtypes.is_integer(dtype) and not dtypes.is_integer(compute):
+        samples = elementwise.floor(samples)
+    return cast_to(samples, samples.aval, dtype), distance
+
+
+def expand_at(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Return `x`, of the given shape, with a new axis of size 1 at `axis`."""
+    return reshape(x, (*shape[:axis], 1, *shape[axis:]))
+
+
+def _inexact(*values: Any) -> Any:
+    """Return the inexact dtype that values and dtypes promote to."""
+    x64 = config.enable_x64.value
+    pairs = tuple(dtypes.dtype_and_weak(x, x64) for x in values)
+    found = dtypes.promote(pairs, x64, config.numpy_dtype_promotion.value)[0]
+    return found if dtypes.is_inexact(found) else dtypes.default_float(x64)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Return `num` evenly spaced samples from `start` to `stop`, the latter included if `endpoint`.
+
+    Arrays broadcast, and the samples lie along the new axis `axis`. With `retstep`, a pair with their distance.
+    Integer dtypes round towards minus infinity. ValueError for a negative `num`.
+    """
+    wanted = requested_dtype("linspace", dtype)
+    result, distance = _linspace("linspace", start, stop, num, endpoint, wanted, axis)
+    if device is not None:
+        result = device_put(result, device)
+    return (result, distance) if retstep else result
+
+
+def _linspace(function: str, start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any, axis: Any) -> tuple[Any, Any]:
+    count = _size(function, "num", num)
+    shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
+    rank = len(check_broadcast(function, shapes_given)) + 1
+    compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
+    return _spaced(
+        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
+        dtype=compute if dtype is None else dtype,
+    )  # fmt: skip
+
+
+@unit
+def _powers(exponents: Any, base: Any, *, dtype: Any) -> Any:
+    found = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
+    return cast_to(found, found.aval, dtype)
+
+
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Return ``base ** linspace(start, stop, num)``. ValueError for a negative `num`."""
+    wanted = requested_dtype("logspace", dtype)
+    compute = _inexact(start, stop) if wanted is None else _inexact(wanted)
+    exponents, _ = _linspace("logspace", start, stop, num, endpoint, compute, axis)
+    return _powers(exponents, base, dtype=compute if wanted is None else wanted)
+
+
+def _log10(x: Any) -> Any:
+    return multiply(elementwise.log(x), 1 / math.log(10))
+
+
+@unit
+def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compute: Any, dtype: Any) -> Any:
+    start, stop = (cast_to(x, type_of("geomspace", x), compute) for x in (start, stop))
+    # The samples keep the sign of `start`, which the logarithm must not see.
+    signs = elementwise.sign(start)
+    exponents, _ = _linspace(
+        "geomspace", _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), num, endpoint, compute, axis
+    )
+    bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
+    spread = expand_at(spread_to("geomspace", signs, signs.shape, bounds), bounds, axis)
+    found = multiply(spread, _powers(exponents, 10.0, dtype=compute))
+    return cast_to(found, found.aval, dtype)
+
+
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """Return `num` samples from `start` to `stop`, each the same multiple of the one before."""
+    wanted = requested_dtype("geomspace", dtype)
+    count = _size("geomspace", "num", num)
+    rank = (
+        len(check_broadcast("geomspace", [type_of("geomspace", x, i).shape for i, x in enumerate((start, stop))])) + 1
+    )
+    compute = _inexact(start, stop) if wanted is None else _inexact(wanted)
+    return _geometric(
+        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis("geomspace", axis, rank), compute=compute,
+        dtype=compute if wanted is None else wanted,
+    )  # fmt: skip
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """Return `array` repeated to fill `shape`, as NumPy broadcasts it. ValueError if the shapes do not fit."""
+    refuse("broadcast_to", out_sharding=out_sharding)
+    return spread_to(
+        "broadcast_to", array, type_of("broadcast_to", array).shape, canonical_shape("broadcast_to", shape)
+    )
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """Return the arguments broadcast to their common shape, as a list. ValueError if they have none."""
+    own = [type_of("broadcast_arrays", x, i).shape for i, x in enumerate(args)]
+    shape = check_broadcast("broadcast_arrays", own)
+    return [spread_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that arrays of the given shapes broadcast to. ValueError if there is none."""
+    return check_broadcast("broadcast_shapes", [canonical_shape("broadcast_shapes", s) for s in shapes])
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Return one grid of coordinates for each of the 1-D arrays `xi`.
+
+    With ``indexing='xy'`` the second array runs along the first axis, as images do. `sparse` ones have size 1 along
+    the other axes. ValueError for arrays that are not 1-D.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
+    if not copy:
+        raise ValueError("meshgrid: only copy=True is supported, since arrays are immutable")
+    own = [type_of("meshgrid", x, i).shape for i, x in enumerate(xi)]
+    if any(len(s) != 1 for s in own):
+        raise ValueError(f"meshgrid: arguments must be 1D, got shapes {own}")
+    rank = len(own)
+    order = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        order[:2] = [1, 0]
+    full_shape = [0] * rank
+    for i, axis in enumerate(order):
+        full_shape[axis] = own[i][0]
+    return [
+        _along(x, own[i][0], order[i], rank, None if sparse else tuple(full_shape)) for i, x in enumerate(xi)
+    ]  # fmt: skip
+
+
+def _along(x: Any, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Any:
+    """Return the vector `x` along one axis of `rank`, spread over `shape` if that is given."""
+    target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
+    return broadcast_in_dim.apply((x,), (target, (axis,), None))
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """Return the index of every element of an array of shape `dimensions`: one array an axis, stacked or as a tuple."""
+    wanted = requested_dtype("indices", int if dtype is None else dtype)
+    shape = canonical_shape("indices", dimensions)
+    rank = len(shape)
+    if sparse:
+        return tuple(_along(shapes.iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
+    return _all_indices(shape=shape, dtype=wanted)
+
+
+@unit
+def _all_indices(*, shape: tuple[int, ...], dtype: Any) -> Any:
+    if not shape:
+        return _fill((0,), _python_value("indices", 0, dtype), dtype, False, None)
+    return shapes.stack([_along(shapes.iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -1,0 +1,601 @@
+"""Indexing: ``x[index]``, ``x.at[index]``, `take` and the positions of nonzero elements.
+
+An index is read once into a `Plan`: a window of the operand (a slice, or a dynamic slice where its position is not
+known while tracing), a gather for index arrays, and the axes that `None` adds. Equal plans share compiled programs.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.promotion import check_broadcast
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes, explain
+from xtrace.core.arrays import Array
+from xtrace.core.avals import scalar_aval
+from xtrace.core.errors import NonConcreteBooleanIndexError
+from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.creation import as_array, asarray, zeros
+from xtrace.ops import elementwise, gathering, reductions, slicing
+from xtrace.ops import shape as shapes
+from xtrace.runtime.transfer import current_device, scalar_array
+
+_ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
+_PLANS_KEPT = 8192
+
+
+class Plan(NamedTuple):
+    """What an index does to an operand, in this order; axes are numbered as each step finds them.
+
+    inserted: places of axes of size 1 that scalar booleans index. starts: for each axis where the window begins, None
+    where an operand says so; sizes: its lengths; strides and reversed: what is taken of it. squeezed: axes of integers.
+    gathered: axes that index arrays go over, and block: where their axes come in the result; None without arrays.
+    new_axes: places of the axes of `None` in the result. signed: for each operand that is a start, whether it may be
+    negative.
+    """
+
+    inserted: tuple[int, ...]
+    starts: tuple[int | None, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    reversed: tuple[int, ...]
+    squeezed: tuple[int, ...]
+    gathered: tuple[int, ...] | None
+    block: int
+    new_axes: tuple[int, ...]
+    signed: tuple[bool, ...]
+
+
+class Options(NamedTuple):
+    """What to do about index arrays that are out of bounds, unsorted or repeated."""
+
+    mode: Any = None
+    fill_value: Any = None
+    sorted: bool = False
+    unique: bool = False
+    wrap: bool = True
+
+
+DEFAULT = Options()
+
+
+class Reading(NamedTuple):
+    """An index read: the plan, and its operands, the window's starts first and then the index arrays."""
+
+    plan: Plan
+    operands: tuple[Any, ...]
+
+
+def _bad_index(entry: Any, position: int) -> Exception:
+    """Return the error of an index of an unsupported kind."""
+    where = f" at position {position}"
+    if isinstance(entry, (str, bytes)):
+        return TypeError(f"string indexing is not supported; got {entry!r}{where}. Only {_ACCEPTED}")
+    dtype = getattr(entry, "dtype", None)
+    if dtype is not None or isinstance(entry, (float, complex)):
+        name = getattr(dtype, "name", type(entry).__name__)
+        return TypeError(
+            f"Indexer must have integer or boolean type, got indexer with type {name}{where}: {entry!r}. Only "
+            f"{_ACCEPTED}; convert with x.astype(int)"
+        )
+    return IndexError(f"only {_ACCEPTED}. Got {entry!r}{where}")
+
+
+def _entry(entry: Any, position: int) -> Any:
+    """Return one item of an index as None, Ellipsis, an int, a bool, a slice, or an array of integers or booleans."""
+    kind = type(entry)
+    if entry is None or entry is Ellipsis or kind is int or kind is bool or kind is slice:
+        return entry
+    if isinstance(entry, np.bool_):
+        return bool(entry)
+    if isinstance(entry, (np.integer, int)):
+        return int(entry)
+    if isinstance(entry, (list, tuple)):
+        entry = asarray(entry) if _has_arrays(entry) else np.asarray(entry) if len(entry) else np.zeros((0,), np.int32)
+    if isinstance(entry, (np.ndarray, Array)):
+        dtype = entry.dtype
+    elif hasattr(entry, "__jax_array__"):
+        return _entry(entry.__jax_array__(), position)
+    else:
+        raise _bad_index(entry, position)
+    if not dtypes.is_integer(dtype) and not dtypes.is_boolean(dtype):
+        raise _bad_index(entry, position)
+    if dtypes.is_boolean(dtype):
+        if isinstance(entry, Tracer):
+            raise NonConcreteBooleanIndexError(
+                f"Array boolean indices must be concrete; got {entry.aval!r}{explain.provenance(entry)}\n"
+                "The shape of x[mask] depends on values. Use xtrace.numpy.where(mask, x, fill), or "
+                "xtrace.numpy.nonzero(mask, size=n) with a fixed number of results."
+            )
+        return bool(entry) if not entry.shape else np.asarray(entry)
+    return entry
+
+
+def _has_arrays(values: Iterable[Any]) -> bool:
+    return any(isinstance(x, Array) or (isinstance(x, (list, tuple)) and _has_arrays(x)) for x in values)
+
+
+def _entries(index: Any) -> list[Any]:
+    """Return the items of an index; TypeError for a list, which NumPy reads in two ways."""
+    if isinstance(index, tuple):
+        return [_entry(x, i) for i, x in enumerate(index)]
+    if isinstance(index, (list, range)) or (isinstance(index, Sequence) and not isinstance(index, (str, bytes))):
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead "
+            f"of `arr[seq]`. Got {index!r}"
+        )
+    return [_entry(index, 0)]
+
+
+def _expanded(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Replace the ellipsis, and what is missing at the end, by full slices."""
+    consumed = sum(
+        e.ndim
+        if isinstance(e, np.ndarray) and e.dtype == bool
+        else 0
+        if e is None or e is Ellipsis or type(e) is bool
+        else 1
+        for e in entries
+    )
+    if consumed > len(shape):
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed")
+    places = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    place = places[0] if places else len(entries)
+    full = [slice(None)] * (len(shape) - consumed)
+    return [*entries[:place], *full, *entries[place + 1 :]]
+
+
+def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int) -> list[np.ndarray[Any, Any]]:
+    """Return the positions that hold in a mask, one array an axis; IndexError if it does not fit the operand."""
+    expected = shape[axis : axis + mask.ndim]
+    if mask.shape != expected:
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, expected {expected}"
+        )
+    return [found.astype(np.int32) for found in np.nonzero(mask)]
+
+
+def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
+    """Return where the window of a slice starts, how many elements it takes, and the (signed) step."""
+    parts = []
+    for part in (entry.start, entry.stop, entry.step):
+        if isinstance(part, Tracer):
+            raise IndexError(
+                f"Slice entries must be static integers. Got {entry} at position {position}{explain.provenance(part)}\n"
+                "The result's shape would depend on a traced value. Use xtrace.lax.dynamic_slice_in_dim(x, start, "
+                "size) for a slice of fixed size."
+            )
+        try:
+            parts.append(None if part is None else operator.index(part))
+        except TypeError:
+            raise TypeError(f"slice entries must be integers or None, got {entry} at position {position}") from None
+    if parts[2] == 0:
+        raise ValueError(f"slice step cannot be zero, got {entry} at position {position}")
+    found = range(*slice(*parts).indices(length))
+    count, step = len(found), found.step
+    if count == 0:
+        return min(max(found.start, 0), length), 0, 1
+    return (found.start if step > 0 else found[-1]), count, step
+
+
+def _in_front(index: int, length: int) -> int:
+    """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
+    return min(max(index + length if index < 0 else index, 0), length - 1)
+
+
+def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Reading:
+    """Return the plan of an index for an operand of `shape`.
+
+    `eager` leaves positions of windows to operands, so that one program serves all; with `exact`, integers are index
+    arrays, whose out-of-bounds treatment is for the gather to decide.
+    """
+    entries = _expanded(_entries(index), shape)
+    advanced = (
+        exact
+        or any(isinstance(e, (np.ndarray, Array)) and e.ndim for e in entries)
+        or any(type(e) is bool for e in entries)
+    )
+    inserted: list[int] = []
+    starts: list[int | None] = []
+    sizes: list[int] = []
+    strides: list[int] = []
+    backward: list[int] = []
+    squeezed: list[int] = []
+    arrays: list[Any] = []
+    gathered: list[int] = []
+    scalars: list[Any] = []
+    signed: list[bool] = []
+    # What each item leaves in the result: 'a' for the index arrays' block, 'n' for a new axis, 's' for a sliced axis.
+    layout: list[str] = []
+    taken = 0
+
+    def axis_of_length(start: int | None, size: int, stride: int = 1) -> int:
+        starts.append(start)
+        sizes.append(size)
+        strides.append(stride)
+        return len(sizes) - 1
+
+    def add_array(value: Any, length: int) -> None:
+        gathered.append(axis_of_length(0, length))
+        arrays.append(value)
+        layout.append("a")
+
+    for position, entry in enumerate(entries):
+        if entry is None:
+            layout.append("n")
+        elif type(entry) is bool:
+            inserted.append(len(sizes))
+            add_array(np.zeros(int(entry), np.int32), 1)
+        elif type(entry) is slice:
+            length = shape[taken]
+            start, count, step = _bounds(entry, length, position)
+            stride = abs(step)
+            window = (count - 1) * stride + 1 if count else 0
+            axis = axis_of_length(start, window, stride)
+            if eager and 0 < window < length:
+                starts[axis] = None
+                scalars.append(start)
+                signed.append(False)
+            if step < 0:
+                backward.append(axis)
+            layout.append("s")
+            taken += 1
+        elif isinstance(entry, np.ndarray) and entry.dtype == bool:
+            found = _positions_of(entry, shape, taken)
+            for values in found:
+                add_array(values, shape[taken])
+                taken += 1
+        elif advanced:
+            length = shape[taken]
+            if type(entry) is int and not exact and length:
+                entry = _in_front(entry, length)
+            add_array(entry, length)
+            taken += 1
+        else:
+            length = shape[taken]
+            if length == 0:
+                raise IndexError(f"index is out of bounds for axis {taken} with size 0")
+            if type(entry) is int:
+                entry = _in_front(entry, length)
+                axis = axis_of_length(None if eager and length > 1 else entry, 1)
+            else:
+                axis = axis_of_length(None, 1)
+            if starts[axis] is None:
+                scalars.append(entry)
+                signed.append(type(entry) is not int and dtypes.is_signed(entry.dtype))
+            squeezed.append(axis)
+            taken += 1
+    block, new_axes = _layout(layout, arrays)
+    plan = Plan(
+        tuple(inserted), tuple(starts), tuple(sizes), tuple(strides), tuple(backward), tuple(squeezed),
+        tuple(gathered) if arrays else None, block, new_axes, tuple(signed),
+    )  # fmt: skip
+    return Reading(plan, (*scalars, *arrays))
+
+
+def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, ...]]:
+    """Return where the block of index arrays goes among the sliced axes, and the places of new axes in the result.
+
+    NumPy's rule: where the first index array stands if they stand together, else in front.
+    """
+    places = [i for i, kind in enumerate(layout) if kind == "a"]
+    rank = len(check_broadcast("indexing", [np.shape(a) for a in arrays])) if arrays else 0
+    together = places == list(range(places[0], places[0] + len(places))) if places else True
+    first = places[0] if places and together else 0
+    axes: list[str] = []
+    block = 0
+    for i, kind in enumerate(layout if together else ["a", *(k for k in layout if k != "a")]):
+        if kind == "a":
+            if i == first:
+                block = axes.count("s")
+                axes.extend(["b"] * rank)
+        else:
+            axes.append(kind)
+    return block, tuple([i for i, kind in enumerate(axes) if kind == "n"])
+
+
+def with_axes(x: Any, places: tuple[int, ...]) -> Any:
+    """Return `x` with axes of size 1 put in at the given places, one after the other."""
+    if not places:
+        return x
+    shape = list(x.shape)
+    for axis in places:
+        shape.insert(axis, 1)
+    return reshape(x, shape)
+
+
+@unit
+def _window_and_gather(x: Any, *operands: Any, plan: Plan, options: Options) -> Any:
+    """Carry out a plan; `operands` are its starts and its index arrays."""
+    rest = list(operands)
+    x = with_axes(x, plan.inserted)
+    x = _window(x, rest, plan)
+    if plan.reversed:
+        x = shapes.rev(x, plan.reversed)
+    if plan.squeezed:
+        x = shapes.squeeze(x, plan.squeezed)
+    if plan.gathered is not None:
+        x = gathered(x, rest, plan.gathered, plan.block, options)
+    if plan.new_axes:
+        x = shapes.expand_dims(x, plan.new_axes)
+    return x
+
+
+def _window(x: Any, operands: list[Any], plan: Plan) -> Any:
+    """Return the part of `x` that the plan looks at, taking the starts that are operands off the list."""
+    starts: list[Any] = list(plan.starts)
+    strides = plan.strides if max(plan.strides, default=1) > 1 else None
+    if None in starts:
+        dtype = dtypes.int32
+        signs = list(plan.signed)
+        for axis, start in enumerate(starts):
+            starts[axis] = (
+                scalar_of(start, dtype)
+                if start is not None
+                else position_of(operands.pop(0), x.shape[axis], signs.pop(0), dtype)
+            )
+        x = slicing.dynamic_slice(x, starts, plan.sizes, allow_negative_indices=False)
+        return x if strides is None else slicing.slice(x, (0,) * x.ndim, plan.sizes, strides)
+    limits = [start + size for start, size in zip(starts, plan.sizes, strict=True)]
+    if strides is None and tuple(plan.sizes) == x.shape:
+        return x
+    return slicing.slice(x, starts, limits, strides)
+
+
+def position_of(index: Any, length: int, signed: bool, dtype: Any) -> Any:
+    """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
+    if isinstance(index, np.ndarray):
+        return np.where((index < 0) & signed, index + length, index).astype(dtype)
+    aval = type_of("indexing", index)
+    if signed:
+        if length > dtypes.iinfo(aval.dtype).max:
+            index = converted(index, dtype)
+            aval = type_of("indexing", index)
+        moved = elementwise.add(index, scalar_of(length, aval.dtype))
+        index = elementwise.select_n(elementwise.lt(index, scalar_of(0, aval.dtype)), index, moved)
+    return converted(index, dtype)
+
+
+def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Any:
+    """Return the elements of `x` that broadcast index arrays over `axes` name; their axes come at `block`."""
+    avals = [type_of("indexing", i) for i in indices]
+    shape = check_broadcast("indexing", [a.shape for a in avals])
+    if 0 in shape:
+        others = [n for i, n in enumerate(x.shape) if i not in axes]
+        return zeros((*others[:block], *shape, *others[block:]), x.dtype)
+    for axis in axes:
+        if x.shape[axis] == 0:
+            raise IndexError(f"index is out of bounds for axis {axis} with size 0")
+    x64 = config.enable_x64.value
+    dtype = dtypes.int64 if x64 and any(a.dtype.itemsize == 8 for a in avals) else dtypes.int32
+    positions = []
+    for index, aval, axis in zip(indices, avals, axes, strict=True):
+        found = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
+        positions.append(reshape(spread_to("indexing", found, aval.shape, shape), (*shape, 1)))
+    start_indices = positions[0] if len(positions) == 1 else shapes.concatenate(positions, len(shape))
+    offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
+    numbers = gathering.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
+    return gathering.gather(
+        x, start_indices, numbers, [1 if i in axes else n for i, n in enumerate(x.shape)],
+        unique_indices=options.unique, indices_are_sorted=options.sorted,
+        mode=gathering.GatherScatterMode.PROMISE_IN_BOUNDS if options.mode is None else options.mode,
+        fill_value=options.fill_value,
+    )  # fmt: skip
+
+
+# Indices made of numbers, slices and None that were read before, by the operand's shape.
+_readings: dict[Any, Reading] = {}
+
+
+def _reading(shape: tuple[int, ...], index: Any, eager: bool) -> Reading:
+    key = _key_of(index)
+    if key is None:
+        return read(shape, index, eager, False)
+    whole = (shape, eager, key)
+    found = _readings.get(whole)
+    if found is None:
+        found = read(shape, index, eager, False)
+        if len(_readings) >= _PLANS_KEPT:
+            _readings.clear()
+        _readings[whole] = found
+    return found
+
+
+def _key_of(index: Any) -> Any:
+    """Return a key for an index of numbers, slices, None and an ellipsis; None for any other."""
+    kind = type(index)
+    if kind is int or index is None or index is Ellipsis:
+        return (index,)
+    if kind is slice:
+        parts = (index.start, index.stop, index.step)
+        return (parts,) if all(p is None or type(p) is int for p in parts) else None
+    if kind is tuple:
+        found = []
+        for item in index:
+            key = None if type(item) is tuple else _key_of(item)
+            if key is None:
+                return None
+            found.append(key[0])
+        return tuple(found)
+    return None
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """Return ``x[index]`` as NumPy does; positions that are out of bounds are moved to the nearest end.
+
+    Raises IndexError for too many indices, a mask of another shape, and a traced mask; TypeError for floats, strings
+    and lists.
+    """
+    eager = current_trace.get() is base_trace
+    reading = _reading(x.aval.shape, index, eager)
+    plan = reading.plan
+    untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)
+    if untouched and plan.sizes == x.aval.shape and max(plan.strides, default=1) == 1:
+        return x
+    operands = [_operand(i) for i in reading.operands] if eager else reading.operands
+    return _window_and_gather(x, *operands, plan=plan, options=DEFAULT)
+
+
+def _operand(value: Any) -> Any:
+    """Return an operand of a plan for a compiled program: small numbers come again, and are kept on the device."""
+    if type(value) is int and -(2**31) <= value < 2**31:
+        return scalar_array(value, scalar_aval(int), current_device())
+    return value
+
+
+def get_at(
+    x: Any,
+    index: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+    wrap_negative_indices: bool = True,
+) -> Any:
+    """Return ``x[index]``, with `mode` for positions that are out of bounds.
+
+    mode: 'promise_in_bounds' or 'clip' take the nearest, 'fill' or 'drop' give `fill_value` (by default NaN, the
+    smallest signed or the largest unsigned integer, or True). ValueError for another one.
+    """
+    if mode is None and wrap_negative_indices:
+        return getitem(x, index)
+    reading = read(x.aval.shape, index, False, True)
+    found = None if mode is None else gathering.GatherScatterMode.from_any(mode)
+    fill = None if fill_value is None else np.asarray(fill_value).item()
+    options = Options(found, fill, bool(indices_are_sorted), bool(unique_indices), bool(wrap_negative_indices))
+    return _window_and_gather(x, *reading.operands, plan=reading.plan, options=options)
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: Any = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """Return the elements of `a` at integer `indices` along `axis` (None: of the flattened array).
+
+    mode: what an index out of bounds gives: 'fill' (the default) `fill_value`, 'clip' the nearest element, 'wrap' the
+    one modulo the length.
+    """
+    refuse("take", out=out)
+    a = as_array("take", a)
+    aval = type_of("take", indices, 1)
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
+    if mode == "raise":
+        raise NotImplementedError(
+            "take: mode 'raise' is not there, since values are not known while tracing; use 'fill'"
+        )
+    if axis is None:
+        a, along = reshape(a, (a.size,)), 0
+    else:
+        along = canonical_axis("take", axis, a.ndim)
+    if a.shape[along] == 0:
+        if aval.size:
+            raise IndexError("take: an axis without elements has none to take")
+        return zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype)
+    if mode == "wrap":
+        indices = _wrapped(indices, length=a.shape[along])
+    return get_at(
+        a, ((slice(None),) * along) + (indices,), mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
+        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value,
+        wrap_negative_indices=mode != "clip",
+    )  # fmt: skip
+
+
+@unit
+def _wrapped(indices: Any, *, length: int) -> Any:
+    indices = converted(indices, dtypes.int32)
+    found = elementwise.rem(indices, scalar_of(length, dtypes.int32))
+    negative = elementwise.lt(found, scalar_of(0, dtypes.int32))
+    return elementwise.select_n(negative, found, elementwise.add(found, scalar_of(length, dtypes.int32)))
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """Return the positions of the elements that are not zero, one array an axis.
+
+    Their number depends on values, so that a traced array needs `size`, which cuts or fills the result with
+    `fill_value`, a number or one for each axis. ValueError for a scalar.
+    """
+    a = as_array("nonzero", a)
+    if a.ndim == 0:
+        raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
+    if size is None:
+        if isinstance(a, Tracer):
+            raise explain.concretization(a, "numpy.nonzero without size=")
+        return tuple([asarray(found.astype(np.int32)) for found in np.nonzero(np.asarray(a))])
+    count = operator.index(size)
+    if count < 0:
+        raise ValueError(f"nonzero: size must not be negative, got {size}")
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
+    if len(fills) != a.ndim:
+        raise ValueError(f"nonzero: fill_value must be a number or {a.ndim} of them, got {fill_value!r}")
+    return tuple(_nonzero_of_size(a, *fills, size=count))
+
+
+@unit
+def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
+    dtype = dtypes.default_int(config.enable_x64.value)
+    flat = elementwise.ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
+    place, is_there = nth_counted(flat, size, dtype)
+    found = []
+    for axis, fill in enumerate(fills):
+        later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
+        at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
+        filled = spread_to("nonzero", converted(fill, dtype), (), (size,))
+        found.append(elementwise.select_n(is_there, filled, at))
+    return found
+
+
+def nth_counted(numbers: Any, size: int, dtype: Any) -> tuple[Any, Any]:
+    """Return for 1, 2 … `size` the first place up to which the vector `numbers` adds up to it, and whether one does.
+
+    Of truth values: where the first, second … true one stands.
+    """
+    length = numbers.size
+    order = elementwise.add(shapes.iota(dtype, size), scalar_of(1, dtype))
+    low = broadcast_in_dim(scalar_of(0, dtype), (size,), ())
+    if not length or not size:
+        return low, elementwise.lt(low, low)
+    counts = reductions.cumsum(converted(numbers, dtype), 0)
+    high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
+    # Binary search for the first place where that many are counted, all places at once.
+    for _ in range(length.bit_length()):
+        middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
+        few = elementwise.lt(gathered(counts, [middle], (0,), 0, DEFAULT), order)
+        searching = elementwise.lt(low, high)
+        low = elementwise.select_n(
+            elementwise.bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))
+        )
+        high = elementwise.select_n(few, middle, high)
+    return low, elementwise.lt(low, scalar_of(length, dtype))
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Return the positions of the elements that are not zero in the flattened array; a traced one needs `size`."""
+    a = as_array("flatnonzero", a)
+    return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Return the positions of the elements that are not zero, one a row; a traced array needs `size`."""
+    a = as_array("argwhere", a)
+    if a.ndim == 0:
+        found = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
+        return zeros((found.size, 0), found.dtype)
+    found = nonzero(a, size=size, fill_value=fill_value)
+    return shapes.concatenate([reshape(x, (x.size, 1)) for x in found], 1)

@@ -1,0 +1,771 @@
+"""Arrays rearranged: reshaped, transposed, joined, split, repeated, rolled, padded."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
+from xtrace.algebra.vector_space import reshape as set_shape
+from xtrace.algebra.vector_space import transpose as permute
+from xtrace.api.operators import remainder
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes, explain
+from xtrace.core.arrays import Array
+from xtrace.core.trace import Tracer
+from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.creation import array, as_array, asarray, diagonal_mask, zeros
+from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
+from xtrace.ops import elementwise, slicing, sorting
+from xtrace.ops import shape as shapes
+
+
+def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -> tuple[int, ...]:
+    """Return the shape `wanted` means for an array of `size` elements, its -1 filled in."""
+    if type(wanted) is not tuple or any(type(n) is not int or n < 0 for n in wanted):
+        entries = [wanted] if isinstance(wanted, Tracer) or not isinstance(wanted, Iterable) else list(wanted)
+        unknown = [
+            i
+            for i, n in enumerate(entries)
+            if not isinstance(n, Tracer) and isinstance(n, (int, np.integer)) and n == -1
+        ]
+        if len(unknown) > 1:
+            raise TypeError(f"{function}: can only specify one unknown axis size with a -1 value, got {tuple(entries)}")
+        known = canonical_shape(
+            function, wanted if not unknown else [n for i, n in enumerate(entries) if i not in unknown]
+        )
+        if unknown:
+            product = math.prod(known)
+            if product == 0 or size % product:
+                raise TypeError(
+                    f"{function}: cannot reshape array of shape {own} (size {size}) into shape {tuple(entries)}: the "
+                    f"product of the other sizes, {product}, does not divide {size}"
+                )
+            wanted = (*known[: unknown[0]], size // product, *known[unknown[0] :])
+        else:
+            wanted = known
+    if math.prod(wanted) != size:
+        raise TypeError(
+            f"{function}: cannot reshape array of shape {own} (size {size}) into shape {wanted} "
+            f"(size {math.prod(wanted)})"
+        )
+    return wanted  # type: ignore[no-any-return]
+
+
+@unit
+def _column_major(a: Any, *, shape: tuple[int, ...]) -> Any:
+    rank = a.ndim
+    return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
+
+
+def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
+    a = as_array(function, a)
+    target = _target_shape(function, a.shape, a.size, shape)
+    if order not in ("C", "F"):
+        raise NotImplementedError(f"{function}: order must be 'C' or 'F', got {order!r}; arrays have no memory order")
+    if target == a.shape:
+        return a
+    return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
+
+
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+    """Return the elements of `a` in a new shape, in which one size may be -1; with ``order='F'`` column by column.
+
+    TypeError if the number of elements differs, or the shape is not known while tracing.
+    """
+    refuse("reshape", out_sharding=out_sharding)
+    return _reshaped("reshape", a, shape, order)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """Return the elements of `a` as a 1-D array, with ``order='F'`` column by column."""
+    refuse("ravel", out_sharding=out_sharding)
+    return _reshaped("ravel", a, (type_of("ravel", a).size,), order)
+
+
+def _permuted(a: Any, permutation: Sequence[int]) -> Any:
+    return a if tuple(permutation) == tuple(range(len(permutation))) else permute(a, permutation)
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Return `a` with its axes in the order `axes`, reversed without it. ValueError unless they are a permutation."""
+    a = as_array("transpose", a)
+    if axes is None:
+        return _permuted(a, range(a.ndim)[::-1])
+    if not isinstance(axes, Iterable):
+        raise TypeError(f"transpose: axes must be a sequence of integers, got {axes!r}")
+    order = [canonical_axis("transpose", i, a.ndim) for i in axes]
+    if sorted(order) != list(range(a.ndim)):
+        raise ValueError(
+            f"transpose: axes {tuple(order)} are no permutation of the axes of an array of shape {a.shape}"
+        )
+    return _permuted(a, order)
+
+
+def permute_dims(a: Any, /, axes: Any) -> Any:
+    """Return `a` with its axes in the order `axes`."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """Return `x` with its last two axes exchanged. ValueError if it has fewer."""
+    x = as_array("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose: x must be at least two-dimensional; got ndim={x.ndim}")
+    return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Return `a` with two axes exchanged."""
+    a = as_array("swapaxes", a)
+    order = list(range(a.ndim))
+    first, second = (canonical_axis("swapaxes", i, a.ndim) for i in (axis1, axis2))
+    order[first], order[second] = second, first
+    return _permuted(a, order)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Return `a` with the axes `source` moved to the places `destination`, the others in their order.
+
+    ValueError if the two differ in number or name an axis twice.
+    """
+    a = as_array("moveaxis", a)
+    listed = [x if isinstance(x, (tuple, list)) else (x,) for x in (source, destination)]
+    if len(listed[0]) != len(listed[1]):
+        raise ValueError(f"moveaxis: Inconsistent number of elements: {len(listed[0])} vs {len(listed[1])}")
+    sources, targets = (axes_of("moveaxis", x, a.ndim) for x in listed)
+    order = [i for i in range(a.ndim) if i not in sources]
+    for target, one in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, one)
+    return _permuted(a, order)
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """Return `a` with `axis` moved to before the axis `start`; `moveaxis` says the same more plainly."""
+    a = as_array("rollaxis", a)
+    number, place = canonical_axis("rollaxis", axis, a.ndim), operator.index(start)
+    if not -a.ndim <= place <= a.ndim:
+        raise ValueError(f"rollaxis: start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
+    place += a.ndim if place < 0 else 0
+    return moveaxis(a, number, place - 1 if number < place else place)
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """Return `a` with axes of size 1 at the places `axis` of the result."""
+    a = as_array("expand_dims", a)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    rank = a.ndim + count
+    axes = axes_of("expand_dims", axis, rank)
+    kept = [i for i in range(rank) if i not in axes]
+    sizes = iter(a.shape)
+    return broadcast_in_dim(a, [1 if i in axes else next(sizes) for i in range(rank)], kept)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Return `a` without the axes `axis`, or without all axes, of size 1. ValueError for one of another size."""
+    a = as_array("squeeze", a)
+    axes = tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axes_of("squeeze", axis, a.ndim)
+    for i in axes:
+        if a.shape[i] != 1:
+            raise ValueError(
+                "squeeze: cannot select an axis to squeeze out which has size not equal to one: "
+                f"axis {i} of shape {a.shape}"
+            )
+    return shapes.squeeze(a, axes) if axes else a
+
+
+@unit
+def _joined(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
+    parts = [converted(x, dtype, weak) for x in arrays]
+    return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
+
+
+def _sequence(function: str, arrays: Any) -> list[Any]:
+    """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
+    if isinstance(arrays, (list, tuple)):
+        found = [as_array(function, x, i) for i, x in enumerate(arrays)]
+    elif isinstance(arrays, (Array, np.ndarray)):
+        found = list(unstack(arrays)) if arrays.ndim else []
+    else:
+        raise TypeError(f"{function} needs a list or tuple of arrays, got {type(arrays)}")
+    if not found:
+        raise ValueError(f"{function}: Need at least one array")
+    return found
+
+
+def _common_type(found: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
+    if dtype is not None:
+        return dtype, False
+    pairs = tuple((x.dtype, x.weak_type) for x in found)
+    return dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
+
+
+def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) -> Any:
+    if len({x.ndim for x in found}) > 1:
+        raise TypeError(
+            f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
+            f"{', '.join(str(x.shape) for x in found)}."
+        )
+    if found[0].ndim == 0:
+        raise ValueError(f"{function}: Zero-dimensional arrays cannot be concatenated; use stack")
+    along = canonical_axis(function, axis, found[0].ndim)
+    if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in found}) > 1:
+        raise TypeError(
+            f"{function}: Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in found)}."
+        )
+    wanted, weak = _common_type(found, dtype)
+    return _joined(*found, axis=along, dtype=wanted, weak=weak)
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """Return the arrays joined along an axis they have (None: flattened), in their promoted dtype.
+
+    TypeError if their ranks or other axes differ, ValueError for no array or an axis that is not there.
+    """
+    found = _sequence("concatenate", arrays)
+    wanted = requested_dtype("concatenate", dtype)
+    if axis is None:
+        found, axis = [ravel(x) for x in found], 0
+    return _concatenated("concatenate", found, axis, wanted)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Return the arrays joined along an axis they have; the array API's name of `concatenate`."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Return the arrays, all of one shape, joined along a new axis. ValueError if their shapes differ."""
+    refuse("stack", out=out)
+    found = _sequence("stack", arrays)
+    wanted = requested_dtype("stack", dtype)
+    if len({x.shape for x in found}) > 1:
+        raise ValueError(
+            f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in found)}"
+        )
+    along = canonical_axis("stack", axis, found[0].ndim + 1)
+    common, weak = _common_type(found, wanted)
+    return _stacked(*found, axis=along, dtype=common, weak=weak)
+
+
+@unit
+def _stacked(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
+    return shapes.stack([converted(x, dtype, weak) for x in arrays], axis)
+
+
+def _at_least(function: str, arys: tuple[Any, ...], raised: Callable[[Any], Any]) -> Any:
+    found = [raised(as_array(function, x, i)) for i, x in enumerate(arys)]
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Return the arguments with one axis at least, scalars as vectors; a list if there are several."""
+    return _at_least("atleast_1d", arys, lambda x: x if x.ndim else set_shape(x, (1,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Return the arguments with two axes at least, vectors as rows; a list if there are several."""
+    return _at_least("atleast_2d", arys, lambda x: x if x.ndim > 1 else set_shape(x, (1, x.size)))
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Return the arguments with three axes at least, vectors along the second; a list if there are several."""
+
+    def raised(x: Any) -> Any:
+        if x.ndim > 2:
+            return x
+        return set_shape(x, (1, x.size, 1) if x.ndim < 2 else (*x.shape, 1))
+
+    return _at_least("atleast_3d", arys, raised)
+
+
+def _others(rank: int, axis: int) -> list[int]:
+    return [i for i in range(rank) if i != axis]
+
+
+def _raised(function: str, tup: Any, raise_rank: Callable[..., Any]) -> list[Any]:
+    return [raise_rank(x) for x in _sequence(function, tup)]
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Return the arrays joined along the first axis, 1-D ones as rows."""
+    return _concatenated("vstack", _raised("vstack", tup, atleast_2d), 0, requested_dtype("vstack", dtype))
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Return the arrays joined along the second axis, 1-D ones along their only one."""
+    found = _raised("hstack", tup, atleast_1d)
+    return _concatenated("hstack", found, 0 if found[0].ndim == 1 else 1, requested_dtype("hstack", dtype))
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Return the arrays joined along the third axis."""
+    return _concatenated("dstack", _raised("dstack", tup, atleast_3d), 2, requested_dtype("dstack", dtype))
+
+
+def column_stack(tup: Any) -> Any:
+    """Return the arrays joined along the second axis, 1-D ones as columns."""
+    found = [x if x.ndim > 1 else set_shape(x, (x.size, 1)) for x in _sequence("column_stack", tup)]
+    return _concatenated("column_stack", found, 1, None)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """Return `values` joined to the end of `arr` along `axis` (None: both flattened)."""
+    return concatenate([as_array("append", arr, 0), as_array("append", values, 1)], axis)
+
+
+def block(arrays: Any) -> Any:
+    """Return nested lists of arrays assembled: innermost lists along the last axis, the next ones along the one before.
+
+    TypeError for tuples, ValueError for lists of different depth.
+    """
+
+    def depth(item: Any) -> int:
+        if isinstance(item, tuple):
+            raise TypeError("block: arrays must be nested in lists, not tuples")
+        if not isinstance(item, list):
+            return 0
+        if not item:
+            raise ValueError("block: a list is empty")
+        found = {depth(x) for x in item}
+        if len(found) > 1:
+            raise ValueError("block: lists must all be nested to the same depth")
+        return 1 + found.pop()
+
+    levels = depth(arrays)
+
+    def leaves(item: Any) -> Iterable[Any]:
+        return [x for y in item for x in leaves(y)] if isinstance(item, list) else [as_array("block", item)]
+
+    rank = max([levels, *(x.ndim for x in leaves(arrays))])
+
+    def assemble(item: Any, axis: int) -> Any:
+        if not isinstance(item, list):
+            item = as_array("block", item)
+            return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
+        return _concatenated("block", [assemble(x, axis + 1) for x in item], axis, None)
+
+    return assemble(arrays, rank - levels)
+
+
+def _split(function: str, ary: Any, where_to: Any, axis: Any, equal: bool) -> list[Any]:
+    ary = as_array(function, ary)
+    along = canonical_axis(function, axis, ary.ndim)
+    length = ary.shape[along]
+    if isinstance(where_to, Tracer):
+        raise explain.concretization(where_to, f"numpy.{function} argument indices_or_sections")
+    if np.ndim(where_to):
+        found = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
+        bounds = [0, *[min(max(i, 0), length) for i in found], length]
+    else:
+        count = _integer(function, "indices_or_sections", where_to)
+        if count <= 0:
+            raise ValueError(f"{function}: the number of sections must be positive, got {count}")
+        if equal and length % count:
+            raise ValueError(
+                f"{function}: array split does not result in an equal division: axis {along} of length {length} into "
+                f"{count} leaves {length % count}; array_split allows it"
+            )
+        small, larger = divmod(length, count)
+        bounds = [i * small + min(i, larger) for i in range(count + 1)]
+    if list(bounds) != sorted(bounds):
+        raise ValueError(f"{function}: the indices must not decrease, got {where_to}")
+    return list(shapes.split(ary, list(map(operator.sub, bounds[1:], bounds)), along))
+
+
+def _concrete_integers(function: str, values: Any) -> list[int]:
+    return [_integer(function, "indices", i) for i in (np.asarray(values) if isinstance(values, Array) else values)]
+
+
+def _integer(function: str, name: str, value: Any) -> int:
+    if isinstance(value, Tracer):
+        raise explain.concretization(value, f"numpy.{function} argument {name}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {name} must be an integer, got {value!r}") from None
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Return `ary` cut along `axis` into equal sections, or before the given indices.
+
+    ValueError if the axis does not divide into that many.
+    """
+    return _split("split", ary, indices_or_sections, axis, True)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Return `ary` cut along `axis` into sections, the first ones longer by one if need be, or before the indices."""
+    return _split("array_split", ary, indices_or_sections, axis, False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Return `ary` cut along its first axis."""
+    return _split("vsplit", ary, indices_or_sections, 0, True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Return `ary` cut along its second axis, or its only one."""
+    return _split("hsplit", ary, indices_or_sections, 0 if type_of("hsplit", ary).ndim == 1 else 1, True)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Return `ary` cut along its third axis."""
+    return _split("dsplit", ary, indices_or_sections, 2, True)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """Return the arrays along `axis`, without it. ValueError for a scalar."""
+    x = as_array("unstack", x)
+    along = canonical_axis("unstack", axis, x.ndim)
+    if x.ndim == 0:
+        raise ValueError("unstack: a scalar has no axis to unstack")
+    return tuple(shapes.unstack(x, along))
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """Return `A` repeated `reps` times along each axis, missing leading axes of either counted as 1."""
+    A = as_array("tile", A)
+    counts = canonical_shape("tile", reps)
+    counts = (1,) * (A.ndim - len(counts)) + counts
+    own = (1,) * (len(counts) - A.ndim) + A.shape
+    A = set_shape(A, own)
+    return A if all(n == 1 for n in counts) else shapes.tile(A, counts)
+
+
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Return `a` with each element (along `axis`; None: of the flattened array) repeated, an integer or one for each.
+
+    With `total_repeat_length` the result is cut to it, or filled with the last element; traced `repeats` need it.
+    """
+    refuse("repeat", out_sharding=out_sharding)
+    a = as_array("repeat", a)
+    if axis is None:
+        a, along = ravel(a), 0
+    else:
+        along = canonical_axis("repeat", axis, a.ndim)
+    aval, length = type_of("repeat", repeats, 1), a.shape[along]
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"repeat: repeats must be integers, got dtype {aval.dtype.name}")
+    if aval.shape not in ((), (1,), (length,)):
+        raise ValueError(f"repeat: repeats of shape {aval.shape} do not fit axis {along} of length {length}")
+    if isinstance(repeats, Tracer):
+        if total_repeat_length is None:
+            raise explain.concretization(repeats, "numpy.repeat argument repeats (without total_repeat_length)")
+        total = _integer("repeat", "total_repeat_length", total_repeat_length)
+        return take(a, _repeated_positions(repeats, length=length, total=total), along, mode="clip")
+    counts = np.asarray(repeats)
+    if (counts < 0).any():
+        raise ValueError(f"repeat: repeats cannot be negative, got {repeats}")
+    if counts.size == 1 and total_repeat_length is None:
+        return _repeated(a, count=int(counts.reshape(())), axis=along)
+    positions = np.repeat(np.arange(length), counts)
+    if total_repeat_length is not None:
+        total = _integer("repeat", "total_repeat_length", total_repeat_length)
+        missing = np.full(max(total - positions.size, 0), length - 1)
+        positions = np.concatenate([positions[:total], missing])
+    return take(a, positions.astype(np.int32), along, mode="clip")
+
+
+@unit
+def _repeated_positions(repeats: Any, *, length: int, total: int) -> Any:
+    repeats = spread_to("repeat", repeats, repeats.shape, (length,))
+    return nth_counted(repeats, total, dtypes.int32)[0]
+
+
+@unit
+def _repeated(a: Any, *, count: int, axis: int) -> Any:
+    own = a.shape
+    spread = (*own[: axis + 1], count, *own[axis + 1 :])
+    found = broadcast_in_dim(a, spread, _others(len(spread), axis + 1))
+    return set_shape(found, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """Return `m` with its elements in reverse order along `axis` (None: all axes)."""
+    return _flipped("flip", m, axis)
+
+
+def _flipped(function: str, m: Any, axis: Any) -> Any:
+    m = as_array(function, m)
+    axes = axes_of(function, axis, m.ndim)
+    return shapes.rev(m, axes) if axes else m
+
+
+def fliplr(m: Any) -> Any:
+    """Return `m` reversed along its second axis. ValueError if it has none."""
+    return _flipped("fliplr", m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """Return `m` reversed along its first axis. ValueError if it has none."""
+    return _flipped("flipud", m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Return `m` turned by `k` right angles in the plane of two axes, from the first towards the second."""
+    m = as_array("rot90", m)
+    if m.ndim < 2:
+        raise ValueError(f"rot90 requires its first argument to have ndim at least two, got shape {m.shape}")
+    found = axes_of("rot90", tuple(axes), m.ndim)
+    if len(found) != 2:
+        raise ValueError(f"rot90: axes must be two different axes, got {axes}")
+    first, second = found
+    turns = _integer("rot90", "k", k) % 4
+    if turns == 0:
+        return m
+    if turns == 2:
+        return shapes.rev(m, (first, second))
+    if turns == 1:
+        return swapaxes(shapes.rev(m, (second,)), first, second)
+    return shapes.rev(swapaxes(m, first, second), (second,))
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Return `a` shifted along `axis`, what falls off the end coming back at the start; None: the flattened array.
+
+    `shift` is an integer or one for each axis, and may be traced.
+    """
+    a = as_array("roll", a)
+    if axis is None:
+        total: Any = sum(shift) if isinstance(shift, (tuple, list)) else shift
+        total = total if type_of("roll", total, 1).ndim == 0 else total.sum()
+        return set_shape(_rolled("roll", ravel(a), [total], (0,)), a.shape)
+    axes = [canonical_axis("roll", i, a.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    shifts = list(shift) if isinstance(shift, (tuple, list)) else _each("roll", shift)
+    if len(shifts) == 1:
+        shifts = shifts * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes; give one for each, or one")
+    return _rolled("roll", a, shifts, axes)
+
+
+def _each(function: str, values: Any) -> list[Any]:
+    """Return a vector's elements, or a scalar alone."""
+    if type_of(function, values, 1).ndim == 0:
+        return [values]
+    return list(values) if isinstance(values, np.ndarray) else list(unstack(values))
+
+
+def _rolled(function: str, a: Any, shifts: Sequence[Any], axes: Sequence[int]) -> Any:
+    static: dict[int, int] = {}
+    moving = []
+    for shift, axis in zip(shifts, axes, strict=True):
+        aval = type_of(function, shift, 1)
+        if not dtypes.is_integer(aval.dtype) or aval.shape:
+            raise TypeError(f"{function}: shift must be an integer, got {aval}")
+        if isinstance(shift, Array):
+            moving.append((shift, axis))
+        elif a.shape[axis]:
+            static[axis] = (static.get(axis, 0) + int(shift)) % a.shape[axis]
+    steps = tuple([(axis, n) for axis, n in static.items() if n])
+    if steps:
+        a = _rolled_by(a, steps=steps)
+    for shift, axis in moving:
+        if a.shape[axis]:
+            a = _rolled_at(a, shift, axis=axis)
+    return a
+
+
+@unit
+def _rolled_by(a: Any, *, steps: tuple[tuple[int, int], ...]) -> Any:
+    for axis, shift in steps:
+        length = a.shape[axis]
+        parts = [
+            slicing.slice_in_dim(a, length - shift, length, axis=axis),
+            slicing.slice_in_dim(a, 0, length - shift, axis=axis),
+        ]
+        a = shapes.concatenate(parts, axis)
+    return a
+
+
+@unit
+def _rolled_at(a: Any, shift: Any, *, axis: int) -> Any:
+    length = a.shape[axis]
+    start = remainder(-cast_to(shift, shift.aval, dtypes.int32), length)
+    return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, length, axis)
+
+
+def _pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
+    """Return the padding before and after each axis, from any of the forms NumPy accepts."""
+    if isinstance(pad_width, dict):
+        pairs = dict.fromkeys(range(rank), (0, 0))
+        for axis, widths in pad_width.items():
+            pairs[canonical_axis("pad", axis, rank)] = _pad_widths(widths, 1)[0]
+        return tuple(pairs[i] for i in range(rank))
+    if isinstance(pad_width, Tracer):
+        raise explain.concretization(pad_width, "numpy.pad argument pad_width")
+    found = np.asarray(pad_width)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"pad: `pad_width` must be of integral type, got {pad_width!r}")
+    if found.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
+        raise ValueError(
+            f"pad: pad_width with nd={rank} has unsupported shape {found.shape}. Valid shapes are {(rank, 2)}, (1, 2), "
+            "(2,), (1,), or ()."
+        )
+    if (found < 0).any():
+        raise ValueError(f"pad: pad_width can't contain negative values, got {pad_width!r}; cut with x[...] instead")
+    return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """Return `array` with elements added before and after each axis: `constant_values`, 0 by default.
+
+    `pad_width` is a number, a pair, or a pair for each axis. Of NumPy's modes there is 'constant'.
+    """
+    array = as_array("pad", array)
+    widths = _pad_widths(pad_width, array.ndim)
+    if mode != "constant":
+        raise NotImplementedError(f"pad: mode {mode!r} is not there; 'constant' is")
+    unknown = set(kwargs) - {"constant_values"}
+    if unknown:
+        raise ValueError(f"pad: unsupported keyword arguments for mode 'constant': {unknown}")
+    values = kwargs.get("constant_values", 0)
+    if not isinstance(values, Array):
+        values = asarray(np.asarray(values) if isinstance(values, (tuple, list)) and not _has_array(values) else values)
+    if values.shape not in ((), (1,), (2,), (1, 2), (array.ndim, 2)):
+        raise ValueError(f"pad: constant_values of shape {values.shape} do not fit an array of rank {array.ndim}")
+    return _padded(array, values, widths=widths)
+
+
+def _has_array(values: Any) -> bool:
+    if isinstance(values, (tuple, list)):
+        return any(_has_array(x) for x in values)
+    return isinstance(values, Array)
+
+
+@unit
+def _padded(a: Any, values: Any, *, widths: tuple[tuple[int, int], ...]) -> Any:
+    values = cast_to(values, values.aval, a.dtype)
+    if a.aval.weak_type != values.aval.weak_type:
+        values = converted(values, a.dtype, a.aval.weak_type)
+    if values.size == 1:
+        return slicing.pad(a, set_shape(values, ()), [(i, j, 0) for i, j in widths])
+    for axis, (before, after) in enumerate(widths):
+        row = values if values.ndim == 1 else values[axis % values.shape[0]]
+        for side, width in enumerate(((before, 0), (0, after))):
+            config_of_axis = [(*width, 0) if i == axis else (0, 0, 0) for i in range(a.ndim)]
+            a = slicing.pad(a, row[side], config_of_axis)
+    return a
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """Return the elements of `a`, repeated from the start as often as it takes, in a new shape."""
+    a = as_array("resize", a)
+    target = canonical_shape("resize", new_shape)
+    size = math.prod(target)
+    if a.size == 0 or size == 0:
+        return zeros(target, a.dtype)
+    return set_shape(slicing.slice_in_dim(tile(ravel(a), -(-size // a.size)), 0, size), target)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """Return a copy of `a` in memory of its own."""
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(f"copy: order must be 'K'; arrays have no memory order of their own, got {order!r}")
+    type_of("copy", a)
+    return array(a, copy=True)
+
+
+@unit
+def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
+    rank = a.ndim
+    count = shapes.iota(dtypes.int32, length)
+    positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
+    return gathered(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
+
+
+def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the diagonal `offset` of the matrices along `axis1` and `axis2`, along a new last axis.
+
+    ValueError for an array with fewer than two axes, or the same axis twice.
+    """
+    a = as_array("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {a.shape}")
+    first, second = (canonical_axis("diagonal", i, a.ndim) for i in (axis1, axis2))
+    if first == second:
+        raise ValueError(f"diagonal: axis1 and axis2 cannot be the same, got {axis1} and {axis2}")
+    shift = _integer("diagonal", "offset", offset)
+    row, column = max(0, -shift), max(0, shift)
+    a = moveaxis(a, (first, second), (-2, -1))
+    length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
+    if length == 0:
+        return zeros((*a.shape[:-2], 0), a.dtype)
+    return _diagonal(a, row=row, column=column, length=length)
+
+
+@unit
+def _with_diagonal(v: Any, *, offset: int) -> Any:
+    size = v.size + abs(offset)
+    padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
+    mask = diagonal_mask(offset, rows=size, columns=size, below=False)
+    return chosen(mask, broadcast_in_dim(padded, (size, size), (1,)), 0)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """Return the diagonal `k` of a matrix, or the matrix that has a vector there. ValueError for any other rank."""
+    v = as_array("diag", v)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
+    return _with_diagonal(v, offset=_integer("diag", "k", k))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """Return the matrix that has the flattened array `v` on its diagonal `k`."""
+    return _with_diagonal(ravel(v), offset=_integer("diagflat", "k", k))
+
+
+@unit
+def _sorted(a: Any, *, axis: int, stable: bool, descending: bool, positions: bool) -> Any:
+    # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
+    a = shapes.rev(a, (axis,)) if descending else a
+    if positions:
+        count = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, axis)
+        count = shapes.rev(count, (axis,)) if descending else count
+        found = sorting.sort((a, count), axis, stable, 1)[1]
+    else:
+        found = sorting.sort(a, axis, stable)
+    return shapes.rev(found, (axis,)) if descending else found
+
+
+def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stable: bool, descending: bool) -> Any:
+    a = as_array(function, a)
+    refuse(function, kind=kind, order=order)
+    if axis is None:
+        a, axis = ravel(a), 0
+    along = canonical_axis(function, axis, a.ndim)
+    return _sorted(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
+
+
+def sort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    """Return `a` sorted along `axis` (None: flattened), NaN last."""
+    return _checked_sort("sort", a, axis, kind, order, stable, descending)
+
+
+def argsort(
+    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return the positions that sort `a` along `axis` (None: flattened), equal elements in their order."""
+    found = _checked_sort("argsort", a, axis, kind, order, stable, descending)
+    return found if dtype is None else cast_to(found, found.aval, requested_dtype("argsort", dtype))

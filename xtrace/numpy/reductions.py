@@ -1,0 +1,611 @@
+"""Sums, products, extrema, statistics and running sums along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace.api.operators import multiply, true_divide
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
+from xtrace.numpy.creation import broadcast_to, full, warn_of_lost_part
+from xtrace.ops import elementwise, reductions, shape
+
+
+class _Reduction(NamedTuple):
+    """How elements along axes become one: lax's reduction, what joins two results, and what joining leaves alone."""
+
+    reduce: Callable[..., Any]
+    join: Callable[[Any, Any], Any]
+    identity: Callable[[Any], Any]
+
+
+def _lowest(dtype: Any) -> Any:
+    return (
+        False if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).min) if dtypes.is_integer(dtype) else -math.inf
+    )
+
+
+def _highest(dtype: Any) -> Any:
+    return True if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).max) if dtypes.is_integer(dtype) else math.inf
+
+
+_REDUCTIONS = {
+    "sum": _Reduction(reductions.reduce_sum, elementwise.add, lambda dtype: 0),
+    "prod": _Reduction(reductions.reduce_prod, elementwise.mul, lambda dtype: 1),
+    "max": _Reduction(reductions.reduce_max, elementwise.max, _lowest),
+    "min": _Reduction(reductions.reduce_min, elementwise.min, _highest),
+    "any": _Reduction(reductions.reduce_or, elementwise.bitwise_or, lambda dtype: False),
+    "all": _Reduction(reductions.reduce_and, elementwise.bitwise_and, lambda dtype: True),
+}  # fmt: skip
+
+
+def _strong(value: Any, dtype: Any) -> Any:
+    """Return an operand as a strongly typed one with element type `dtype`."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value).astype(dtype)
+    return converted(value, dtype, False)
+
+
+def _kept(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Any:
+    """Return a reduced value with axes of size 1 where `own` was reduced over `axes`."""
+    target = tuple([1 if i in axes else n for i, n in enumerate(own)])
+    return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
+
+
+@unit
+def _reduced(
+    a: Any,
+    *options: Any,
+    name: str,
+    axes: tuple[int, ...],
+    compute: Any,
+    dtype: Any,
+    keepdims: bool,
+    masked: bool,
+    initialised: bool,
+) -> Any:
+    """Reduce `a` in element type `compute`; `options` are the mask and the initial value, where there are any."""
+    operation, rest = _REDUCTIONS[name], list(options)
+    a = _strong(a, compute)
+    if masked:
+        a = chosen(rest.pop(0), a, operation.identity(compute))
+    found = operation.reduce(a, axes)
+    if initialised:
+        found = operation.join(_strong(rest.pop(0), compute), found)
+    if keepdims:
+        found = _kept(found, axes, a.shape)
+    return _strong(found, dtype)
+
+
+def _reduce(
+    function: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any = None,
+    mask: Any = None,
+    *,
+    name: str | None = None,
+    widen: bool = False,
+) -> Any:
+    """Check the arguments of a reduction and do it; `dtype` is the result's, None for the operand's."""
+    refuse(function, out=out)
+    aval = type_of(function, a)
+    axes = axes_of(function, axis, aval.ndim)
+    dtype = aval.dtype if dtype is None else dtype
+    warn_of_lost_part(aval.dtype, dtype)
+    options = []
+    if mask is not None:
+        if not dtypes.is_boolean(type_of(function, mask, 1).dtype):
+            raise ValueError(f"{function}: where must be None or a boolean array; got {type_of(function, mask, 1)}")
+        options.append(mask)
+    if initial is not None:
+        if type_of(function, initial, 1).shape:
+            raise ValueError(f"{function}: initial must be a scalar; got shape {type_of(function, initial, 1).shape}")
+        warn_of_lost_part(type_of(function, initial, 1).dtype, dtype)
+        options.append(initial)
+    return _reduced(
+        a, *options, name=name or function, axes=axes, compute=_accumulator(aval.dtype, dtype) if widen else dtype,
+        dtype=dtype, keepdims=bool(keepdims), masked=mask is not None, initialised=initial is not None,
+    )  # fmt: skip
+
+
+def _accumulator(own: Any, dtype: Any) -> Any:
+    """Return the dtype to add up in: float32 at least where the operand has a smaller floating type."""
+    if dtypes.is_floating(own) and own.itemsize < 4 and dtypes.is_floating(dtype) and dtype.itemsize < 4:
+        return dtypes.float32
+    return dtype
+
+
+def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any:
+    """Return the dtype of a sum: integers narrower than the default one, and booleans, become it."""
+    wanted = requested_dtype(function, dtype, stacklevel=4)
+    own = type_of(function, a).dtype
+    x64 = config.enable_x64.value
+    if wanted is not None:
+        return wanted
+    if dtypes.is_boolean(own):
+        return dtypes.default_int(x64)
+    if promote_integers and dtypes.is_integer(own):
+        default = dtypes.default_int(x64) if dtypes.is_signed(own) else dtypes.default_uint(x64)
+        return default if dtypes.bit_width(own) < dtypes.bit_width(default) else own
+    return own
+
+
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """Return the sum over `axis` (None: all) of the elements where `where` holds, plus `initial`.
+
+    Small integers and booleans become the default integer unless `promote_integers` is off; float16 and bfloat16
+    add up in float32. Raises ValueError for an axis that is not there.
+    """
+    found = _sum_dtype("sum", a, dtype, promote_integers)
+    if dtypes.is_boolean(found):
+        return _reduce("sum", a, axis, found, out, keepdims, initial, where, name="any")
+    return _reduce("sum", a, axis, found, out, keepdims, initial, where, widen=True)
+
+
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """Return the product over `axis` (None: all) of the elements where `where` holds, times `initial`.
+
+    Small integers and booleans become the default integer unless `promote_integers` is off.
+    """
+    found = _sum_dtype("prod", a, dtype, promote_integers)
+    if dtypes.is_boolean(found):
+        return _reduce("prod", a, axis, found, out, keepdims, initial, where, name="all")
+    return _reduce("prod", a, axis, found, out, keepdims, initial, where, widen=True)
+
+
+def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
+    aval = type_of(function, a)
+    if initial is None:
+        if mask is not None:
+            raise ValueError(
+                f"{function}: to use a where mask one has to specify 'initial', since {name} has no identity"
+            )
+        if 0 in [aval.shape[i] for i in axes_of(function, axis, aval.ndim)]:
+            raise ValueError(
+                f"zero-size array to reduction operation {name} which has no identity: shape {aval.shape}, axis "
+                f"{axis}; pass initial="
+            )
+    return _reduce(function, a, axis, None, out, keepdims, initial, mask, name=name)
+
+
+def max(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Return the largest element over `axis` (None: all), NaN if there is one; `initial` takes part.
+
+    ValueError for no elements, or a mask, without `initial`.
+    """
+    return _extremum("max", a, axis, out, keepdims, initial, where, "max")
+
+
+def min(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Return the smallest element over `axis` (None: all), NaN if there is one; `initial` takes part.
+
+    ValueError for no elements, or a mask, without `initial`.
+    """
+    return _extremum("min", a, axis, out, keepdims, initial, where, "min")
+
+
+def amax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Alias of `max`."""
+    return _extremum("amax", a, axis, out, keepdims, initial, where, "max")
+
+
+def amin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Alias of `min`."""
+    return _extremum("amin", a, axis, out, keepdims, initial, where, "min")
+
+
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Return whether an element over `axis` (None: all) is not zero."""
+    return _reduce("any", a, axis, dtypes.bool_, out, keepdims, None, where)
+
+
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Return whether no element over `axis` (None: all) is zero."""
+    return _reduce("all", a, axis, dtypes.bool_, out, keepdims, None, where)
+
+
+@unit
+def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+    a = _strong(a, a.dtype)
+    found = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
+    return _kept(found, axes, a.shape) if keepdims else found
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """Return the largest minus the smallest element over `axis` (None: all). ValueError if there are none."""
+    refuse("ptp", out=out)
+    aval = type_of("ptp", a)
+    axes = axes_of("ptp", axis, aval.ndim)
+    if 0 in [aval.shape[i] for i in axes]:
+        raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
+    return _range(a, axes=axes, keepdims=bool(keepdims))
+
+
+def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> Any:
+    """Return how many elements the axes hold, as a literal."""
+    return scalar_of(math.prod([own[i] for i in axes]), dtype)
+
+
+def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Any:
+    """Return the mean of `a`, of element type `compute`, over `axes`."""
+    if masks:
+        total = reductions.reduce_sum(chosen(masks[0], a, 0), axes)
+        count = reductions.reduce_sum(_strong(broadcast_to(masks[0], a.shape), compute), axes)
+        count = _kept(count, axes, a.shape) if keepdims else count
+    else:
+        total, count = reductions.reduce_sum(a, axes), _count(a.shape, axes, compute)
+    return elementwise.div(_kept(total, axes, a.shape) if keepdims else total, count)
+
+
+@unit
+def _mean(a: Any, *masks: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool) -> Any:
+    return _strong(_mean_in(_strong(a, compute), masks, axes, compute, keepdims), dtype)
+
+
+def _inexact_dtype(dtype: Any) -> Any:
+    return dtype if dtypes.is_inexact(dtype) else dtypes.default_float(config.enable_x64.value)
+
+
+def _masks(function: str, mask: Any) -> tuple[Any, ...]:
+    if mask is None:
+        return ()
+    if not dtypes.is_boolean(type_of(function, mask, 1).dtype):
+        raise ValueError(f"{function}: where must be None or a boolean array; got {type_of(function, mask, 1)}")
+    return (mask,)
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Return the mean over `axis` (None: all) of the elements where `where` holds; NaN if there are none.
+
+    Integers give the default float; float16 and bfloat16 add up in float32.
+    """
+    refuse("mean", out=out)
+    aval = type_of("mean", a)
+    wanted = requested_dtype("mean", dtype)
+    wanted = _inexact_dtype(aval.dtype) if wanted is None else wanted
+    return _mean(
+        a, *_masks("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=_accumulator(aval.dtype, wanted),
+        dtype=wanted, keepdims=bool(keepdims),
+    )  # fmt: skip
+
+
+@unit
+def _variance(
+    a: Any,
+    correction: Any,
+    *options: Any,
+    axes: tuple[int, ...],
+    compute: Any,
+    dtype: Any,
+    keepdims: bool,
+    masked: bool,
+    root: bool,
+) -> Any:
+    """Return the variance, or its `root`; `options` are the mask and the mean, where they are given."""
+    masks, means = (options[:1], options[1:]) if masked else ((), options)
+    a = _strong(a, compute)
+    centre = means[0] if means else _mean_in(a, masks, axes, compute, True)
+    centred = elementwise.sub(a, converted(centre, compute))
+    complex_product = dtypes.is_complex(compute)
+    squares = (
+        elementwise.real(elementwise.mul(centred, elementwise.conj(centred)))
+        if complex_product
+        else elementwise.square(centred)
+    )
+    part = squares.dtype
+    if masks:
+        count = reductions.reduce_sum(_strong(broadcast_to(masks[0], a.shape), part), axes)
+        squares = chosen(masks[0], squares, 0)
+    else:
+        count = _count(a.shape, axes, part)
+    # A traced correction keeps the divisor out of XLA's constants, which it would invert first.
+    divisor = elementwise.sub(count, _strong(correction, part))
+    found = _strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
+    if not dtypes.is_inexact(dtype):
+        # An integer dtype is asked for, and there must be room for NaN.
+        found = converted(found, dtypes.default_float(config.enable_x64.value), True)
+    found = chosen(elementwise.gt(divisor, scalar_of(0, part)), found, math.nan)
+    if root:
+        found = elementwise.sqrt(found)
+    return _kept(found, axes, a.shape) if keepdims else found
+
+
+def _checked_variance(
+    function: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
+    correction: Any, root: bool,
+) -> Any:  # fmt: skip
+    refuse(function, out=out)
+    aval = type_of(function, a)
+    if correction is not None:
+        if ddof:
+            raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")
+        ddof = correction
+    wanted = requested_dtype(function, dtype, stacklevel=4)
+    own = _inexact_dtype(aval.dtype)
+    if wanted is None:
+        compute, wanted = _accumulator(own, own), dtypes.real_part_dtype(own)
+    elif dtypes.is_complex(own) and not dtypes.is_complex(wanted):
+        raise ValueError(
+            f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
+        )
+    else:
+        compute = _common(own if dtypes.is_inexact(aval.dtype) else wanted, wanted)
+        compute, wanted = _accumulator(compute, compute), dtypes.real_part_dtype(wanted)
+    if type_of(function, ddof, 1).shape:
+        raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")
+    options = list(_masks(function, mask))
+    if mean is not None:
+        options.append(mean)
+    return _variance(
+        a, ddof, *options, axes=axes_of(function, axis, aval.ndim), compute=compute, dtype=wanted,
+        keepdims=bool(keepdims), masked=mask is not None, root=root,
+    )  # fmt: skip
+
+
+def _common(*found: Any) -> Any:
+    return dtypes.promote(tuple((d, False) for d in found), config.enable_x64.value)[0]
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Return the variance over `axis` (None: all): squared distances from the mean over their number less `ddof`.
+
+    `mean` gives the mean, with the reduced axes kept; `correction` is another name of `ddof`. NaN where the divisor
+    is not positive.
+    """
+    return _checked_variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction, False)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Return the standard deviation over `axis` (None: all), the square root of `var`."""
+    return _checked_variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
+
+
+@unit
+def _position(a: Any, *, name: str, axis: int | None, keepdims: bool) -> Any:
+    own = type_of(name, a).shape
+    if axis is None:
+        a, axis = reshape(a, (math.prod(own),)), 0
+        target: tuple[int, ...] = (1,) * len(own)
+    else:
+        target = (*own[:axis], 1, *own[axis + 1 :])
+    found = getattr(reductions, name)(a, axis, dtypes.default_int(config.enable_x64.value))
+    return reshape(found, target) if keepdims else found
+
+
+def _checked_position(name: str, a: Any, axis: Any, out: Any, keepdims: bool | None) -> Any:
+    refuse(name, out=out)
+    aval = type_of(name, a)
+    if dtypes.is_complex(aval.dtype):
+        raise TypeError(f"{name}: complex numbers have no order; got dtype {aval.dtype.name}. Take abs(x) or x.real")
+    along = None if axis is None else canonical_axis(name, axis, aval.ndim)
+    if (aval.size if along is None else aval.shape[along]) == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence: shape {aval.shape}, axis {axis}")
+    return _position(a, name=name, axis=along, keepdims=bool(keepdims))
+
+
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Return the index of the first largest element along `axis` (None: in the flattened array); NaN is largest.
+
+    ValueError if there are no elements, TypeError for complex ones.
+    """
+    return _checked_position("argmax", a, axis, out, keepdims)
+
+
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Return the index of the first smallest element along `axis` (None: in the flattened array); NaN is smallest.
+
+    ValueError if there are no elements, TypeError for complex ones.
+    """
+    return _checked_position("argmin", a, axis, out, keepdims)
+
+
+@unit
+def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: Any, initial: bool) -> Any:
+    a = _strong(a, compute)
+    if axis is None:
+        a, axis = reshape(a, (a.size,)), 0
+    found = getattr(reductions, name)(a, axis)
+    if initial:
+        first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
+        found = shape.concatenate([first, found], axis)
+    return _strong(found, dtype)
+
+
+def _checked_running(
+    function: str, a: Any, axis: Any, dtype: Any, name: str, promote: bool = False, initial: bool = False
+) -> Any:
+    aval = type_of(function, a)
+    wanted = _sum_dtype(function, a, dtype, promote)
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    if dtypes.is_boolean(wanted):
+        # Sums of booleans are counts before they are truth values again, and only what is not zero counts.
+        a, compute = elementwise.ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
+    else:
+        compute = wanted
+    return _running(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Return the running sum along `axis` (None: of the flattened array); booleans count as the default integer."""
+    refuse("cumsum", out=out)
+    return _checked_running("cumsum", a, axis, dtype, "cumsum")
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Return the running product along `axis` (None: of the flattened array)."""
+    refuse("cumprod", out=out)
+    return _checked_running("cumprod", a, axis, dtype, "cumprod")
+
+
+def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
+    rank = type_of(function, x).ndim
+    if rank == 0:
+        raise ValueError(f"{function}: the array must have at least one axis, got a scalar")
+    if axis is None and rank > 1:
+        raise ValueError(f"{function}: The input array has rank {rank}, however axis was not set to an explicit value")
+    return 0 if axis is None else axis
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Return the running sum along `axis`, which only 1-D arrays may leave out, after a 0 with `include_initial`.
+
+    Small integers become the default one.
+    """
+    along = _cumulative_axis("cumulative_sum", x, axis)
+    return _checked_running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Return the running product along `axis`, which only 1-D arrays may leave out; `include_initial`: after a 1."""
+    along = _cumulative_axis("cumulative_prod", x, axis)
+    return _checked_running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
+
+
+@unit
+def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
+    found = reductions.reduce_sum(
+        converted(elementwise.ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
+    )
+    return _kept(found, axes, type_of("count_nonzero", a).shape) if keepdims else found
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return how many elements over `axis` (None: all) are not zero."""
+    axes = axes_of("count_nonzero", axis, type_of("count_nonzero", a).ndim)
+    return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
+
+
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Return the sum over `axis` (None: all), NaN counted as zero; the rest is as for `sum`."""
+    return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """Return the product over `axis` (None: all), NaN counted as one; the rest is as for `prod`."""
+    return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _without_nan(function: str, a: Any, replacement: int) -> Any:
+    dtype = type_of(function, a).dtype
+    return _without(a, value=replacement) if dtypes.is_inexact(dtype) else a
+
+
+@unit
+def _without(a: Any, *, value: int) -> Any:
+    a = _strong(a, type_of("nansum", a).dtype)
+    return chosen(elementwise.eq(a, a), a, value)
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+    """Return the mean over `axis` (None: all) weighted by `weights`, or a pair with the sum of weights if `returned`.
+
+    `weights` have the shape of `a`, or its length along `axis`. ValueError if they do not.
+    """
+    aval = type_of("average", a)
+    axes = axes_of("average", axis, aval.ndim)
+    if weights is None:
+        found = mean(a, axis, keepdims=keepdims)
+        if not returned:
+            return found
+        return found, full(found.shape, math.prod([aval.shape[i] for i in axes]), found.dtype)
+    own = type_of("average", weights, 1)
+    if own.shape != aval.shape:
+        if axis is None:
+            raise ValueError(
+                f"average: Axis must be specified when shapes of a {aval.shape} and weights {own.shape} differ"
+            )
+        if own.shape != tuple([aval.shape[i] for i in axes]):
+            raise ValueError(
+                f"average: Shape of weights {own.shape} must be consistent with shape of a {aval.shape} along axis "
+                f"{axis}"
+            )
+    found, total = _weighted(a, weights, axes=axes, keepdims=bool(keepdims))
+    return (found, total) if returned else found
+
+
+@unit
+def _weighted(a: Any, weights: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+    aval, own = type_of("average", a), type_of("average", weights)
+    dtype = _inexact_dtype(_common(aval.dtype, own.dtype))
+    a, weights = _strong(a, dtype), _strong(weights, dtype)
+    if own.shape != aval.shape:
+        ordered = sorted(range(len(axes)), key=lambda i: axes[i])
+        weights = broadcast_in_dim(transpose(weights, ordered), aval.shape, sorted(axes))
+    total = sum(weights, axes, keepdims=keepdims)
+    return true_divide(sum(multiply(a, weights), axes, keepdims=keepdims), total), total

@@ -1,0 +1,171 @@
+"""Scalar types such as ``float32``, callable and usable as dtypes; questions about dtypes, shapes and sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace import dtypes as public_dtypes
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.arguments import axes_of, type_of
+from xtrace.numpy.creation import asarray
+
+
+class ScalarType(type):
+    """The class of ``float32`` and the others: calling one makes an array, and it stands for its dtype."""
+
+    dtype: Any
+
+    def __call__(cls, x: Any) -> Any:
+        return asarray(x, dtype=cls.dtype)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.dtype.type == other or cls.dtype == other
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"<class 'xtrace.numpy.{cls.__name__}'>"
+
+
+def _scalar_type(dtype: Any) -> Any:
+    contents = {
+        "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
+        "__doc__": f"Arrays of {dtype.name}: ``{dtype.name}(x)`` converts, and the class is a dtype.",
+    }  # fmt: skip
+    return ScalarType(dtype.name, (), contents)
+
+
+bool_ = _scalar_type(dtypes.bool_)
+int2 = _scalar_type(dtypes.int2)
+int4 = _scalar_type(dtypes.int4)
+int8 = _scalar_type(dtypes.int8)
+int16 = _scalar_type(dtypes.int16)
+int32 = _scalar_type(dtypes.int32)
+int64 = _scalar_type(dtypes.int64)
+uint2 = _scalar_type(dtypes.uint2)
+uint4 = _scalar_type(dtypes.uint4)
+uint8 = _scalar_type(dtypes.uint8)
+uint16 = _scalar_type(dtypes.uint16)
+uint32 = _scalar_type(dtypes.uint32)
+uint64 = _scalar_type(dtypes.uint64)
+float4_e2m1fn = _scalar_type(dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar_type(dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type(dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar_type(dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type(dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type(dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar_type(dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar_type(dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar_type(dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar_type(dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type(dtypes.float8_e8m0fnu)
+bfloat16 = _scalar_type(dtypes.bfloat16)
+float16 = _scalar_type(dtypes.float16)
+float32 = _scalar_type(dtypes.float32)
+float64 = _scalar_type(dtypes.float64)
+complex64 = _scalar_type(dtypes.complex64)
+complex128 = _scalar_type(dtypes.complex128)
+# Only ml_dtypes 0.6 and newer have the one-bit integers.
+one_bit_types: dict[str, Any] = {
+    name: _scalar_type(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
+}
+# The names that C and older NumPy have for them.
+single, double, float_ = float32, float64, float64
+csingle, cdouble, complex_ = complex64, complex128, complex128
+int_, uint = int64, uint64
+
+pi, e, inf, nan, euler_gamma, newaxis = math.pi, math.e, math.inf, math.nan, float(np.euler_gamma), None
+
+
+def result_type(*args: Any) -> Any:
+    """Return the dtype of an operation on `args`: arrays, scalars and dtypes. TypeError for what has no dtype."""
+    return public_dtypes.result_type(*args)
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """Return the dtype that values of dtypes `a` and `b` promote to, 64-bit ones kept.
+
+    Python's int, float and complex are weak. TypePromotionError where there is no common dtype.
+    """
+    pairs = tuple(dtypes.dtype_and_weak(x, True) for x in (a, b))
+    return dtypes.promote(pairs, True, config.numpy_dtype_promotion.value)[0]
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether NumPy's rule `casting` lets values of dtype `from_` (or of an array's dtype) become `to`."""
+    own = from_.dtype if hasattr(from_, "shape") and not isinstance(from_, type) else dtypes.resolve(from_)
+    return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
+
+
+_KINDS = {
+    "bool": dtypes.is_boolean, "real floating": dtypes.is_floating, "complex floating": dtypes.is_complex,
+    "integral": dtypes.is_integer,
+    "signed integer": lambda d: dtypes.is_integer(d) and dtypes.is_signed(d),
+    "unsigned integer": lambda d: dtypes.is_integer(d) and not dtypes.is_signed(d),
+    "numeric": lambda d: dtypes.is_integer(d) or dtypes.is_inexact(d),
+}  # fmt: skip
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of a `kind`: a dtype, one of the array API's names of kinds, or a tuple of these."""
+    own = dtypes.resolve(dtype)
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(one, str) and one in _KINDS:
+            if _KINDS[one](own):
+                return True
+        else:
+            try:
+                if own == dtypes.resolve(one):
+                    return True
+            except TypeError:
+                raise ValueError(f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {one!r}") from None
+    return False
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype or scalar class `arg1` is `arg2` or lies below it, as in ``issubdtype(bfloat16, floating)``."""
+    return dtypes.issubdtype(arg1, arg2)
+
+
+def iterable(y: Any) -> bool:
+    """Whether `y` can be iterated over."""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a scalar: a Python or NumPy one, or an array of rank 0."""
+    if np.isscalar(element):
+        return True
+    try:
+        return aval_of(element).ndim == 0
+    except TypeError:
+        return False
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Return the length of every axis of `a`, an array or scalar."""
+    return type_of("shape", a).shape
+
+
+def ndim(a: Any) -> int:
+    """Return the number of axes of `a`, an array or scalar."""
+    return type_of("ndim", a).ndim
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """Return the number of elements of `a`, an array or scalar, or the product of its lengths along `axis`."""
+    aval = type_of("size", a)
+    return aval.size if axis is None else math.prod([aval.shape[i] for i in axes_of("size", axis, aval.ndim)])

@@ -1,0 +1,71 @@
+"""Convolution and correlation of sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.arguments import cast_to, requested_dtype
+from xtrace.ops.convolution import conv_general_dilated
+from xtrace.ops.elementwise import conj
+from xtrace.ops.shape import rev, squeeze
+
+_MODES = ("full", "same", "valid")
+
+
+@unit
+def _slid(x: Any, y: Any, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Any:
+    dtype, weak = types
+    x, y = converted(x, dtype, weak), converted(y, dtype, weak)
+    if not flipped and dtypes.is_complex(dtype):
+        y = conj(y)
+    # The shorter one is the kernel: a convolution does not care which one is turned around, a correlation comes out so.
+    exchanged = x.shape[0] < y.shape[0]
+    if exchanged:
+        x, y = y, x
+    count = y.shape[0]
+    pads = {"full": (count - 1, count - 1), "same": (count // 2, count - count // 2 - 1), "valid": (0, 0)}[mode]
+    kernel = rev(y, (0,)) if flipped else y
+    rows = [broadcast_in_dim(v, (1, 1, v.shape[0]), (2,)) for v in (x, kernel)]
+    found = conv_general_dilated(*rows, (1,), (pads,), precision=precision, preferred_element_type=preferred)
+    if exchanged and not flipped:
+        found = rev(found, (2,))
+    return squeeze(found, (0, 1))
+
+
+def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any, flipped: bool) -> Any:
+    preferred = requested_dtype(function, preferred, stacklevel=4)
+    avals, dtype, weak = common_dtype(function, (a, v), as_inexact if preferred is None else None)
+    if any(x.ndim != 1 for x in avals):
+        raise ValueError(
+            f"{function}() only support 1-dimensional inputs; got shapes {avals[0].shape} and {avals[1].shape}."
+        )
+    if not avals[0].size or not avals[1].size:
+        raise ValueError(f"{function}: inputs cannot be empty, got shapes {avals[0].shape} and {avals[1].shape}.")
+    if mode not in _MODES:
+        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {mode!r}")
+    operands = [cast_to(x, aval, dtype) for x, aval in zip((a, v), avals, strict=True)]
+    return _slid(
+        *operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred
+    )
+
+
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Return the convolution of two sequences; integers give floats, unless `preferred_element_type` is an integer's.
+
+    TypeError for what is no array, ValueError for empty arrays, other ranks than 1 and other modes than "full", "same"
+    and "valid".
+    """
+    return _slide("convolve", a, v, mode, precision, preferred_element_type, flipped=True)
+
+
+def correlate(
+    a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Return the correlation of two sequences, the second one conjugated; types and errors as in `convolve`."""
+    return _slide("correlate", a, v, mode, precision, preferred_element_type, flipped=False)

@@ -1,0 +1,262 @@
+"""``x.at[index]``: copies of an array changed where an index reads."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace.api.operators import power, true_divide
+from xtrace.api.promotion import check_broadcast
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.creation import asarray, convert_array, ones_like, zeros
+from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
+from xtrace.ops import elementwise, gathering
+from xtrace.ops import shape as shapes
+
+
+class _Target:
+    """Where the updates of a plan go: their axes as the index reads them, and how a scatter runs over them.
+
+    axes: for each axis of the updates the operand's, None for those of the index arrays' block. Index vectors run
+    over the block and over axes taken with a stride (`batch`: their places among `axes`); other slices are windows.
+    """
+
+    def __init__(self, plan: Plan, rank: int, block: tuple[int, ...]) -> None:
+        gathered = plan.gathered or ()
+        sliced: list[int | None] = [i for i in range(rank) if i not in gathered]
+        self.axes = [*sliced[: plan.block], *[None] * len(block), *sliced[plan.block :]]
+        self.strided = [i for i in range(rank) if i not in gathered and plan.strides[i] > 1]
+        sizes = iter(block)
+        self.shape = tuple(
+            [next(sizes) if i is None else -(-plan.sizes[i] // plan.strides[i]) for i in self.axes]
+        )  # fmt: skip
+        self.batch = [n for n, i in enumerate(self.axes) if i is None or i in self.strided]
+        self.windows = [n for n in range(len(self.axes)) if n not in self.batch]
+        self.inserted = sorted([*gathered, *self.strided])
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape that the index vectors run over."""
+        return tuple([self.shape[n] for n in self.batch])
+
+    def along(self, axis: int | None) -> list[int]:
+        """Return the places in `batch_shape` of an operand's axis, or of the block."""
+        return [k for k, n in enumerate(self.batch) if self.axes[n] == axis]
+
+
+def _index_vectors(
+    shape: tuple[int, ...], operands: Any, plan: Plan, options: Options, target: _Target, block: tuple[int, ...]
+) -> tuple[Any, tuple[int, ...]]:
+    """Return the index vectors of a scatter, along the last axis, and the operand's axes that they position."""
+    avals = [type_of("indexing", i) for i in operands]
+    wide = config.enable_x64.value and any(a.dtype.itemsize == 8 for a in avals)
+    dtype = dtypes.int64 if wide else dtypes.int32
+    whole = target.batch_shape
+    found: dict[int, Any] = {}
+    for index, aval, axis in zip(operands, avals, plan.gathered or (), strict=True):
+        position = position_of(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
+        position = spread_to("indexing", position, aval.shape, block)
+        found[axis] = broadcast_in_dim(position, whole, target.along(None))
+    for axis, start in enumerate(plan.starts):
+        if axis in target.strided:
+            count = target.shape[target.axes.index(axis)]
+            steps = elementwise.mul(shapes.iota(dtype, count), scalar_of(plan.strides[axis], dtype))
+            steps = elementwise.add(steps, scalar_of(start, dtype))
+            found[axis] = broadcast_in_dim(steps, whole, target.along(axis))
+        elif axis not in found and plan.sizes[axis] != shape[axis]:
+            found[axis] = broadcast_in_dim(scalar_of(start, dtype), whole, ())
+    axes = tuple(sorted(found))
+    columns = [reshape(found[axis], (*whole, 1)) for axis in axes]
+    if not columns:
+        return broadcast_in_dim(scalar_of(0, dtype), (*whole, 0), ()), axes
+    return (columns[0] if len(columns) == 1 else shapes.concatenate(columns, len(whole))), axes
+
+
+@unit
+def _scattered(x: Any, values: Any, *operands: Any, plan: Plan, options: Options, write: Any, apply: Any) -> Any:
+    """Return a copy of `x` with `values` written where a plan reads, by the operation `write`, or `apply` applied."""
+    own = x.shape
+    x = with_axes(x, plan.inserted)
+    block = check_broadcast("indexing", [type_of("indexing", i).shape for i in operands])
+    target = _Target(plan, x.ndim, block)
+    indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
+    numbers = gathering.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
+    flags = {"indices_are_sorted": options.sorted, "unique_indices": options.unique, "mode": options.mode}
+    if apply is not None:
+        x = gathering.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
+    else:
+        shape = list(target.shape)
+        for axis in plan.new_axes:
+            shape.insert(axis, 1)
+        values = reshape(spread_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
+        backward = [target.axes.index(axis) for axis in plan.reversed]
+        x = write(x, indices, shapes.rev(values, backward) if backward else values, numbers, **flags)
+    return reshape(x, own)
+
+
+def _update(
+    x: Any,
+    index: Any,
+    values: Any,
+    write: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: Any,
+    wrap_negative_indices: bool,
+    apply: Any = None,
+) -> Any:
+    """Read the index, cast the values to the dtype of `x`, and write."""
+    reading = read(x.aval.shape, index, False, True)
+    static = not any(isinstance(i, (np.ndarray, Array)) for i in reading.operands)
+    options = Options(
+        gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted) or static,
+        bool(unique_indices) or static, bool(wrap_negative_indices),
+    )  # fmt: skip
+    if apply is None:
+        values = _as_values(x, values if isinstance(values, Array) else asarray(values))
+    else:
+        values = zeros((), x.dtype)
+    found = _scattered(x, values, *reading.operands, plan=reading.plan, options=options, write=write, apply=apply)
+    weak = x.aval.weak_type
+    return found if found.aval.weak_type == weak else converted(found, x.dtype, weak)
+
+
+def _as_values(x: Any, values: Any) -> Any:
+    """Return values in the dtype of `x`; a FutureWarning if they may lose something."""
+    pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
+    dtype, _ = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
+    if dtype != x.dtype:
+        warnings.warn(
+            f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "
+            f"dtype={x.dtype.name} with jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. Convert the "
+            "value with astype; this will be an error",
+            FutureWarning,
+            stacklevel=5,
+        )
+        return convert_array("ndarray.at", values, x.dtype)
+    return converted(values, dtype, values.aval.weak_type)
+
+
+class IndexedArray:
+    """``x.at[index]``: reads with `get`, and returns changed copies of ``x`` with the other methods.
+
+    Where an index is out of bounds, reading takes the nearest element and writing does nothing, unless `mode` says
+    otherwise: 'clip', 'fill' (for reading), 'drop', 'promise_in_bounds'. Values broadcast to the shape of ``x[index]``
+    and are cast to the dtype of ``x``. Where index arrays name an element twice, `add` and the like use every value,
+    and `set` one of them. `indices_are_sorted` and `unique_indices` are promises that can save time.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array, self.index = array, index
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """Return ``x[index]``, with a choice of what positions that are out of bounds give."""
+        refuse("ndarray.at.get", out_sharding=out_sharding)
+        return get_at(
+            self.array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+            fill_value=fill_value, wrap_negative_indices=wrap_negative_indices,
+        )  # fmt: skip
+
+    def apply(
+        self,
+        func: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """Return a copy of ``x`` with ``func(element)``, a scalar of the same dtype, in place of each element."""
+        return _update(
+            self.array, self.index, None, None, indices_are_sorted, unique_indices, mode, wrap_negative_indices, func
+        )
+
+    def __repr__(self) -> str:
+        return f"IndexedArray({self.array!r}, {self.index!r})"
+
+    set: Any
+    add: Any
+    subtract: Any
+    multiply: Any
+    mul: Any
+    divide: Any
+    power: Any
+    min: Any
+    max: Any
+
+
+def _writer(name: str, write: Any, doc: str, combine: Any = None) -> Any:
+    """Return the method of `IndexedArray` that writes by `write`.
+
+    With `combine`, the factors gathered in an array of ones are combined with the whole of ``x``.
+    """
+
+    def method(
+        self: IndexedArray,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        refuse(f"ndarray.at.{name}", out_sharding=out_sharding)
+        target = self.array if combine is None else ones_like(self.array)
+        found = _update(
+            target, self.index, values, write, indices_are_sorted, unique_indices, mode, wrap_negative_indices
+        )
+        return found if combine is None else combine(self.array, found)
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"IndexedArray.{name}", doc
+    return method
+
+
+for _name, _write, _doc in (
+    ("set", gathering.scatter, "Return a copy of ``x`` with `values` at the index."),
+    ("add", gathering.scatter_add, "Return a copy of ``x`` with `values` added at the index."),
+    ("subtract", gathering.scatter_sub, "Return a copy of ``x`` with `values` subtracted at the index."),
+    ("multiply", gathering.scatter_mul, "Return a copy of ``x`` multiplied by `values` at the index."),
+    ("mul", gathering.scatter_mul, "Return a copy of ``x`` multiplied by `values` at the index."),
+    ("min", gathering.scatter_min, "Return a copy of ``x`` with the smaller of it and `values` at the index."),
+    ("max", gathering.scatter_max, "Return a copy of ``x`` with the larger of it and `values` at the index."),
+):
+    setattr(IndexedArray, _name, _writer(_name, _write, _doc))
+IndexedArray.divide = _writer(
+    "divide", gathering.scatter_mul, "Return a copy of ``x`` divided by `values` at the index.", true_divide
+)
+IndexedArray.power = _writer(
+    "power", gathering.scatter_mul, "Return a copy of ``x`` raised to `values` at the index.", power
+)
+
+
+class IndexUpdater:
+    """``x.at``: ``x.at[index]`` is the place that a method of the result reads or changes a copy of."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexedArray:
+        return IndexedArray(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"IndexUpdater({self.array!r})"

@@ -1,0 +1,152 @@
+"""Marks on a program for tools behind XLA: named composite operations, and values that must not be dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.core import pytree
+from xtrace.core.avals import ShapedArray
+from xtrace.core.effects import Effect, Effects
+from xtrace.core.ir import ClosedJaxpr
+from xtrace.core.primitive import Primitive, no_rule
+from xtrace.ops.control_flow.bodies import leaves_of, same_type, stage_body
+from xtrace.stablehlo import attributes
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import MappedAxis
+from xtrace.transforms.closed import as_called, batch_jaxpr
+from xtrace.transforms.lower import emit_private_function
+
+
+def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[ShapedArray]:
+    """What the decomposition returns."""
+    if len(avals) != len(jaxpr.in_avals) or not all(map(same_type, avals, jaxpr.in_avals)):
+        raise TypeError(f"composite {name}: the decomposition takes {jaxpr.in_avals}, got {list(avals)}")
+    return jaxpr.out_avals
+
+
+def _attribute(name: str, value: Any) -> str:
+    """Return an attribute of a composite as MLIR text; TypeError for values that have none."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return f"{int(value)} : i64"
+    if isinstance(value, (float, np.floating)):
+        return f"{float(value):e} : f64"
+    if isinstance(value, str):
+        return attributes.string(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_attribute(name, v) for v in value)}]"
+    raise TypeError(
+        f"composite: attribute {name} is {value!r}; attributes are booleans, numbers, strings and sequences of these"
+    )
+
+
+def _composite_emit(
+    builder: FunctionBuilder, *values: Value, attributes: Any, jaxpr: ClosedJaxpr, name: str, version: int
+) -> list[Value]:
+    results = builder.results
+    function = emit_private_function(builder, jaxpr.jaxpr, name)
+    operands, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
+    outputs = ", ".join(a.mlir_type for a in results)
+    outputs = outputs if len(results) == 1 else f"({outputs})"
+    given = ", ".join(f"{_quoted(k)} = {_attribute(k, v)}" for k, v in attributes)
+    texts = [f"composite_attributes = {{{given}}}"] if attributes else []
+    texts += [f"decomposition = @{function.name}", f"version = {version} : i32"]
+    head = f"stablehlo.composite {_quoted(name)} {operands} {{{', '.join(texts)}}}"
+    return builder.line_of_many(f"{head} : ({types}) -> {outputs}", results)
+
+
+def _quoted(text: str) -> str:
+    return attributes.string(text)
+
+
+def _composite_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, attributes: Any, jaxpr: ClosedJaxpr,
+    name: str, version: int,
+) -> tuple[list[Any], tuple[int | None, ...]]:  # fmt: skip
+    batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
+    operands = [*batched.consts, *operands]
+    return composite_p.apply(operands, (attributes, as_called(batched), name, version)), out_axes
+
+
+def _composite_effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return jaxpr.effects
+
+
+composite_p = Primitive(
+    "composite", ("attributes", "jaxpr", "name", "version"), abstract=_composite_abstract, emit=_composite_emit,
+    effects=_composite_effects, batch=_composite_batch, multiple_results=True, memoised=False,
+    jvp=no_rule(
+        "a composite has no derivative: what its name means is known to XLA's backends only. Give the function that "
+        "calls it one with xtrace.custom_jvp or xtrace.custom_vjp"
+    ),
+)  # fmt: skip
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """Return a function that calls `decomposition` as one named operation, for which a backend may have its own code.
+
+    Arguments are arrays or trees of them; keyword arguments are attributes of the operation and are also passed to
+    `decomposition`, which says what the operation means. The name has a namespace, as in ``my.op``. It has no
+    derivative, see `custom_vjp`.
+    """
+    if not callable(decomposition):
+        raise TypeError(f"composite: decomposition must be a function, got {decomposition!r}")
+    if not isinstance(name, str):
+        raise TypeError(f"composite: name must be a string such as 'my.op', got {name!r}")
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        for key, value in keywords.items():
+            _attribute(key, value)
+        leaves, in_tree, avals = leaves_of("composite", "args", args)
+        named = tuple([(k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(keywords.items())])
+        body = stage_body("composite", lambda *a: decomposition(*a, **keywords), in_tree, avals)
+        results = composite_p.apply([*body.consts, *leaves], (named, body.jaxpr, name, int(version)))
+        return pytree.tree_unflatten(body.out_tree, results)
+
+    return call
+
+
+_KEPT = Effect("DceSink")
+
+
+def _sink_abstract(x: ShapedArray, **_: Any) -> list[ShapedArray]:
+    """Nothing: the operand counts as read."""
+    return []
+
+
+def _sink_emit(builder: FunctionBuilder, x: Value, *, prevent_mlir_dce: bool) -> list[Value]:
+    if prevent_mlir_dce:
+        text = f'stablehlo.custom_call @Sink({x.name}) {{has_side_effect = true}} : ({x.type}) -> ()'
+        builder.line_of_many(text, [])
+    return []
+
+
+def _sink_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    dce_sink_p.apply(primals, tuple(parameters.values()))
+    return [], []
+
+
+def _sink_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[Any]]:
+    dce_sink_p.apply(operands, tuple(parameters.values()))
+    return [], []
+
+
+dce_sink_p = Primitive(
+    "dce_sink", ("prevent_mlir_dce",), abstract=_sink_abstract, emit=_sink_emit, jvp=_sink_jvp, batch=_sink_batch,
+    effects=lambda **_: frozenset((_KEPT,)), multiple_results=True,
+)  # fmt: skip
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep what computes `val`, an array or a tree of them, in the program, although nothing else may read it.
+
+    With `prevent_mlir_dce` also from XLA, on platforms that have the custom call ``Sink``.
+    """
+    for leaf in leaves_of("dce_sink", "val", val)[0]:
+        dce_sink_p.apply((leaf,), (bool(prevent_mlir_dce),))

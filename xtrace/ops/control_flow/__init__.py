@@ -1,0 +1,1 @@
+"""Loops and branches: operations whose parameters are the jaxprs of Python functions."""

@@ -1,0 +1,544 @@
+"""`cond` and `switch`: one of several functions, chosen by a value of the program."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, moved_axis, with_axis, zeros
+from xtrace.core import config, dtypes, pytree
+from xtrace.core.avals import ShapedArray, aval_of, is_array_like, shown
+from xtrace.core.effects import NO_EFFECTS, Effects
+from xtrace.core.ir import ClosedJaxpr, Literal, Var
+from xtrace.core.primitive import Primitive, no_rule
+from xtrace.core.tangents import Linear, is_differentiable, tangent_aval
+from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace.ops.control_flow.bodies import Body, leaves_of, same_type, stage_body
+from xtrace.ops.elementwise import clamp, eq, ne, select_n
+from xtrace.ops.stop_gradient import stop_gradient
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import MappedAxis
+from xtrace.transforms.closed import (
+    as_called,
+    batch_jaxpr,
+    chosen,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    spread,
+    staged,
+    transpose_jaxpr,
+)
+from xtrace.transforms.dce import eliminate_dead_code
+from xtrace.transforms.evaluate import evaluate, per_jaxpr
+from xtrace.transforms.lower import emit_equations
+
+_Branches = tuple[ClosedJaxpr, ...]
+
+# Programs are found again by the branches, so what is made of a tuple of branches is remembered.
+_per_branches = functools.lru_cache(1024)
+
+
+def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_: Any) -> list[ShapedArray]:
+    """The results of the branch that the index has."""
+    if index.shape or index.dtype != dtypes.int32:
+        raise TypeError(f"cond: the index of a branch is a scalar of dtype int32, got {index.str_short()}")
+    first = branches[0]
+    for number, branch in enumerate(branches):
+        sides = ("takes", branch.in_avals, avals), ("returns", branch.out_avals, first.out_avals)
+        for what, found, expected in sides:
+            if len(found) != len(expected) or not all(map(same_type, found, expected)):
+                raise TypeError(f"cond: branch {number} {what} {found}; expected {list(expected)}")
+    return first.out_avals
+
+
+def _emit(
+    builder: FunctionBuilder, index: Value, *operands: Value, branches: _Branches, branches_platforms: Any
+) -> list[Value]:
+    results = builder.results
+    if branches_platforms is not None:
+        branches = (branches[_platform_number(builder.platform, branches_platforms)],)
+    if len(branches) == 1:
+        jaxpr = branches[0].jaxpr
+        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+    regions = []
+    for branch in branches:
+        region, jaxpr = builder.region([]), branch.jaxpr
+        regions.append((region, emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))))
+    return builder.op_with_regions("stablehlo.case", [index], regions, results)
+
+
+def _effects(*, branches: _Branches, **_: Any) -> Effects:
+    return NO_EFFECTS.union(*[b.effects for b in branches])
+
+
+def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], platforms: Any) -> list[Any]:
+    """Bind the choice among `branches`, whose constants become operands."""
+    if any(b.consts for b in branches):
+        called = [as_called(b) if b.consts else b for b in branches]
+        branches, consts = _joined(called, [b.consts for b in branches])
+        operands = [*consts, *operands]
+    return cond_p.apply((index, *operands), (tuple(branches), platforms))  # type: ignore[no-any-return]
+
+
+def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """Return branches that all take the constants of all as leading inputs, and these; each takes its own so far."""
+    found = list({id(x): x for of_branch in consts for x in of_branch}.values())
+    places = {id(x): i for i, x in enumerate(found)}
+    avals = tuple([aval_of(x) for x in found])
+    joined = []
+    for branch, own in zip(branches, consts, strict=True):
+        taken = tuple([places[id(x)] for x in own])
+        joined.append(branch if taken == tuple(range(len(found))) else _with_inputs(branch, avals, taken))
+    return joined, found
+
+
+@per_jaxpr
+def _with_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
+    """Return `closed` with leading inputs of the types `avals`; those at `places` were its leading inputs already."""
+    jaxpr = closed.jaxpr
+    inputs = [Var(a) for a in avals]
+    for place, variable in zip(places, jaxpr.invars, strict=False):
+        inputs[place] = variable
+    return ClosedJaxpr(jaxpr.replace(invars=[*inputs, *jaxpr.invars[len(places) :]]), closed.consts)
+
+
+def _agreed(flags: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Return for each position whether any of the branches has the flag."""
+    return tuple(map(any, zip(*flags, strict=True)))
+
+
+@_per_branches
+def _with_tangents(branches: _Branches, given: tuple[bool, ...]) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return branches of operands and nonzero tangents, whose results have one pattern of tangents, and that."""
+    nonzero = _agreed([jvp_jaxpr(b, given)[1] for b in branches])
+    return [jvp_jaxpr(b, given, nonzero)[0] for b in branches], nonzero
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+) -> tuple[list[Any], list[Any]]:
+    given = tuple([t is not None for t in tangents[1:]])
+    both, nonzero = _with_tangents(branches, given)
+    results = _bind(both, primals[0], [*primals[1:], *chosen(tangents[1:], given)], branches_platforms)
+    count = len(nonzero)
+    return results[:count], spread(results[count:], nonzero)
+
+
+class _Linearized:
+    """Branches in two parts, as `LinearizedJaxpr` has one: they give and take the residuals of all branches.
+
+    A residual that only some branches compute is one of those of the others, or zero.
+    """
+
+    __slots__ = ("known", "linear", "nonzero", "residuals")
+
+    def __init__(self, branches: _Branches, given: tuple[bool, ...]) -> None:
+        self.nonzero = _agreed([linearize_jaxpr(b, given).nonzero for b in branches])
+        parts = [linearize_jaxpr(b, given, self.nonzero) for b in branches]
+        count = len(self.nonzero)
+        # Each new residual of a branch by its type and its number among those of that type: of each type there are as
+        # many as the branch that needs most of them has.
+        slots: dict[Any, Any] = {}
+        numbered: list[list[Any]] = []
+        for part in parts:
+            names: dict[tuple[str, int], Any] = {}
+            kinds: dict[ShapedArray, int] = {}
+            for source in part.residuals:
+                if source not in names:
+                    if source[0] == "input" or source[1] < count:
+                        names[source] = source
+                    else:
+                        aval = part.known.out_avals[source[1]]
+                        kinds[aval] = number = kinds.get(aval, -1) + 1
+                        names[source] = ("new", aval, number)
+                slots.setdefault(names[source])
+            numbered.append([names[source] for source in part.residuals])
+        new = [name for name in slots if name[0] == "new"]
+        self.residuals = [("output", count + new.index(n)) if n[0] == "new" else n for n in slots]
+        in_avals, out_avals = branches[0].in_avals, branches[0].out_avals
+        types = [n[1] if n[0] == "new" else (in_avals if n[0] == "input" else out_avals)[n[1]] for n in slots]
+        moved = [tangent_aval(a) for a in chosen(in_avals, given)]
+        self.known, self.linear = [], []
+        for part, names_of_part in zip(parts, numbered, strict=True):
+            sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
+
+            def known(*values: Any, part: Any = part, sources: Any = sources) -> list[Any]:
+                found = evaluate(part.known.jaxpr, part.known.consts, values)
+                return [*found[:count], *[found[sources[n]] if n in sources else zeros(n[1]) for n in new]]
+
+            def linear(*values: Any, part: Any = part, names: Any = names_of_part) -> list[Any]:
+                found = dict(zip(slots, values, strict=False))
+                given_residuals = [found[n] for n in names]
+                return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
+
+            self.known.append(staged(known, in_avals, part.known.jaxpr.debug_info))
+            self.linear.append(staged(linear, [*types, *moved], part.linear.jaxpr.debug_info))
+
+
+_linearized = _per_branches(_Linearized)
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+) -> tuple[list[Any], list[Any]]:
+    index, *operands = primals
+    given = tuple([t is not None for t in tangents[1:]])
+    parts = _linearized(branches, given)
+    results = _bind(parts.known, index, operands, branches_platforms)
+    residuals = [operands[i] if kind == "input" else results[i] for kind, i in parts.residuals]
+    count = len(parts.nonzero)
+    if not any(parts.nonzero):
+        return results[:count], [None] * count
+    moved = _bind(parts.linear, index, [*residuals, *chosen(tangents[1:], given)], branches_platforms)
+    return results[:count], spread(moved, parts.nonzero)
+
+
+@per_jaxpr
+def _results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with only those results that are `wanted`."""
+    jaxpr = closed.jaxpr
+    return ClosedJaxpr(eliminate_dead_code(jaxpr.replace(outvars=chosen(jaxpr.outvars, wanted)))[0], closed.consts)
+
+
+@_per_branches
+def _transposed(
+    branches: _Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return branches from known operands and nonzero cotangents to one pattern of cotangents, and that."""
+    found = _agreed([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
+    return [_results(transpose_jaxpr(b, linear, nonzero, True)[0], found) for b in branches], found
+
+
+def _transpose(
+    cotangents: Sequence[Any], index: Any, *operands: Any, branches: _Branches, branches_platforms: Any
+) -> list[Any]:
+    linear = tuple([type(x) is Linear for x in operands])
+    nonzero = tuple([c is not None for c in cotangents])
+    transposed, found = _transposed(branches, linear, nonzero)
+    known = [x for x in operands if type(x) is not Linear]
+    results = _bind(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
+    return [None, *spread(spread(results, found), linear)]
+
+
+@_per_branches
+def _batched(
+    branches: _Branches, mapped: MappedAxis, axes: tuple[int | None, ...], everywhere: bool
+) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return branches of operands mapped at `axes`, whose results agree in which are mapped, at 0, and that."""
+    if everywhere:
+        moved = (True,) * len(branches[0].out_avals)
+    else:
+        moved = _agreed([[i is not None for i in batch_jaxpr(b, mapped, axes)[1]] for b in branches])
+    return [batch_jaxpr(b, mapped, axes, moved)[0] for b in branches], moved
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, branches: _Branches,
+    branches_platforms: Any,
+) -> tuple[list[Any], Sequence[int | None]]:  # fmt: skip
+    index, *rest = operands
+    if axes[0] is not None:
+        return _batch_of_index(mapped, moved_axis(index, axes[0], 0), rest, axes[1:], branches)
+    batched, moved = _batched(branches, mapped, tuple(axes[1:]), False)
+    return _bind(batched, index, rest, branches_platforms), [0 if m else None for m in moved]
+
+
+def _batch_of_index(
+    mapped: MappedAxis, index: Any, operands: Sequence[Any], axes: Sequence[int | None], branches: _Branches
+) -> tuple[list[Any], Sequence[int | None]]:
+    """All branches are computed for all indices, and each result chosen."""
+    if any(e.ordered for e in _effects(branches=branches)):
+        raise NotImplementedError(
+            "vmap of cond or switch with a mapped predicate or index computes all branches, which the effects of one "
+            f"of them forbid: {', '.join(map(str, _effects(branches=branches)))}"
+        )
+    differentiable = [current_trace.get() is not base_trace and is_differentiable(aval_of(x)) for x in operands]
+    operands = [
+        with_axis(x, i, mapped.size) if i is not None or smooth else x
+        for x, i, smooth in zip(operands, axes, differentiable, strict=True)
+    ]
+    places = tuple([0 if i is not None or smooth else None for i, smooth in zip(axes, differentiable, strict=True)])
+    batched, _ = _batched(branches, mapped, places, True)
+    found = []
+    for number, branch in enumerate(batched):
+        given = [
+            _constant_unless_chosen(x, index, number) if smooth else x
+            for x, smooth in zip(operands, differentiable, strict=True)
+        ]
+        found.append(evaluate(branch.jaxpr, branch.consts, given))
+    chosen_results = [select_n(_along(index, cases[0]), *cases) for cases in zip(*found, strict=True)]
+    return chosen_results, (0,) * len(chosen_results)
+
+
+def _constant_unless_chosen(x: Any, index: Any, number: int) -> Any:
+    """Return `x`, a constant to differentiation for those examples for which the branch `number` is not chosen.
+
+    The branch's derivative may be infinite or NaN there, and zero times that is NaN.
+    """
+    return select_n(_along(eq(index, _index(number)), x), stop_gradient(x), x)
+
+
+def _along(index: Any, example: Any) -> Any:
+    """Return the vector `index` spread over the shape of `example`, along its leading axis."""
+    return broadcast_in_dim(index, aval_of(example).shape, (0,))
+
+
+cond_p = Primitive(
+    "cond",
+    ("branches", "branches_platforms"),
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+)
+
+
+_MISSING = object()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _MISSING,
+) -> Any:
+    """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one is computed.
+
+    pred: a scalar, boolean or a number, which holds if it is not zero. operands: pytrees of arrays; `operand` is the
+    one of functions of one argument. The functions return trees of one structure, shapes and dtypes. Under vmap with a
+    mapped `pred`, both are computed.
+
+    TypeError if `pred` is no scalar, or the results differ in structure, shape or dtype.
+    """
+    if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+        # The older form: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        on_true, on_false, both = false_fun, operands[1], (true_fun, operands[0])
+        return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), *both)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError(
+            f"cond: true_fun and false_fun must be callable, got {shown(true_fun)} and {shown(false_fun)}"
+        )
+    operands = _operands("cond", operands, operand)
+    _check_predicate(pred)
+    if config.disable_jit.value and not isinstance(pred, Tracer):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    if _is_known(pred):
+        index = _index(int(bool(pred)))
+    else:
+        index = pred if dtypes.is_boolean(aval_of(pred).dtype) else ne(pred, aval_of(pred).dtype.type(0))
+        index = converted(index, np.dtype(np.int32))
+    return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
+
+
+def _operands(function: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is _MISSING:
+        return operands
+    if operands:
+        raise TypeError(
+            f"{function}: if the 'operand' keyword is passed then no positional operands can be passed, got "
+            f"operand={shown(operand)} and {len(operands)} positional operands"
+        )
+    return (operand,)
+
+
+def _check_predicate(pred: Any) -> None:
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if not is_array_like(pred):
+        raise TypeError(f"cond: Pred must be a scalar, got {shown(pred)} of type {type(pred)}")
+    aval = aval_of(pred)
+    if aval.shape:
+        raise TypeError(
+            f"cond: Pred must be a scalar, got an array of shape {aval.shape}. To choose element by element, use "
+            "xtrace.numpy.where or lax.select; to choose for each example, vmap a function of one"
+        )
+    if dtypes.is_complex(aval.dtype) or isinstance(aval.dtype, dtypes.ExtendedDType):
+        raise TypeError(f"cond: Pred type must be either boolean or number, got {aval.dtype.name}")
+
+
+def _is_known(value: Any) -> bool:
+    """Whether Python may look at a scalar: what the device computes outside of jit is not waited for."""
+    if isinstance(value, Tracer):
+        return False
+    return current_trace.get() is not base_trace or isinstance(value, (bool, int, float, np.generic, np.ndarray))
+
+
+def _index(number: int) -> Literal:
+    return Literal(number, ShapedArray((), np.dtype(np.int32)))
+
+
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING
+) -> Any:
+    """Return ``branches[index](*operands)``; only that branch is computed.
+
+    index: an integer scalar, moved into the range of `branches`. operands: pytrees of arrays; `operand` is the one of
+    functions of one argument. The branches return trees of one structure, shapes and dtypes. Under vmap with a mapped
+    `index`, all are computed.
+
+    TypeError if `index` is no integer scalar, or the results differ in structure, shape or dtype; ValueError if there
+    are no branches.
+    """
+    if not hasattr(branches, "__iter__") or not all(map(callable, functions := list(branches))):
+        raise TypeError(f"switch: branches argument should be a sequence of callables, got {shown(branches)}")
+    operands = _operands("switch", operands, operand)
+    if index is None or not is_array_like(index):
+        raise TypeError(f"switch: Index type must be an integer, got {shown(index)} of type {type(index)}")
+    aval = aval_of(index)
+    if aval.shape:
+        raise TypeError(
+            f"switch: Branch index must be scalar, got an array of shape {aval.shape}; to choose for each example, "
+            "vmap a function of one"
+        )
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"switch: Index type must be an integer, got {aval.dtype.name}; cond takes booleans")
+    if not functions:
+        raise ValueError("switch: Empty branch sequence; give at least one function")
+    if len(functions) == 1:
+        return functions[0](*operands)
+    if config.disable_jit.value and not isinstance(index, Tracer):
+        return functions[min(max(int(index), 0), len(functions) - 1)](*operands)
+    last = len(functions) - 1
+    if _is_known(index):
+        number: Any = _index(min(max(int(index), -1), last + 1))
+    else:
+        number = converted(index, np.dtype(np.int32))
+    names = [f"branch {i}" for i in range(len(functions))]
+    return _choose("switch", clamp(_index(0), number, _index(last)), functions, names, operands)
+
+
+def _choose(
+    function: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
+    operands: tuple[Any, ...], platforms: Any = None,
+) -> Any:  # fmt: skip
+    """Stage the functions and bind the choice among them; `names` are what messages call them."""
+    leaves, in_tree, avals = leaves_of(function, "operands", operands)
+    bodies = [stage_body(function, f, in_tree, avals) for f in functions]
+    _check_agreement(function, bodies, names)
+    branches = [b.jaxpr for b in bodies]
+    weak = [[a.weak_type for a in b.out_avals] for b in branches]
+    all_weak = tuple(map(all, zip(*weak, strict=True)))
+    branches = [b if tuple(w) == all_weak else _strengthened(b, all_weak) for b, w in zip(branches, weak, strict=True)]
+    branches, consts = _joined(branches, [b.consts for b in bodies])
+    results = cond_p.apply((index, *consts, *leaves), (tuple(branches), platforms))
+    return pytree.tree_unflatten(bodies[0].out_tree, results)
+
+
+@per_jaxpr
+def _strengthened(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with those results strongly typed that are not `weak`."""
+
+    def strong(*values: Any) -> list[Any]:
+        results = evaluate(closed.jaxpr, closed.consts, values)
+        return [x if w else _strong(x) for x, w in zip(results, weak, strict=True)]
+
+    return staged(strong, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _strong(value: Any) -> Any:
+    aval = aval_of(value)
+    if isinstance(value, Literal):
+        return Literal(value.val, aval.strip_weak_type())
+    return converted(value, aval.dtype)
+
+
+def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
+    """Raise a TypeError that names branches whose results differ in structure or types, and says where."""
+    order = [len(bodies) - 1, *range(len(bodies) - 1)] if function == "cond" else range(len(bodies))
+    first, *others = order
+    for other in others:
+        one, two = bodies[first], bodies[other]
+        head = "\n".join(f"{names[i]} is {_described(bodies[i])}" for i in (first, other))
+        revise = f"Revise {names[first]} and/or {names[other]} so that "
+        if one.out_tree != two.out_tree:
+            raise TypeError(
+                f"{function} branch outputs must have the same pytree structure, but they differ:\n\n{head}\n\n"
+                f"They differ {pytree.treedef_difference(one.out_tree, two.out_tree)} ({names[first]} against "
+                f"{names[other]}).\n\n{revise}they have the same pytree structure."
+            )
+        paths = pytree.tree_flatten_with_path(pytree.tree_unflatten(one.out_tree, range(one.out_tree.num_leaves)))[0]
+        faults = []
+        for (path, _), a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
+            if not same_type(a, b):
+                wrong = [w for w, x, y in (("dtypes", a.dtype, b.dtype), ("shapes", a.shape, b.shape)) if x != y]
+                where = f" at path {pytree.keystr(path)}" if path else ""
+                faults.append(
+                    f"the output of {names[first]}{where} has type {a.str_short(False)} but the corresponding output "
+                    f"of {names[other]} has type {b.str_short(False)}, so the {' and the '.join(wrong)} do not match"
+                )
+        if faults:
+            listed = "\n".join(f"  * {fault}" for fault in faults)
+            raise TypeError(
+                f"{function} branches must have equal output types but they differ.\n\n{head}\n\n{listed}\n\n"
+                f"{revise}all output types match."
+            )
+
+
+def _described(body: Body) -> str:
+    return str(body.jaxpr.jaxpr.debug_info).removesuffix(" for cond").removesuffix(" for switch")
+
+
+def _platform_number(platform: str, platforms: Sequence[Any]) -> int:
+    """Return which entry is for `platform`: a tuple of names, or None for all others."""
+    for number, names in enumerate(platforms):
+        if names is None or platform in names:
+            return number
+    listed = ", ".join(name for names in platforms for name in names)
+    raise NotImplementedError(
+        f"platform_dependent: there are functions for {listed}, but the program is compiled for {platform}; give one "
+        "for it, or default="
+    )
+
+
+def _emit_platform_index(builder: FunctionBuilder, *, platforms: Sequence[Any]) -> Value:
+    return builder.constant(_platform_number(builder.platform, platforms), builder.results[0])
+
+
+def _platform_index_abstract(**_: Any) -> ShapedArray:
+    """The number of the entry of `platforms` that is for the platform the program is compiled for."""
+    return ShapedArray((), np.dtype(np.int32))
+
+
+platform_index_p = Primitive(
+    "platform_index",
+    ("platforms",),
+    abstract=_platform_index_abstract,
+    emit=_emit_platform_index,
+    jvp=no_rule("platform_index has no operands to differentiate by"),
+    batch=no_rule("platform_index has no operands to map over"),
+)
+
+
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
+    """Return ``per_platform[p](*args)`` for the platform p that the program is compiled for, else ``default(*args)``.
+
+    Platforms are ``cpu``, ``cuda``, ``rocm``, ``tpu``. The functions return trees of one structure, shapes and dtypes.
+    TypeError if these differ, NotImplementedError when compiling for a platform that none of the functions is for.
+    """
+    if "gpu" in per_platform:
+        raise ValueError("platform_dependent: write cuda= or rocm= for GPUs, not gpu=")
+    for name, function in [*per_platform.items(), *([("default", default)] if default is not None else [])]:
+        if not callable(function):
+            raise TypeError(f"platform_dependent: the {name!r} branch must be a callable, got {shown(function)}")
+    if not per_platform and default is None:
+        raise TypeError("platform_dependent: give a function for a platform, such as cpu=, or default=")
+    grouped: dict[int, list[str]] = {}
+    for name, function in per_platform.items():
+        grouped.setdefault(id(function), []).append(name)
+    functions = {id(function): function for function in per_platform.values()}
+    platforms: tuple[Any, ...] = tuple(map(tuple, grouped.values()))
+    branches = [functions[number] for number in grouped]
+    if default is not None:
+        platforms, branches = (*platforms, None), [*branches, default]
+    names = [f"the function for {'default' if p is None else ', '.join(p)}" for p in platforms]
+    index = platform_index_p.apply((), (platforms,))
+    return _choose("platform_dependent", index, branches, names, args, platforms)

@@ -1,0 +1,699 @@
+"""`scan`: a function applied along the leading axis of arrays, which hands a carry from one step to the next."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace.algebra.families import add_any
+from xtrace.algebra.vector_space import moved_axis, with_axis, zeros
+from xtrace.core import config, dtypes, pytree
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.effects import Effects
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from xtrace.core.primitive import Primitive
+from xtrace.core.tangents import Linear, tangent_aval
+from xtrace.ops.control_flow.bodies import (
+    Body,
+    check_carry,
+    check_function,
+    leaf_paths,
+    leaves_of,
+    opened,
+    parameter_names,
+    promoted_carry,
+    same_type,
+    stage_body,
+)
+from xtrace.ops.shape import stack
+from xtrace.ops.slicing import index_in_dim
+from xtrace.stablehlo import attributes
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import MappedAxis
+from xtrace.transforms.closed import (
+    as_called,
+    batch_jaxpr,
+    chosen,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    spread,
+    staged,
+    transpose_jaxpr,
+)
+from xtrace.transforms.dce import eliminate_dead_code
+from xtrace.transforms.evaluate import evaluate, per_jaxpr
+from xtrace.transforms.lower import emit_call, emit_equations
+
+_PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
+
+
+class Loop(NamedTuple):
+    """How a scan goes: how often, in which direction, how many steps at a time, and what its operands are."""
+
+    length: int
+    reverse: bool
+    unroll: int
+    num_consts: int
+    num_carry: int
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the constants, the carry and what is scanned over among operands, or what belongs to operands."""
+        carried = self.num_consts + self.num_carry
+        return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
+
+
+def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
+    """Bind a scan of `closed`, which has no constvars."""
+    return scan_p.apply(operands, (closed, *loop))  # type: ignore[no-any-return]
+
+
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
+    """The carry after the last step, and what each step returned besides, stacked along a leading axis."""
+    loop = Loop(length, **details)
+    consts, carry, xs = loop.split(avals)
+    if any(a.ndim == 0 or a.shape[0] != length for a in xs):
+        raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
+    steps = [a.update(shape=a.shape[1:]) for a in xs]
+    expected = jaxpr.in_avals
+    if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
+        raise TypeError(f"scan: the jaxpr takes {expected}, the operands give it {[*consts, *carry, *steps]}")
+    out = jaxpr.out_avals
+    if not all(map(same_type, carry, out)):
+        raise TypeError(f"scan: the jaxpr takes the carry {carry} and returns {out[: loop.num_carry]}")
+    return [*out[: loop.num_carry], *[a.update(shape=(length, *a.shape)) for a in out[loop.num_carry :]]]
+
+
+def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return jaxpr.effects
+
+
+class _Steps:
+    """The steps of a scan as they are written: inline, or as calls of one function where there are several."""
+
+    def __init__(self, jaxpr: Jaxpr, loop: Loop, consts: list[Value], called: bool) -> None:
+        self.jaxpr, self.loop, self.consts, self.called = jaxpr, loop, consts, called
+
+    def write(self, builder: FunctionBuilder, carry: list[Value], xs: list[Value]) -> tuple[list[Value], list[Value]]:
+        """Write one step; return the carry and the results of the step."""
+        values, jaxpr = [*self.consts, *carry, *xs], self.jaxpr
+        if self.called:
+            found = emit_call(builder, jaxpr, "scan_body", values, "func.call")
+        else:
+            found = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
+        return found[: self.loop.num_carry], found[self.loop.num_carry :]
+
+    def write_some(
+        self, builder: FunctionBuilder, count: int, start: Value, carry: list[Value], xs: list[Value], ys: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """Write `count` steps on elements from `start` on; return the carry, and `ys` with the results put there."""
+        groups = [_read(builder, x, start, count) for x in xs]
+        results: list[list[Value]] = []
+        for i in reversed(range(count)) if self.loop.reverse else range(count):
+            carry, found = self.write(builder, carry, [_element(builder, g, i) for g in groups])
+            results.append(found)
+        if self.loop.reverse:
+            results.reverse()
+        columns = zip(*results, strict=True) if results else [[] for _ in ys]
+        return carry, [_put(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
+
+
+def _starts(builder: FunctionBuilder, start: Value, rank: int) -> str:
+    if rank == 1:
+        return start.name
+    zero = builder.constant(0, start.aval).name
+    return ", ".join([start.name] + [zero] * (rank - 1))
+
+
+def _read(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
+    """Write the reading of `count` elements of the leading axis."""
+    aval = x.aval.update(shape=(count, *x.aval.shape[1:]))
+    types = ", ".join([x.aval.mlir_type] + [start.aval.mlir_type] * x.aval.ndim)
+    return builder.line(
+        f"stablehlo.dynamic_slice {x.name}, {_starts(builder, start, x.aval.ndim)}, "
+        f"sizes = {attributes.bracketed(aval.shape)} : ({types}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def _element(builder: FunctionBuilder, group: Value, i: int) -> Value:
+    """Write the reading of one of a few elements."""
+    shape = group.aval.shape
+    if shape[0] > 1:
+        aval = group.aval.update(shape=(1, *shape[1:]))
+        ranges = ", ".join([f"{i}:{i + 1}"] + [f"0:{n}" for n in shape[1:]])
+        group = builder.line(
+            f"stablehlo.slice {group.name} [{ranges}] : ({group.aval.mlir_type}) -> {aval.mlir_type}", aval
+        )
+    aval = group.aval.update(shape=shape[1:])
+    return builder.line(f"stablehlo.reshape {group.name} : ({group.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+
+def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
+    """Write the storing of results of a few steps, from `start` on."""
+    rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in parts]
+    row = rows[0]
+    if len(rows) > 1:
+        aval = row.aval.update(shape=(len(rows), *row.aval.shape[1:]))
+        names, types = ", ".join(r.name for r in rows), ", ".join(r.aval.mlir_type for r in rows)
+        row = builder.line(f"stablehlo.concatenate {names}, dim = 0 : ({types}) -> {aval.mlir_type}", aval)
+    if row.aval.shape == y.aval.shape:
+        return row
+    types = ", ".join([y.aval.mlir_type, row.aval.mlir_type] + [start.aval.mlir_type] * y.aval.ndim)
+    return builder.line(
+        f"stablehlo.dynamic_update_slice {y.name}, {row.name}, {_starts(builder, start, y.aval.ndim)} : "
+        f"({types}) -> {y.aval.mlir_type}",
+        y.aval,
+    )
+
+
+def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **details: Any) -> list[Value]:
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(values)
+    ys = []
+    for aval in builder.results[loop.num_carry :]:
+        # Spread at run time: a constant of this size would be kept with the program.
+        zero = builder.constant(0, aval.update(shape=()))
+        ys.append(builder.broadcast(zero, aval.shape))
+    if not loop.length:
+        return [*carry, *ys]
+    unroll = min(loop.unroll, loop.length)
+    trips, rest = divmod(loop.length, unroll)
+    steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1)
+    index = ShapedArray((), dtypes.int32)
+    if trips > 1:
+        state = [builder.constant(0, index), *carry, *ys]
+        avals = [v.aval for v in state]
+        condition = builder.region(avals)
+        i, bound = condition.arguments[0], condition.constant(trips, index)
+        truth = ShapedArray((), dtypes.bool_)
+        holds = condition.line(
+            f"stablehlo.compare LT, {i.name}, {bound.name}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", truth
+        )
+        body = builder.region(avals)
+        i, carried, stacked = body.arguments[0], *_halves(body.arguments[1:], loop.num_carry)
+        start = i
+        if loop.reverse:
+            last = body.constant(trips - 1, index)
+            start = body.line(f"stablehlo.subtract {last.name}, {i.name} : tensor<i32>", index)
+        if unroll > 1:
+            width = body.constant(unroll, index)
+            start = body.line(f"stablehlo.multiply {start.name}, {width.name} : tensor<i32>", index)
+        if loop.reverse and rest:
+            below = body.constant(rest, index)
+            start = body.line(f"stablehlo.add {start.name}, {below.name} : tensor<i32>", index)
+        carried, stacked = steps.write_some(body, unroll, start, carried, xs, stacked)
+        one = body.constant(1, index)
+        after = body.line(f"stablehlo.add {i.name}, {one.name} : tensor<i32>", index)
+        regions = [(condition, [holds]), (body, [after, *carried, *stacked])]
+        done = builder.op_with_regions("stablehlo.while", state, regions, avals)
+        carry, ys = _halves(done[1:], loop.num_carry)
+    elif trips:
+        carry, ys = steps.write_some(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)
+    if rest:
+        at = 0 if loop.reverse else loop.length - rest
+        carry, ys = steps.write_some(builder, rest, builder.constant(at, index), carry, xs, ys)
+    return [*carry, *ys]
+
+
+def _halves(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
+    return list(values[:count]), list(values[count:])
+
+
+def _regrouped(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
+    """Return `jaxpr` with its inputs and outputs in another order, without what the outputs do not need."""
+    moved = jaxpr.replace(invars=[v for group in inputs for v in group], outvars=outputs)
+    return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
+
+
+def _either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
+    return tuple([a or b for a, b in zip(one, other, strict=True)])
+
+
+def _moving(
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], loop: Loop, linearizing: bool
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """Return which inputs of the body have tangents, given those of the operands, and which results always must.
+
+    The carry has one if that before the first step has, or if a step gives it one. linearizing: the body is asked by
+    linearizing it, since what has a rule for reverse mode alone cannot answer in forward mode.
+    """
+    results = len(closed.out_avals)
+    while True:
+        consts, carry, xs = loop.split(nonzero)
+        always = (*carry, *(False,) * (results - loop.num_carry))
+        if linearizing:
+            found = linearize_jaxpr(closed, nonzero, always).nonzero
+        else:
+            found = jvp_jaxpr(closed, nonzero, always)[1]
+        after = _either(carry, found[: loop.num_carry])
+        if list(after) == carry:
+            return nonzero, always
+        nonzero = (*consts, *after, *xs)
+
+
+def _initial_tangents(loop: Loop, avals: Sequence[ShapedArray], tangents: Sequence[Any], moving: Any) -> list[Any]:
+    """Return the tangents of operands with zeros for those of the carry that some step gives one."""
+    return [
+        zeros(tangent_aval(a)) if moves and t is None else t
+        for a, t, moves in zip(avals, tangents, moving, strict=True)
+    ]
+
+
+class _Forward(NamedTuple):
+    body: ClosedJaxpr
+    consts: list[Any]
+    loop: Loop
+    moving: tuple[bool, ...]
+    nonzero: tuple[bool, ...]
+
+
+@per_jaxpr
+def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forward:
+    """Return the body of the scan of values and tangents together."""
+    moving, always = _moving(closed, given, loop, False)
+    both, nonzero = jvp_jaxpr(closed, moving, always)
+    jaxpr, extra = opened(both)
+    count, n = len(closed.in_avals), len(extra)
+    values, moved = loop.split(jaxpr.invars[n : n + count]), loop.split(spread(jaxpr.invars[n + count :], moving))
+    groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(values, moved, strict=True)]
+    groups[0] = [*jaxpr.invars[:n], *groups[0]]
+    results = len(nonzero)
+    out, moved_out = jaxpr.outvars[:results], spread(jaxpr.outvars[results:], nonzero)
+    carry, ys = _halves(out, loop.num_carry)
+    carry_moved, ys_moved = _halves(moved_out, loop.num_carry)
+    outputs = [x for x in [*carry, *carry_moved, *ys, *ys_moved] if x is not None]
+    new = loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1]))
+    return _Forward(_regrouped(groups, outputs, jaxpr), extra, new, moving, nonzero)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[Any]]:
+    loop = Loop(**details)
+    both = _jvp_body(jaxpr, tuple([t is not None for t in tangents]), loop)
+    moved = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, both.moving))
+    groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(loop.split(primals), moved, strict=True)]
+    found = iter(bind_scan(both.body, both.loop, [*both.consts, *groups[0], *groups[1], *groups[2]]))
+    carry_nonzero, ys_nonzero = _halves(both.nonzero, loop.num_carry)
+    carry = [next(found) for _ in carry_nonzero]
+    carry_moved = [next(found) if n else None for n in carry_nonzero]
+    ys = [next(found) for _ in ys_nonzero]
+    return [*carry, *ys], [*carry_moved, *[next(found) if n else None for n in ys_nonzero]]
+
+
+class _Linearized(NamedTuple):
+    """A scan in two: `known` also stacks the residuals, `linear` goes over the tangents with them.
+
+    hoisted: what the residuals need that is the same in every step, of the operands `fixed`. Sources of residuals say
+    where each comes from: ("operand", i), ("hoisted", i) or ("result", i) of the known scan.
+    """
+
+    known: ClosedJaxpr
+    known_consts: list[Any]
+    known_loop: Loop
+    hoisted: Jaxpr
+    fixed: list[int]
+    linear: ClosedJaxpr
+    linear_consts: list[Any]
+    linear_loop: Loop
+    fixed_sources: list[tuple[str, int]]
+    stacked_sources: list[tuple[str, int]]
+    moving: tuple[bool, ...]
+    nonzero: tuple[bool, ...]
+
+
+def _invariant(jaxpr: Jaxpr, fixed: Sequence[Var]) -> set[Var]:
+    """Return the variables that depend on the inputs `fixed` only."""
+    found = set(fixed)
+    for equation in jaxpr.eqns:
+        if not equation.effects and all(isinstance(x, Literal) or x in found for x in equation.invars):
+            found.update(equation.outvars)
+    return found
+
+
+@per_jaxpr
+def _linearized_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Linearized:
+    """Return the two scans for the tangents that are not zero."""
+    moving, always = _moving(closed, given, loop, True)
+    parts = linearize_jaxpr(closed, moving, always)
+    known, known_extra = opened(parts.known)
+    n, results = len(known_extra), len(closed.out_avals)
+    inputs = known.invars[n:]
+    # A carry that each step returns as it is stays what it was before the first.
+    same = [
+        i
+        for i in range(loop.num_consts, loop.num_consts + loop.num_carry)
+        if closed.jaxpr.outvars[i - loop.num_consts] is closed.jaxpr.invars[i]
+    ]
+    fixed = [*range(loop.num_consts), *same]
+    invariant = _invariant(known, [*known.invars[:n], *[inputs[i] for i in fixed]])
+    hoisted: list[Atom] = []
+    stacked: list[Atom] = []
+    sources: list[tuple[str, int]] = []
+
+    def position(atoms: list[Atom], atom: Atom) -> int:
+        if atom not in atoms:
+            atoms.append(atom)
+        return atoms.index(atom)
+
+    for kind, i in parts.residuals:
+        atom = inputs[i] if kind == "input" else known.outvars[i]
+        if kind == "input" and (i in fixed or i >= loop.num_consts + loop.num_carry):
+            sources.append(("operand", i))
+        elif isinstance(atom, Literal) or atom in invariant:
+            sources.append(("hoisted", position(hoisted, atom)))
+        elif kind == "output" and loop.num_carry <= i < results:
+            sources.append(("result", i))
+        else:
+            sources.append(("result", results + position(stacked, atom)))
+    before = known.replace(invars=[*known.invars[:n], *[inputs[i] for i in fixed]], outvars=hoisted, eqns=[
+        e for e in known.eqns if not e.effects and all(isinstance(x, Literal) or x in invariant for x in e.invars)
+    ])  # fmt: skip
+    consts, carry, xs = loop.split(inputs)
+    known_groups = [[*known.invars[:n], *consts], carry, xs]
+    known_body = _regrouped(known_groups, [*known.outvars[:results], *stacked], known)
+
+    linear, linear_extra = opened(parts.linear)
+    n, count = len(linear_extra), len(sources)
+    moved = loop.split(spread(linear.invars[n + count :], moving))
+    in_every_step = [s[0] == "hoisted" or (s[0] == "operand" and s[1] in fixed) for s in sources]
+    residuals = linear.invars[n : n + count]
+    groups = [[v for v in group if v is not None] for group in moved]
+    groups[0] = [*linear.invars[:n], *chosen(residuals, in_every_step), *groups[0]]
+    groups[2] = [*chosen(residuals, [not x for x in in_every_step]), *groups[2]]
+    return _Linearized(
+        known_body, known_extra, loop._replace(num_consts=len(known_groups[0])),
+        eliminate_dead_code(before)[0], fixed,
+        _regrouped(groups, linear.outvars, linear), linear_extra,
+        loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
+        chosen(sources, in_every_step), chosen(sources, [not x for x in in_every_step]), moving, parts.nonzero,
+    )  # fmt: skip
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[Any]]:
+    loop = Loop(**details)
+    parts = _linearized_body(jaxpr, tuple([t is not None for t in tangents]), loop)
+    results = bind_scan(parts.known, parts.known_loop, [*parts.known_consts, *primals])
+    values = {"operand": primals, "result": results}
+    if parts.hoisted.outvars:
+        values["hoisted"] = evaluate(parts.hoisted, [], [*parts.known_consts, *[primals[i] for i in parts.fixed]])
+    consts, carry, xs = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, parts.moving))
+    operands = [
+        *parts.linear_consts, *[values[kind][i] for kind, i in parts.fixed_sources], *consts,
+        *carry, *[values[kind][i] for kind, i in parts.stacked_sources], *xs,
+    ]  # fmt: skip
+    moved = bind_scan(parts.linear, parts.linear_loop, [x for x in operands if x is not None])
+    return results[: len(parts.nonzero)], spread(moved, parts.nonzero)
+
+
+class _Transposed(NamedTuple):
+    """The reverse scan of cotangents, and the scan before it that finds the known part of the carry, if there is one.
+
+    linear: which operands are linear in the body; nonzero: for which of these there are cotangents.
+    """
+
+    before: ClosedJaxpr | None
+    before_loop: Loop
+    body: ClosedJaxpr
+    consts: list[Any]
+    loop: Loop
+    linear: tuple[bool, ...]
+    given: tuple[bool, ...]
+    nonzero: tuple[bool, ...]
+
+
+def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> list[bool]:
+    """Return which outputs depend on the inputs with a flag."""
+    found: set[Atom] = set(chosen(jaxpr.invars, flags))
+    for equation in jaxpr.eqns:
+        if any(x in found for x in equation.invars):
+            found.update(equation.outvars)
+    return [x in found for x in jaxpr.outvars]
+
+
+@per_jaxpr
+def _transposed_body(
+    closed: ClosedJaxpr, operands_linear: tuple[bool, ...], given: tuple[bool, ...], loop: Loop
+) -> _Transposed:
+    """Return the reverse scan for the operands that are linear and the results whose cotangents are `given`."""
+    linear = operands_linear
+    while True:
+        consts, carry, xs = loop.split(linear)
+        after = _either(carry, _depends(closed.jaxpr, linear)[: loop.num_carry])
+        if list(after) == carry:
+            break
+        linear = (*consts, *after, *xs)
+    carry_linear = tuple(loop.split(linear)[1])
+    carry_given, ys_given = _halves(given, loop.num_carry)
+    carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
+    while True:
+        transposed, found = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
+        after = _either(carry_given, loop.split(spread(found, linear))[1])
+        after = tuple([bool(x) for x in after])
+        if list(after) == carry_given:
+            break
+        carry_given = list(after)
+    nonzero = tuple([bool(x) for x in spread(found, linear)])
+    found_consts = loop.split(nonzero)[0]
+    jaxpr, extra = opened(transposed)
+    in_avals = closed.in_avals
+    kinds = loop.split(in_avals)
+    known = loop.split([not x for x in linear])
+    fixed, carried, scanned = [chosen(k, w) for k, w in zip(kinds, known, strict=True)]
+    accumulated = list(map(tangent_aval, chosen(kinds[0], found_consts)))
+    moved = list(map(tangent_aval, chosen(kinds[1], carry_given)))
+    ys = list(map(tangent_aval, chosen(closed.out_avals[loop.num_carry :], ys_given)))
+    extra_avals = list(map(aval_of, extra))
+
+    def body(*values: Any) -> list[Any]:
+        rest = iter(values)
+        extras, own, sums, cotangents, own_carry, own_xs, cotangents_ys = (
+            [next(rest) for _ in group] for group in (extra_avals, fixed, accumulated, moved, carried, scanned, ys)
+        )
+        results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
+        consts, carry, xs = loop.split(spread(results, nonzero))
+        sums = [add_any.apply((s, c)) for s, c in zip(sums, [c for c in consts if c is not None], strict=True)]
+        after = [
+            zeros(tangent_aval(a)) if c is None else c
+            for a, c, g in zip(kinds[1], carry, carry_given, strict=True)
+            if g
+        ]
+        return [*sums, *after, *[c for c in xs if c is not None]]
+
+    groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
+    backward = staged(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
+    body_jaxpr, more = opened(backward)
+    before = None
+    before_loop = loop._replace(num_consts=len(fixed), num_carry=len(carried))
+    if carried:
+        inputs = [chosen(v, w) for v, w in zip(loop.split(closed.jaxpr.invars), known, strict=True)]
+        outputs = chosen(closed.jaxpr.outvars[: loop.num_carry], known[1])
+        before = _regrouped(inputs, [*outputs, *inputs[1]], closed.jaxpr)
+    new = loop._replace(reverse=not loop.reverse, num_consts=len(more) + len(groups[0]), num_carry=len(groups[1]))
+    return _Transposed(
+        before, before_loop, ClosedJaxpr(body_jaxpr, []), [*more, *extra], new, linear, (*carry_given, *ys_given),
+        nonzero,
+    )  # fmt: skip
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+    loop = Loop(**details)
+    operands_linear = tuple([type(x) is Linear for x in operands])
+    parts = _transposed_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)
+    fixed, carried, scanned = [
+        chosen(v, [not x for x in w]) for v, w in zip(loop.split(operands), loop.split(parts.linear), strict=True)
+    ]
+    if parts.before is not None:
+        carried = bind_scan(parts.before, parts.before_loop, [*fixed, *carried, *scanned])[len(carried) :]
+    consts_found, _, xs_found = loop.split(parts.nonzero)
+    avals = loop.split(jaxpr.in_avals)
+    sums = [zeros(tangent_aval(a)) for a in chosen(avals[0], consts_found)]
+    carry_given, ys_given = _halves(parts.given, loop.num_carry)
+    moved = [
+        zeros(tangent_aval(a)) if c is None else c
+        for a, c, g in zip(avals[1], cotangents, carry_given, strict=False)
+        if g
+    ]
+    ys = chosen(cotangents[loop.num_carry :], ys_given)
+    found = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
+    groups = [[next(found) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
+    # The cotangent of a zero that became linear in the loop only has nowhere to go.
+    return [c if x else None for c, x in zip([c for g in groups for c in g], operands_linear, strict=True)]
+
+
+@per_jaxpr
+def _batched_body(
+    closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], loop: Loop
+) -> tuple[ClosedJaxpr, tuple[int | None, ...], list[bool]]:
+    """Return the body on operands with the mapped axis, where it is in each result, and in which carry."""
+    consts, carry, xs = loop.split(axes)
+    carried = [i is not None for i in carry]
+    results = len(closed.out_avals)
+    while True:
+        always = (*carried, *(False,) * (results - loop.num_carry))
+        inner = (*consts, *[0 if c else None for c in carried], *[None if i is None else 0 for i in xs])
+        batched, places = batch_jaxpr(closed, mapped, inner, always)
+        after = [i is not None for i in places[: loop.num_carry]]
+        if after == carried:
+            return batched, places, carried
+        carried = after
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[int | None]]:
+    loop = Loop(**details)
+    batched, places, carried = _batched_body(jaxpr, mapped, tuple(axes), loop)
+    extra = batched.consts
+    values, where = loop.split(operands), loop.split(axes)
+    carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
+    xs = [x if i is None else moved_axis(x, i, 1) for x, i in zip(values[2], where[2], strict=True)]
+    new = loop._replace(num_consts=loop.num_consts + len(extra))
+    results = bind_scan(as_called(batched), new, [*extra, *values[0], *carry, *xs])
+    carry_places, ys_places = _halves(places, loop.num_carry)
+    return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
+
+
+scan_p = Primitive(
+    "scan",
+    _PARAMETERS,
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+)
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Return the last carry and the stacked results of ``carry, y = f(carry, x)``, called for each ``x`` along `xs`.
+
+    init: the carry before the first step, a pytree; each step must return one of the same structure, shapes and
+    dtypes. xs: a pytree of arrays whose leading axes have one size, or None for `length` steps with ``x = None``.
+    reverse: from the last element to the first; results stay in the elements' places. unroll: how many steps are
+    written one after the other in each round of the loop; True for all. The function is traced once and runs as one
+    compiled loop, and can be differentiated in both modes. TypeError if the carry changes its type or a result is no
+    array, ValueError if sizes do not agree.
+    """
+    check_function("scan", "f", f)
+    carry, carry_tree, carry_avals = leaves_of("scan", "init", init)
+    elements, xs_tree, xs_avals = leaves_of("scan", "xs", xs)
+    size = length_of("scan", length, xs_tree, xs_avals)
+    steps = unroll_of("scan", unroll, size)
+    if config.disable_jit.value:
+        return _in_python(f, init, elements, xs_tree, size, bool(reverse))
+    in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
+    inner = [a.update(shape=a.shape[1:]) for a in xs_avals]
+    body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+    out_tree = _pair(body)
+    if out_tree[0] == carry_tree:
+        promoted = promoted_carry(carry, carry_avals, body.out_avals[: len(carry)])
+        if promoted is not None:
+            carry, carry_avals = promoted, list(map(aval_of, promoted))
+            body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+            out_tree = _pair(body)
+    name = parameter_names(f, 2)[0]
+    check_carry("scan", name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
+    loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
+    results = bind_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
+    last, ys = _halves(results, len(carry))
+    return pytree.tree_unflatten(carry_tree, last), pytree.tree_unflatten(out_tree[1], ys)
+
+
+def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
+    """Return how many steps there are; ValueError if what says so does not agree."""
+
+    def paths() -> list[str]:
+        return leaf_paths(["xs"], pytree.treedef_tuple([xs_tree]))
+
+    for position, aval in enumerate(avals):
+        if not aval.shape:
+            raise ValueError(
+                f"{function} got value with no leading axis to scan over: {paths()[position]} has type "
+                f"{aval.str_short()}. Close over what is the same in every step"
+            )
+    sizes = sorted({a.shape[0] for a in avals})
+    if len(sizes) > 1:
+        lines = [f"  * {path} has leading axis size {a.shape[0]}" for path, a in zip(paths(), avals, strict=True)]
+        raise ValueError(
+            f"{function} got values with different leading axis sizes: {', '.join(map(str, sizes))}.\n"
+            + "\n".join(lines)
+        )
+    if length is None:
+        if not sizes:
+            raise ValueError(f"{function} got no values to scan over and `length` not provided.")
+        return sizes[0]
+    try:
+        number = operator.index(length)
+    except TypeError:
+        raise TypeError(
+            f"{function}: length must be an integer known while tracing, got {length!r}. fori_loop takes a traced "
+            "number of steps"
+        ) from None
+    if sizes and sizes[0] != number:
+        raise ValueError(
+            f"{function} got `length` argument of {number} which disagrees with leading axis sizes {sizes}: "
+            f"{paths()[0]} has type {avals[0].str_short()}"
+        )
+    if number < 0:
+        raise ValueError(f"{function}: length must not be negative, got {number}")
+    return number
+
+
+def unroll_of(function: str, unroll: Any, size: int) -> int:
+    """Return how many of `size` steps are written one after the other."""
+    if isinstance(unroll, (bool, np.bool_)):
+        return max(size, 1) if unroll else 1
+    try:
+        number = operator.index(unroll)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {unroll!r}.")
+    return max(number, 1)
+
+
+def _pair(body: Body) -> list[Any]:
+    """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
+    found = body.out_tree.children()
+    example = pytree.tree_unflatten(body.out_tree, range(body.out_tree.num_leaves))
+    if not isinstance(example, tuple) or len(found) != 2:
+        shown = pytree.tree_unflatten(body.out_tree, [a.str_short() for a in body.out_avals])
+        raise TypeError(
+            f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
+            "stack"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _in_python(
+    f: Callable[[Any, Any], Any], carry: Any, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
+) -> tuple[Any, Any]:
+    """Run the steps one by one."""
+    if not size:
+        raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
+    results = []
+    for i in reversed(range(size)) if reverse else range(size):
+        x = pytree.tree_unflatten(xs_tree, [index_in_dim(e, i, 0, False) for e in elements])
+        carry, y = f(carry, x)
+        results.append(y)
+    if reverse:
+        results.reverse()
+    return carry, pytree.tree_map(lambda *ys: stack(ys), *results)

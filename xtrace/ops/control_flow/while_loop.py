@@ -1,0 +1,386 @@
+"""`while_loop` and `fori_loop`: repeat a function as long as a predicate holds, or for each integer in a range."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace.algebra.monoids import OR, select, write_reduction
+from xtrace.algebra.vector_space import converted, with_axis, zeros
+from xtrace.core import config, dtypes, pytree
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.effects import NO_EFFECTS, Effects
+from xtrace.core.errors import ConcretizationTypeError
+from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.primitive import Primitive
+from xtrace.core.tangents import tangent_aval
+from xtrace.core.trace import Tracer
+from xtrace.ops.control_flow.bodies import (
+    Body,
+    check_carry,
+    check_function,
+    leaves_of,
+    opened,
+    parameter_names,
+    promoted_carry,
+    same_type,
+    stage_body,
+)
+from xtrace.ops.control_flow.scan import Loop, bind_scan, unroll_of
+from xtrace.ops.elementwise import add, lt
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import MappedAxis
+from xtrace.transforms.closed import as_called, batch_jaxpr, jvp_jaxpr, spread
+from xtrace.transforms.evaluate import per_jaxpr
+from xtrace.transforms.lower import emit_equations
+
+_PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
+
+
+class _Loop(NamedTuple):
+    """A loop's functions, and how many constants each takes before the carry."""
+
+    cond_nconsts: int
+    cond_jaxpr: ClosedJaxpr
+    body_nconsts: int
+    body_jaxpr: ClosedJaxpr
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the constants of the predicate, those of the body, and the carry among operands."""
+        consts = self.cond_nconsts + self.body_nconsts
+        return list(values[: self.cond_nconsts]), list(values[self.cond_nconsts : consts]), list(values[consts:])
+
+    @property
+    def predicate(self) -> ShapedArray:
+        """The type of the predicate: a scalar, or one for each index of the mapped axes that all of the carry has."""
+        return self.cond_jaxpr.out_avals[0]
+
+
+def _bind(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+    """Bind the loop; constants of its jaxprs become operands."""
+    cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
+    parameters = (len(cond_consts), as_called(loop.cond_jaxpr), len(body_consts), as_called(loop.body_jaxpr))
+    return while_p.apply([*cond_consts, *body_consts, *carry], parameters)  # type: ignore[no-any-return]
+
+
+def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
+    """The carry after the last step."""
+    loop = _Loop(**parameters)
+    cond_consts, body_consts, carry = loop.split(avals)
+    for what, given, closed in (
+        ("cond_jaxpr", [*cond_consts, *carry], loop.cond_jaxpr),
+        ("body_jaxpr", [*body_consts, *carry], loop.body_jaxpr),
+    ):
+        if len(given) != len(closed.in_avals) or not all(map(same_type, given, closed.in_avals)):
+            raise TypeError(f"while: {what} takes {closed.in_avals}, the operands give it {given}")
+    out = loop.body_jaxpr.out_avals
+    if len(out) != len(carry) or not all(map(same_type, carry, out)):
+        raise TypeError(f"while: body_jaxpr takes the carry {carry} and returns {out}")
+    predicate = loop.predicate
+    if predicate.dtype != dtypes.bool_ or any(a.shape[: predicate.ndim] != predicate.shape for a in carry):
+        raise TypeError(f"while: cond_jaxpr must return a boolean scalar, it returns {predicate.str_short()}")
+    return out
+
+
+def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
+    loop = _Loop(**parameters)
+    cond_consts, body_consts, carry = loop.split(values)
+    avals = [v.aval for v in carry]
+
+    def predicate(inner: FunctionBuilder) -> Value:
+        jaxpr = loop.cond_jaxpr.jaxpr
+        operands = [*cond_consts, *inner.arguments]
+        return emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))[0]
+
+    condition, body = builder.region(avals), builder.region(avals)
+    holds = predicate(condition)
+    if loop.predicate.shape:
+        axes = range(loop.predicate.ndim)
+        holds = write_reduction(condition, OR, holds, axes, loop.predicate.update(shape=()))
+    jaxpr = loop.body_jaxpr.jaxpr
+    operands = [*body_consts, *body.arguments]
+    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+    if loop.predicate.shape:
+        going = predicate(body)
+        after = [
+            select(body, body.broadcast(going, x.aval.shape, axes) if x.aval.shape != going.aval.shape else going, x, y)
+            for x, y in zip(after, body.arguments, strict=True)
+        ]
+    return builder.op_with_regions("stablehlo.while", carry, [(condition, [holds]), (body, after)], avals)
+
+
+def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return cond_jaxpr.effects | body_jaxpr.effects
+
+
+class _Forward(NamedTuple):
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    body_consts: list[Any]
+    nonzero: tuple[bool, ...]
+
+
+@per_jaxpr
+def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], consts: int) -> _Forward:
+    """Return the functions of the loop over values and tangents.
+
+    given: which constants of the body and which carry have tangents. A carry has one if that before the first step
+    has, or if a step gives it one.
+    """
+    constant, carry = given[:consts], given[consts:]
+    while True:
+        both, found = jvp_jaxpr(body, (*constant, *carry), carry)
+        if found == carry:
+            break
+        carry = tuple([a or b for a, b in zip(carry, found, strict=True)])
+    jaxpr, extra = opened(both)
+    n, count = len(extra), len(given)
+    values, moved = jaxpr.invars[n : n + count], jaxpr.invars[n + count :]
+    split = sum(constant)
+    inputs = [*jaxpr.invars[:n], *values[:consts], *moved[:split], *values[consts:], *moved[split:]]
+    cond_jaxpr = cond.jaxpr.replace(invars=[*cond.jaxpr.invars, *[Var(v.aval) for v in moved[split:]]])
+    return _Forward(ClosedJaxpr(cond_jaxpr, []), ClosedJaxpr(jaxpr.replace(invars=inputs), []), extra, carry)
+
+
+def _moved(
+    loop: _Loop, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]] | tuple[None, None]:
+    """Return the results of the loop over values and tangents, None if none of them has a tangent."""
+    _, constant, carry = loop.split(tangents)
+    given = tuple([t is not None for t in [*constant, *carry]])
+    both = _jvp_body(loop.body_jaxpr, loop.cond_jaxpr, given, loop.body_nconsts)
+    if not any(both.nonzero):
+        return None, None
+    avals = loop.body_jaxpr.in_avals[loop.body_nconsts :]
+    started = [
+        zeros(tangent_aval(a)) if n and t is None else t for a, t, n in zip(avals, carry, both.nonzero, strict=True)
+    ]
+    cond_consts, body_consts, values = loop.split(primals)
+    body_consts = [*both.body_consts, *body_consts, *[t for t in constant if t is not None]]
+    new = _Loop(len(cond_consts), both.cond, len(body_consts), both.body)
+    results = _bind(new, cond_consts, body_consts, [*values, *[t for t in started if t is not None]])
+    count = len(both.nonzero)
+    return results[:count], spread(results[count:], both.nonzero)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    results, moved = _moved(_Loop(**parameters), primals, tangents)
+    if results is None or moved is None:
+        results = while_p.apply(primals, tuple(parameters.values()))
+        return results, [None] * len(results)
+    return results, moved
+
+
+def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    # How often the loop goes is known only when it has gone, so nothing of it can be kept: it goes again with tangents.
+    results = while_p.apply(primals, tuple(parameters.values()))
+    return results, _moved(_Loop(**parameters), primals, tangents)[1] or [None] * len(results)
+
+
+def _transpose(*_: Any, **__: Any) -> Any:
+    raise ValueError(
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
+        "values, because how many steps there are to go back over is not known. Try using lax.scan, or using fori_loop "
+        "with static start/stop; jvp and jacfwd work."
+    )
+
+
+@per_jaxpr
+def _batched(
+    body: ClosedJaxpr, cond: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], own: int, consts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
+    """Return the predicate and the body with the mapped axis, and for which part of the carry they have it, at 0."""
+    predicate = cond.out_avals[0]
+    carried = [i is not None for i in axes[own + consts :]]
+    while True:
+        places = tuple([0 if c else None for c in carried])
+        always = (bool(predicate.shape) and any(carried),)
+        new_cond, (where,) = batch_jaxpr(cond, mapped, (*axes[:own], *places), always)
+        # Where some lanes go on and others have ended, all of the carry differs.
+        if where is not None and not all(carried):
+            carried = [True] * len(carried)
+            continue
+        new_body, found = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), tuple(carried))
+        after = [i is not None for i in found]
+        if after == carried:
+            return new_cond, new_body, carried
+        carried = after
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int | None]]:
+    loop = _Loop(**parameters)
+    cond, body, carried = _batched(
+        loop.body_jaxpr, loop.cond_jaxpr, mapped, tuple(axes), loop.cond_nconsts, loop.body_nconsts
+    )
+    cond_consts, body_consts, carry = loop.split(operands)
+    where = loop.split(axes)[2]
+    carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(carry, where, carried, strict=True)]
+    new = _Loop(loop.cond_nconsts, cond, loop.body_nconsts, body)
+    return _bind(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
+
+
+while_p = Primitive(
+    "while",
+    _PARAMETERS,
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+)
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Return the value that ``value = body_fun(value)``, repeated while ``cond_fun(value)``, leaves of `init_val`.
+
+    init_val: a pytree of arrays; the body returns one of the same structure, shapes and dtypes, the predicate a boolean
+    scalar. Both are traced once and run as one compiled loop. Forward-mode derivatives go through it; reverse-mode ones
+    do not, since the number of steps is not known: use `scan`, or `fori_loop` over known bounds. TypeError if the value
+    changes its type or the predicate is no boolean scalar.
+    """
+    check_function("while_loop", "cond_fun", cond_fun)
+    check_function("while_loop", "body_fun", body_fun)
+    if config.disable_jit.value:
+        try:
+            return _in_python(cond_fun, body_fun, init_val)
+        except ConcretizationTypeError:  # under another trace that has no values
+            pass
+    values, tree, avals = leaves_of("while_loop", "init_val", init_val)
+    in_tree = pytree.treedef_tuple([tree])
+
+    def staged() -> tuple[Body, Body]:
+        cond = stage_body("while_cond", cond_fun, in_tree, avals)
+        _check_predicate(cond)
+        return cond, stage_body("while_loop", body_fun, in_tree, avals)
+
+    cond, body = staged()
+    if body.out_tree == tree:
+        promoted = promoted_carry(values, avals, body.out_avals)
+        if promoted is not None:
+            values, avals = promoted, list(map(aval_of, promoted))
+            cond, body = staged()
+    check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
+    loop = _Loop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
+    return pytree.tree_unflatten(tree, _bind(loop, cond.consts, body.consts, values))
+
+
+def _check_predicate(cond: Body) -> None:
+    if not pytree.treedef_is_leaf(cond.out_tree) or cond.out_tree.num_leaves != 1:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
+    aval = cond.out_avals[0]
+    if aval.shape or aval.dtype != dtypes.bool_:
+        advice = "Reduce it with any() or all()" if aval.shape else "Compare it with something, such as value != 0"
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type {aval.str_short()}. {advice}.")
+
+
+def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any) -> Any:
+    while cond_fun(value):
+        value = body_fun(value)
+    return value
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
+    """Return the value that ``value = body_fun(i, value)`` for each integer i from `lower` to before `upper` leaves.
+
+    Where both bounds are known while tracing, the loop is a `scan` and can be differentiated in both modes; else it is
+    a `while_loop`. `init_val` is a pytree of arrays, and the body returns one of the same structure, shapes and dtypes.
+    unroll: how many steps are written one after the other, for known bounds only. TypeError for bounds that are no
+    integer scalars of one dtype, ValueError for `unroll` with bounds that are not known.
+    """
+    check_function("fori_loop", "body_fun", body_fun)
+    lower, upper, known = _bounds(lower, upper)
+    if unroll is not None and not known:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+    if config.disable_jit.value and known:
+        value = init_val
+        for i in range(lower, upper):
+            value = body_fun(i, value)
+        return value
+    values, tree, avals = leaves_of("fori_loop", "init_val", init_val)
+    count = aval_of(lower)
+    in_tree = pytree.treedef_tuple([pytree.tree_structure(0), tree])
+    body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
+    if body.out_tree == tree:
+        promoted = promoted_carry(values, avals, body.out_avals)
+        if promoted is not None:
+            values, avals = promoted, list(map(aval_of, promoted))
+            body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
+    check_carry("fori_loop", parameter_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
+    number = len(body.consts)
+    if known:
+        steps = max(upper - lower, 0)
+        at_once = unroll_of("fori_loop", 1 if unroll is None else unroll, steps)
+        loop = Loop(steps, False, at_once, number, len(avals) + 1)
+        results = bind_scan(_counting(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
+    else:
+        bound = aval_of(upper)
+        jaxpr = _counting(body.jaxpr, number, bound)
+        counted = _Loop(0, _below(count, bound, tuple(avals)), number, jaxpr)
+        results = _bind(counted, [], body.consts, [lower, upper, *values])[2:]
+    return pytree.tree_unflatten(tree, results)
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
+    """Return the bounds in one dtype, and whether both are known: then they are Python integers."""
+    avals = []
+    for name, value in (("lower", lower), ("upper", upper)):
+        try:
+            aval = aval_of(value)
+        except TypeError as error:
+            raise TypeError(f"fori_loop: {name}: {error}") from None
+        if aval.shape or not dtypes.is_integer(aval.dtype):
+            raise TypeError(f"fori_loop: {name} must be an integer scalar, got {aval.str_short()}")
+        avals.append(aval)
+    if avals[0].dtype != avals[1].dtype and not avals[0].weak_type and not avals[1].weak_type:
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{avals[0].dtype.name} and {avals[1].dtype.name}"
+        )
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        return int(lower), int(upper), True
+    dtype = avals[avals[0].weak_type].dtype
+    return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
+
+
+def _as_bound(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+    if aval.dtype == dtype:
+        return value
+    return Literal(value, ShapedArray((), dtype)) if type(value) is int else converted(value, dtype)
+
+
+@per_jaxpr
+def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> ClosedJaxpr:
+    """Return the body of a loop whose carry begins with the counter, and the bound if it has one."""
+    jaxpr = closed.jaxpr
+    constants, counter, values = jaxpr.invars[:consts], jaxpr.invars[consts], jaxpr.invars[consts + 1 :]
+    after = Var(counter.aval)
+    one = Literal(1, ShapedArray((), counter.aval.dtype, counter.aval.weak_type))
+    count = JaxprEqn([counter, one], [after], add, (), NO_EFFECTS, None)
+    passed = [Var(bound)] if bound is not None else []
+    return ClosedJaxpr(
+        jaxpr.replace(
+            invars=[*constants, counter, *passed, *values],
+            outvars=[after, *passed, *jaxpr.outvars],
+            eqns=[count, *jaxpr.eqns],
+        ),
+        [],
+    )
+
+
+@functools.lru_cache(1024)
+def _below(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    """Return the predicate of a counted loop."""
+    inputs = [Var(counter), Var(bound), *map(Var, avals)]
+    holds = Var(lt.types_of_results((counter, bound), ()))
+    compared = JaxprEqn([*inputs[:2]], [holds], lt, (), NO_EFFECTS, None)
+    info = DebugInfo("fori_loop", "cond", None, None)
+    return ClosedJaxpr(Jaxpr([], inputs, [holds], [compared], NO_EFFECTS, info), [])

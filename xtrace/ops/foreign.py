@@ -1,0 +1,249 @@
+"""Calls of foreign functions: compiled code of the user's own, which XLA finds under the name it is registered by."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, moved_axis, reshape, with_axis
+from xtrace.core import dtypes, pytree
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.effects import NO_EFFECTS, Effect, Effects
+from xtrace.core.primitive import Primitive, no_rule
+from xtrace.ops.control_flow.bodies import leaves_of
+from xtrace.ops.control_flow.mapping import map as mapped_in_turn
+from xtrace.stablehlo import attributes as mlir
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import MappedAxis
+
+_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+_CALLED = Effect("ForeignCall")
+
+
+def _abstract(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
+    """What the caller says that the function returns."""
+    return list(result_avals)
+
+
+def _attribute(name: str, value: Any) -> str:
+    """Return an attribute of a call as MLIR text; TypeError for values that XLA cannot hand over."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, np.generic) and dtypes.is_integer(value.dtype):
+        prefix = "i" if dtypes.is_signed(value.dtype) else "ui"
+        return f"{value} : {prefix}{dtypes.bit_width(value.dtype)}"
+    if isinstance(value, (float, np.floating)):
+        bits = 64 if isinstance(value, float) else dtypes.bit_width(value.dtype)
+        return f"{float(value):e} : f{bits}"
+    if isinstance(value, str):
+        return mlir.string(value)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        aval = ShapedArray(value.shape, value.dtype)
+        return f"{mlir.dense(value)} : {aval.mlir_type}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{mlir.string(k)} = {_attribute(k, v)}" for k, v in sorted(value.items())) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_attribute(name, v) for v in value)}]"
+    raise TypeError(
+        f"ffi_call: attribute {name} is {value!r} of type {type(value)}; attributes are booleans, numbers, strings, "
+        "NumPy arrays, and sequences and dicts of these"
+    )
+
+
+def _layout(order: Sequence[int]) -> str:
+    inner = "" if not order else str(order[0]) if len(order) == 1 else mlir.bracketed(order)
+    return f"dense<{inner}> : tensor<{len(order)}xindex>"
+
+
+def _emit(
+    builder: FunctionBuilder, *values: Value, attributes: Any, custom_call_api_version: int, has_side_effect: bool,
+    input_layouts: Any, input_output_aliases: Any, legacy_backend_config: Any, output_layouts: Any,
+    result_avals: Any, target_name: str, vmap_method: Any,
+) -> list[Value]:  # fmt: skip
+    results = builder.results
+    if custom_call_api_version >= 4:
+        texts = ['backend_config = ""']
+        given = f"{{{', '.join(f'{k} = {v.text}' for k, v in attributes)}}}"
+    else:
+        config = mlir.string(legacy_backend_config or "")
+        texts, given = [f"api_version = {custom_call_api_version} : i32", f"backend_config = {config}"], ""
+    if has_side_effect:
+        texts.append("has_side_effect = true")
+    if given:
+        texts.append(f"mhlo.backend_config = {given}")
+    texts.append(f"operand_layouts = [{', '.join(map(_layout, input_layouts))}]")
+    if input_output_aliases:
+        pairs = [
+            f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if len(results) == 1 else result}], "
+            f"operand_index = {operand}, operand_tuple_indices = []>"
+            for operand, result in input_output_aliases
+        ]
+        texts.append(f"output_operand_aliases = [{', '.join(pairs)}]")
+    texts.append(f"result_layouts = [{', '.join(map(_layout, output_layouts))}]")
+    names, ins = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
+    outs = ", ".join(a.mlir_type for a in results)
+    outs = outs if len(results) == 1 else f"({outs})"
+    call = f"stablehlo.custom_call @{_symbol(target_name)}({names})"
+    return builder.line_of_many(f"{call} {{{', '.join(texts)}}} : ({ins}) -> {outs}", results)
+
+
+def _symbol(name: str) -> str:
+    plain = all(c.isascii() and (c.isalnum() or c in "_.$") for c in name) and not name[:1].isdigit()
+    return name if plain and name else mlir.string(name)
+
+
+def _effects(*, has_side_effect: bool, **_: Any) -> Effects:
+    return frozenset((_CALLED,)) if has_side_effect else NO_EFFECTS
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int]]:
+    method, size = parameters["vmap_method"], mapped.size
+    if method is None:
+        raise NotImplementedError(
+            f"vmap of the foreign function {parameters['target_name']} needs to be told how: give ffi_call a "
+            f"vmap_method, one of {', '.join(map(repr, _METHODS))}; got None"
+        )
+    moved = [x if i is None else moved_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
+    if method.startswith("sequential"):
+        chosen = [i is not None for i in axes]
+
+        def one(elements: Any) -> Any:
+            given = iter(elements)
+            return ffi_call_p.bind(*[next(given) if c else x for c, x in zip(chosen, moved, strict=True)], **parameters)
+
+        return list(mapped_in_turn(one, [x for x, c in zip(moved, chosen, strict=True) if c])), [0] * len(
+            parameters["result_avals"]
+        )
+    if method == "legacy_vectorized" and any(i is None for i in axes):
+        raise NotImplementedError("vmap_method='legacy_vectorized' needs every operand to be mapped")
+    if method == "broadcast_all":
+        moved = [with_axis(x, None if i is None else 0, size) for x, i in zip(moved, axes, strict=True)]
+    else:
+        moved = [
+            x if i is not None else reshape(broadcast_in_dim(x, aval_of(x).shape, range(aval_of(x).ndim)),
+                                            (1, *aval_of(x).shape))
+            for x, i in zip(moved, axes, strict=True)
+        ]  # fmt: skip
+    parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
+    for name in ("input_layouts", "output_layouts"):
+        # The mapped axis varies slowest in memory.
+        parameters[name] = tuple([(*[d + 1 for d in order], 0) for order in parameters[name]])
+    return ffi_call_p.bind(*moved, **parameters), [0] * len(parameters["result_avals"])
+
+
+ffi_call_p = Primitive(
+    "ffi_call",
+    (
+        "attributes", "custom_call_api_version", "has_side_effect", "input_layouts", "input_output_aliases",
+        "legacy_backend_config", "output_layouts", "result_avals", "target_name", "vmap_method",
+    ),
+    abstract=_abstract, emit=_emit, effects=_effects, batch=_batch, multiple_results=True,
+    jvp=no_rule(
+        "a foreign function cannot be differentiated: what it computes is not known here. Wrap the call in a function "
+        "with a rule of its own, xtrace.custom_jvp or xtrace.custom_vjp"
+    ),
+)  # fmt: skip
+
+
+class _Attribute:
+    """An attribute's value, which prints as it is and hashes by its text: it may be an array or a dict."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.value, self.text = value, _attribute(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Attribute) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None,
+    output_layouts: Any = None,
+    input_output_aliases: dict[int, int] | None = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: Any = None,
+) -> Callable[..., Any]:
+    """Return a function of arrays and attributes that calls the foreign function registered as `target_name`.
+
+    result_shape_dtypes: objects with a shape and a dtype, one, or a sequence for several results. The call takes
+    arrays by position and attributes (numbers, strings, NumPy arrays) by name. has_side_effect: the call stays though
+    nothing reads its results. vmap_method: how it is mapped: one call after the other (``sequential``), or one call
+    with a leading axis, of size 1 where an operand is not mapped (``expand_dims``), or repeated (``broadcast_all``).
+    Layouts list the axes from the one that varies slowest, rows first by default. input_output_aliases: operands whose
+    memory a result takes over. A call with the wrong number or types of operands can end the process.
+    """
+    if not isinstance(target_name, str):
+        raise TypeError(f"ffi_call: target_name must be a string, got {target_name!r}")
+    if vmap_method is not None and vmap_method not in _METHODS:
+        raise ValueError(f"ffi_call: vmap_method must be one of {', '.join(map(repr, _METHODS))}, got {vmap_method!r}")
+    several = isinstance(result_shape_dtypes, (tuple, list))
+    described = list(result_shape_dtypes) if several else [result_shape_dtypes]
+    results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
+    aliases = tuple(sorted((input_output_aliases or {}).items()))
+
+    def call(*args: Any, **attributes: Any) -> Any:
+        leaves, _, avals = leaves_of("ffi_call", "args", args)
+        if len(leaves) != len(args):
+            raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
+        for operand, result in aliases:
+            if not (0 <= operand < len(avals) and 0 <= result < len(results)):
+                raise ValueError(f"ffi_call of {target_name}: input_output_aliases {aliases} names what is not there")
+            one, other = avals[operand], results[result]
+            if (one.shape, one.dtype) != (other.shape, other.dtype):
+                raise ValueError(
+                    f"ffi_call of {target_name}: operand {operand}, {one.str_short()}, and result {result}, "
+                    f"{other.str_short()}, share memory and must have one type"
+                )
+        given = output_layouts if several or output_layouts is None else [output_layouts]
+        found = ffi_call_p.apply(
+            leaves,
+            (
+                tuple([(k, _Attribute(k, v)) for k, v in sorted(attributes.items())]), custom_call_api_version,
+                bool(has_side_effect), _layouts("input_layouts", input_layouts, avals), aliases,
+                legacy_backend_config, _layouts("output_layouts", given, results), results, target_name, vmap_method,
+            ),
+        )  # fmt: skip
+        return tuple(found) if several else found[0]
+
+    return call
+
+
+def _result_aval(position: int, described: Any) -> ShapedArray:
+    if not hasattr(described, "shape") or not hasattr(described, "dtype"):
+        raise TypeError(
+            f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "
+            f"{position} is {described!r}"
+        )
+    return ShapedArray(tuple(described.shape), np.dtype(described.dtype))
+
+
+def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> tuple[tuple[int, ...], ...]:
+    """Return for each array its axes from the one that varies fastest; ValueError if these are no permutations."""
+    if given is None:
+        return tuple([tuple(reversed(range(a.ndim))) for a in avals])
+    if len(given) != len(avals):
+        raise ValueError(f"ffi_call: {name} has {len(given)} entries for {len(avals)} arrays")
+    found = []
+    for aval, order in zip(avals, given, strict=True):
+        axes = tuple(range(aval.ndim)) if order is None else tuple([operator.index(i) for i in order])
+        if sorted(axes) != list(range(aval.ndim)):
+            raise ValueError(f"ffi_call: {name} must be permutations of the axes; {axes} is none of {aval.str_short()}")
+        found.append(axes[::-1])
+    return tuple(found)

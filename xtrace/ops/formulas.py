@@ -1,0 +1,108 @@
+"""Emission of operations that StableHLO lacks: a formula in other operations, recorded and written in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import zeros
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.ir import Atom, DebugInfo
+from xtrace.core.primitive import Primitive, no_rule
+from xtrace.core.tangents import is_differentiable
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.jvp import jvp
+from xtrace.transforms.lower import emit_equations
+from xtrace.transforms.stage import stage
+
+
+def by_formula(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an emission rule that writes what ``formula(*arrays, **parameters)`` does, equation by equation.
+
+    `formula` is written with operators and operations of lax; it returns one array, or a list where the operation
+    has several results. The lines carry the place of the equation they stand for.
+    """
+
+    def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
+        several = False
+
+        def flat(*arrays: Any) -> list[Any]:
+            nonlocal several
+            found = formula(*arrays, **parameters)
+            several = isinstance(found, (list, tuple))
+            return list(found) if several else [found]
+
+        info = DebugInfo("emission", formula.__name__, None, None)
+        jaxpr, constants = stage(flat, [x.aval.strip_weak_type() for x in values], info)
+        variables: dict[Atom, Value] = dict(zip(jaxpr.invars, values, strict=True))
+        for variable, constant in zip(jaxpr.constvars, constants, strict=True):
+            variables[variable] = builder.constant(constant, variable.aval)
+        position, scope = builder.place or (None, builder.scope)
+        for equation in jaxpr.eqns:
+            equation.source = position
+        builder.scope, outer = scope, builder.scope
+        try:
+            results = emit_equations(builder, jaxpr, variables)
+        finally:
+            builder.scope = outer
+        return results if several else results[0]
+
+    return emit
+
+
+def _loop_abstract(*state: ShapedArray, condition: Any, step: Any) -> list[ShapedArray]:
+    """A loop inside a formula."""
+    return list(state)
+
+
+def _loop_emit(builder: FunctionBuilder, *state: Value, condition: Any, step: Any) -> list[Value]:
+    avals = [x.aval for x in state]
+    regions = []
+    for function in (condition, step):
+        region = builder.region(avals)
+        results = by_formula(function)(region, *region.arguments)
+        regions.append((region, results if isinstance(results, list) else [results]))
+    return builder.op_with_regions("stablehlo.while", state, regions, avals)
+
+
+def _loop_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, condition: Any, step: Any
+) -> tuple[list[Any], list[Any]]:
+    count = len(primals)
+    smooth = [i for i, x in enumerate(primals) if is_differentiable(aval_of(x))]
+
+    def filled(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        return [zeros(aval_of(values[i])) if tangents[i] is None else tangents[i] for i in smooth]
+
+    def spread(values: Sequence[Any]) -> list[Any]:
+        found = dict(zip(smooth, values, strict=True))
+        return [found.get(i) for i in range(count)]
+
+    def both(*values: Any) -> list[Any]:
+        results, moved = jvp(step, values[:count], spread(values[count:]))
+        return [*results, *filled(results, moved)]
+
+    state = [*primals, *filled(primals, tangents)]
+    results = repeat_while(lambda *values: condition(*values[:count]), both, state)
+    return results[:count], spread(results[count:])
+
+
+_loop = Primitive(
+    "formula_loop",
+    ("condition", "step"),
+    abstract=_loop_abstract,
+    emit=_loop_emit,
+    jvp=_loop_jvp,
+    transpose=no_rule("a loop in a formula is emitted, not transposed"),
+    batch=no_rule("a loop in a formula is emitted, not batched"),
+    multiple_results=True,
+    memoised=False,
+)
+
+
+def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state: Sequence[Any]) -> list[Any]:
+    """Return `state` after ``state = step(*state)`` for as long as ``condition(*state)`` holds; inside formulas only.
+
+    Both functions see no other arrays than those of the state. `jvp` of a formula goes through the loop.
+    """
+    return _loop.bind(*state, condition=condition, step=step)  # type: ignore[no-any-return]

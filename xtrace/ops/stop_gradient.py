@@ -1,0 +1,42 @@
+"""The identity whose derivative is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import FLAT
+from xtrace.core import pytree
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.primitive import Primitive
+from xtrace.core.tangents import is_differentiable
+from xtrace.core.trace import base_trace, current_trace
+from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import MappedAxis
+
+
+def _abstract(x: ShapedArray) -> ShapedArray:
+    """The operand itself, as a constant to differentiation."""
+    return x
+
+
+def _emit(builder: FunctionBuilder, x: Value) -> Value:
+    return x
+
+
+def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
+    return stop_gradient_of_one.apply(operands), axes[0]
+
+
+stop_gradient_of_one = Primitive("stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, batch=_batch)
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return `x`, an array or a pytree of them, as a constant to differentiation: its derivative is zero."""
+    if current_trace.get() is base_trace:
+        return x
+    return pytree.tree_map(_of_leaf, x)
+
+
+def _of_leaf(leaf: Any) -> Any:
+    return stop_gradient_of_one.apply((leaf,)) if is_differentiable(aval_of(leaf)) else leaf

@@ -1,0 +1,106 @@
+"""Compiled programs on concrete arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xtrace.core.avals import ShapedArray
+from xtrace.runtime.arrays import ConcreteArray, deleted_message
+from xtrace.runtime.transfer import put_on, signature_on, to_concrete
+from xtrace.xla import buffers, executables
+
+
+class Program:
+    """An executable with what it takes to call it.
+
+    `kept` are the positions of the inputs the program reads; `hidden` are constants passed before them.
+    `run` takes the kept inputs' arrays and returns a list of results.
+    """
+
+    __slots__ = ("executable", "device", "out_avals", "hidden", "kept", "committed", "run", "handlers")
+
+    def __init__(
+        self,
+        executable: Any,
+        device: Any,
+        out_avals: Sequence[ShapedArray],
+        *,
+        hidden: Sequence[Any] = (),
+        kept: Sequence[int] | None = None,
+        committed: bool = False,
+    ) -> None:
+        self.executable, self.device, self.out_avals = executable, device, list(out_avals)
+        self.hidden = [put_on(x, device).buffer for x in hidden]
+        self.kept, self.committed = kept, committed
+        self.handlers = [buffers.result_handler(aval, device) for aval in self.out_avals]
+        self.run = self._runner()
+
+    def signatures_of_results(self) -> list[Any]:
+        """What each result's `signature` is: committed to the device if an input was."""
+        return [signature_on(aval, self.device, self.committed) for aval in self.out_avals]
+
+    def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
+        execute = self.executable.execute_sharded
+        handlers = self.handlers
+        results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
+        hidden = self.hidden
+        if len(results) == 1 and not hidden:
+            ((only_aval, only_signature),) = results
+
+            def run_one(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+                (buffer,) = execute([x.buffer for x in arrays]).consume_with_handlers(handlers)
+                return [ConcreteArray(only_aval, buffer, only_signature)]
+
+            return run_one
+
+        def run(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+            out = execute([*hidden, *[x.buffer for x in arrays]]).consume_with_handlers(handlers)
+            return [ConcreteArray(aval, b, signature) for (aval, signature), b in zip(results, out, strict=True)]
+
+        return run
+
+    def __call__(self, values: Sequence[Any], names: Callable[[], Sequence[str]] | None = None) -> list[ConcreteArray]:
+        """Call with all inputs, of any kind that `to_concrete` takes; `names` gives their names for errors."""
+        if self.kept is not None:
+            values = [values[i] for i in self.kept]
+        device = self.device
+        for position, value in enumerate(values):
+            if type(value) is ConcreteArray and value.is_deleted():
+                raise RuntimeError(f"argument {self._name(position, names)}: {deleted_message(value.aval)}")
+        if any(buffer.is_deleted() for buffer in self.hidden):
+            raise RuntimeError(
+                "an array that the function closes over has been deleted, by delete() or by a donation "
+                "(donate_argnums). Pass it as an argument, or keep it"
+            )
+        arrays = []
+        for position, value in enumerate(values):
+            try:
+                arrays.append(to_concrete(value, device))
+            except OverflowError as error:
+                raise OverflowError(f"argument {self._name(position, names)}: {error}") from None
+        arrays = [x if x.device is device else put_on(x, device) for x in arrays]
+        try:
+            return self.run(arrays)
+        except Exception as error:
+            if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
+                error.add_note(
+                    f"The device {device} ran out of memory. Free arrays with x.delete(), donate inputs that are no "
+                    "longer needed (donate_argnums), or work in smaller batches."
+                )
+            raise
+
+    def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
+        index = self.kept[position] if self.kept is not None else position
+        return names()[index] if names is not None else str(index)
+
+
+def compile_program(
+    text: str,
+    device: Any,
+    out_avals: Sequence[ShapedArray],
+    compiler_options: Mapping[str, Any] | None = None,
+    **details: Any,
+) -> Program:
+    """Compile StableHLO text for `device`."""
+    return Program(executables.compile_text(text, device, compiler_options), device, out_avals, **details)

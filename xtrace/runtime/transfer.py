@@ -1,0 +1,145 @@
+"""Moving data: host to device, device to device, device to host; and which device is meant."""
+
+from __future__ import annotations
+
+import copyreg
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace.core import config, dtypes
+from xtrace.core.avals import ShapedArray, aval_of, check_fits, scalar_aval
+from xtrace.core.ir import Literal
+from xtrace.core.trace import Tracer
+from xtrace.runtime.arrays import DELETED, ConcreteArray, placement
+from xtrace.xla import buffers, clients
+
+clients.request_with(lambda: (config.platforms.value, config.num_cpu_devices.value))
+
+_first_device: list[Any] = []
+
+
+def first_device() -> Any:
+    """Return the device that data goes to when nothing says otherwise."""
+    if not _first_device:
+        _first_device.append(clients.local_devices()[0])
+    return _first_device[0]
+
+
+def signature_on(aval: ShapedArray, device: Any, committed: bool) -> Any:
+    """Return the `signature` of an array of type `aval` on `device`."""
+    return aval if not committed and device is first_device() else placement(aval, device, committed)
+
+
+def current_device() -> Any:
+    """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
+    chosen = config.default_device.value
+    if chosen is None:
+        return first_device()
+    if isinstance(chosen, str):
+        return clients.local_devices(chosen)[0]
+    if not isinstance(chosen, clients.Device):
+        raise ValueError(
+            f"jax_default_device must be a device, one of xtrace.devices(), or the name of a platform; it is {chosen!r}"
+        )
+    return chosen
+
+
+def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, copy: bool = True) -> Any:
+    """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false."""
+    where = current_device() if device is None else device
+    if value.dtype != aval.dtype:
+        value = dtypes.cast(value, aval.dtype)
+    if not (value.flags.c_contiguous and value.flags.aligned):
+        value = np.ascontiguousarray(value)
+    buffer = buffers.put(aval, value, where, copy=copy)
+    return ConcreteArray(aval, buffer, signature_on(aval, where, device is not None))
+
+
+def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """Return a Python scalar as a rank-0 NumPy array of type `aval`; OverflowError if an integer does not fit."""
+    # The four-bit types wrap around, as in JAX.
+    if isinstance(value, int) and not isinstance(value, bool) and aval.dtype.kind in "iu":
+        check_fits(value, aval.dtype)
+    return dtypes.cast(value, aval.dtype)
+
+
+_SCALARS = frozenset((bool, int, float, complex))
+_scalars: dict[tuple[Any, ...], ConcreteArray] = {}
+_SCALAR_LIMIT = 1024
+
+
+def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
+    """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
+    # True equals 1, so the type is part of the key; -0.0 equals 0.0, and only the latter is kept.
+    kind = type(value)
+    key = (value, kind, aval, device)
+    cacheable = kind is int or kind is bool or (
+        kind is float and value == value and (value != 0 or math.copysign(1.0, value) > 0)
+    )
+    found = _scalars.get(key) if cacheable else None
+    if found is None or found.signature is DELETED:
+        buffer = buffers.put(aval, scalar_to_host(value, aval), device)
+        found = ConcreteArray(aval, buffer, signature_on(aval, device, False))
+        if cacheable:
+            if len(_scalars) >= _SCALAR_LIMIT:
+                _scalars.clear()
+            _scalars[key] = found
+    return found
+
+
+def to_operand(value: Any) -> ConcreteArray:
+    """Return `value` as `to_concrete` does, for a program that leaves its operands alone: scalars may be shared."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return scalar_array(value, scalar_aval(kind), current_device())
+    if kind is Literal and type(value.val) in _SCALARS:
+        return scalar_array(value.val, value.aval, current_device())
+    return to_concrete(value)
+
+
+def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
+    """Return `value` (an array, a NumPy value, a Python scalar, a literal) as a concrete array on a device."""
+    if type(value) is ConcreteArray:
+        return value
+    if isinstance(value, Tracer):
+        raise TypeError(f"a concrete value is needed; got the traced value {value!r}")
+    if type(value) is Literal:
+        value, aval = value.val, value.aval
+    else:
+        aval = aval_of(value)
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        where = current_device() if device is None else device
+        buffer = buffers.put(aval, scalar_to_host(value, aval), where)
+        return ConcreteArray(aval, buffer, signature_on(aval, where, False))
+    array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
+    return array
+
+
+def put_on(value: Any, device: Any) -> ConcreteArray:
+    """Return `value` committed to `device`, copied there if it is elsewhere."""
+    array = to_concrete(value, device)
+    signature = placement(array.aval, device)
+    if array.device == device:
+        return ConcreteArray(array.aval, array._live_buffer(), signature)
+    if array.device.client is device.client:
+        return ConcreteArray(array.aval, buffers.move(array.aval, array._live_buffer(), device), signature)
+    moved: ConcreteArray = array_from_host(array.host(), array.aval, device)
+    return moved
+
+
+
+def _restored(value: np.ndarray[Any, Any], weak_type: bool) -> ConcreteArray:
+    """Return the array that was pickled, of 64 bits only where these are enabled."""
+    aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
+    array: ConcreteArray = array_from_host(value, aval)
+    return array
+
+
+def _reduced(array: ConcreteArray) -> Any:
+    return _restored, (array.host(), array.weak_type)
+
+
+# Making an array needs a device, of which the class knows nothing; so what pickle does is said here.
+copyreg.pickle(ConcreteArray, _reduced)

@@ -1,0 +1,91 @@
+"""Reverse mode: a linear jaxpr is transposed, equation by equation from the last to the first."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.algebra.families import BILINEAR, add_any
+from xtrace.core.avals import aval_of
+from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.source import replay
+from xtrace.core.tangents import Linear
+from xtrace.core.trace import current_trace
+
+
+def backward(
+    jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Return the cotangents of the inputs of `jaxpr` whose operand is `Linear`, given those of its outputs.
+
+    `consts` and the other operands are the values that it is linear in nothing of; None stands for zero cotangents
+    of outputs and inputs.
+    """
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear: set[Atom] = set()
+    for variable, operand in zip(jaxpr.invars, operands, strict=True):
+        if isinstance(operand, Linear):
+            linear.add(variable)
+        else:
+            values[variable] = operand
+    pending = _evaluate_known(jaxpr, values, linear)
+    found: dict[Var, Any] = {}
+    for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        if cotangent is not None and atom in linear:
+            _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
+    for equation in reversed(pending):
+        _transpose(equation, values, linear, found)
+    return [found.get(v) for v in jaxpr.invars]
+
+
+def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> list[JaxprEqn]:
+    """Compute what depends on no linear input, and return the other equations."""
+    trace, pending = current_trace.get(), []
+    for equation in jaxpr.eqns:
+        for x in equation.invars:
+            if x in linear:
+                pending.append(equation)
+                linear.update(equation.outvars)
+                break
+        else:
+            operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
+            result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+            results = result if equation.primitive.multiple_results else [result]
+            values.update(zip(equation.outvars, results, strict=True))
+    return pending
+
+
+def _accumulate(found: dict[Var, Any], variable: Var, cotangent: Any) -> None:
+    before = found.get(variable)
+    found[variable] = cotangent if before is None else add_any(before, cotangent)
+
+
+def _transpose(equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any]) -> None:
+    primitive = equation.primitive
+    given: Any
+    if primitive.multiple_results:
+        given = [found.pop(v, None) for v in equation.outvars]
+        if all(c is None for c in given):
+            return
+    else:
+        given = found.pop(equation.outvars[0], None)
+        if given is None:
+            return
+    operands = [
+        x if isinstance(x, Literal) else Linear(x.aval) if x in linear else values[x] for x in equation.invars
+    ]
+    bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
+    if bilinear and all(type(x) is Linear for x in operands):
+        raise NotImplementedError(
+            f"Transpose of '{primitive.name}' of two values that both depend on the argument: this is linear in each "
+            "of them, and not in the argument"
+        )
+    rule = primitive.rule("transpose")
+    if equation.parameters:
+        rule = functools.partial(rule, **equation.params)
+    results = replay(equation, rule, given, *operands)
+    for x, cotangent in zip(equation.invars, results, strict=True):
+        if cotangent is not None and x in linear:
+            assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
+            _accumulate(found, x, cotangent)  # type: ignore[arg-type]

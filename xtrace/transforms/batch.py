@@ -1,0 +1,128 @@
+"""Batching: values carry an axis that the function does not see, each operation's batch rule says where it goes."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace.core import config, explain
+from xtrace.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace.core.effects import Effects, NamedAxis
+from xtrace.core.primitive import Primitive
+from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
+
+
+class MappedAxis(NamedTuple):
+    """The axis that a function is mapped over: its size, its name if it has one, the mesh axis it is spread over."""
+
+    size: int
+    name: Any = None
+    spmd_name: Any = None
+
+
+class BatchTracer(Tracer):
+    """A value for each index of the mapped axis: an array with that axis at position `axis`."""
+
+    __slots__ = ("value", "axis")
+
+    def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
+        aval = aval_of(value)
+        shape = aval.shape
+        self.owner, self.value, self.axis = trace, value, axis
+        self.aval = ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype, aval.weak_type)
+        if trace.watched is not None:
+            trace.watched.append(weakref.ref(self))
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval!r}>with<{self.owner!r}>\n  with val = {self.value!r}\n       batch_dim = {self.axis}"
+
+
+def _aval_of_tracer(tracer: BatchTracer) -> ShapedArray:
+    return tracer.aval
+
+
+aval_rules[BatchTracer] = _aval_of_tracer
+
+
+class BatchTrace(Trace):
+    """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
+
+    __slots__ = ("mapped", "named_axis", "watched")
+
+    def __init__(self, parent: Trace, mapped: MappedAxis) -> None:
+        super().__init__(parent)
+        self.mapped = mapped
+        self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
+        self.watched: list[weakref.ref[BatchTracer]] | None = [] if config.check_tracer_leaks.value else None
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        values: list[Any] = []
+        axes: list[int | None] = []
+        found = False
+        for x in operands:
+            if type(x) is BatchTracer and x.owner is self:
+                found = True
+                values.append(x.value)
+                axes.append(x.axis)
+            else:
+                values.append(x)
+                axes.append(None)
+        if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
+            return self.parent.process(primitive, operands, parameters)
+        named = dict(zip(primitive.parameters, parameters, strict=True)) if parameters else {}
+        rule = primitive.rule("batch")
+        token = current_trace.set(self.parent)
+        try:
+            results, where = rule(self.mapped, values, axes, **named)
+        finally:
+            current_trace.reset(token)
+        if primitive.multiple_results:
+            return [x if i is None else BatchTracer(self, x, i) for x, i in zip(results, where, strict=True)]
+        return results if where is None else BatchTracer(self, results, where)
+
+    def _works_along(self, effects: Effects) -> bool:
+        return any(isinstance(e, NamedAxis) and e.axis == self.mapped.name for e in effects)
+
+    def check_leaks(self) -> None:
+        """Raise if a tracer of this trace is still held by something, when ``check_tracer_leaks`` is on."""
+        if self.watched is None:
+            return
+        gc.collect()
+        for reference in self.watched:
+            tracer = reference()
+            if tracer is not None:
+                raise explain.unexpected_tracer(tracer, None, None)
+
+    def provenance_of(self, tracer: Tracer) -> str:
+        """Say why the tracer does not convert."""
+        return f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."
+
+    def __repr__(self) -> str:
+        return f"BatchTrace(level={sum(isinstance(t, BatchTrace) for t in self.enclosing())})"
+
+
+def batch(
+    function: Callable[..., Sequence[Any]], mapped: MappedAxis, values: Sequence[Any], axes: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
+    """Return the results of `function`, a flat sequence, for every index of the axis, and the axis in each result.
+
+    The axis is None for results that are the same for all indices.
+    """
+    trace = BatchTrace(current_trace.get(), mapped)
+    try:
+        with use_trace(trace):
+            results = function(
+                *[x if i is None else BatchTracer(trace, x, i) for x, i in zip(values, axes, strict=True)]
+            )
+    finally:
+        trace.ended = True
+    own = [type(x) is BatchTracer and x.owner is trace for x in results]
+    found = [x.value if mine else x for x, mine in zip(results, own, strict=True)]
+    places = [x.axis if mine else None for x, mine in zip(results, own, strict=True)]
+    if trace.watched is not None:
+        del results
+        trace.check_leaks()
+    return found, places

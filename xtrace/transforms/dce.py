@@ -1,0 +1,39 @@
+"""Dead-code elimination: what no output and no effect needs is dropped."""
+
+from __future__ import annotations
+
+from xtrace.core.effects import has_consequences
+from xtrace.core.ir import Atom, DropVar, Jaxpr, Var
+
+
+def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
+    """Return `jaxpr` without the equations nothing reads, and for each input whether something reads it.
+
+    Inputs and constvars stay; equations with effects are kept.
+    """
+    needed: set[Atom] = set(jaxpr.outvars)
+    kept = []
+    for equation in reversed(jaxpr.eqns):
+        for variable in equation.outvars:
+            if variable in needed:
+                break
+        else:
+            if not has_consequences(equation.effects):
+                continue
+        needed.update(equation.invars)
+        kept.append(equation)
+    read = [v in needed for v in jaxpr.invars]
+    return (jaxpr if len(kept) == len(jaxpr.eqns) else jaxpr.replace(eqns=kept[::-1])), read
+
+
+def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
+    """Return `jaxpr` with outputs that nothing reads bound to `DropVar`, which prints as ``_``."""
+    read = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    for equation in jaxpr.eqns:
+        read.update(v for v in equation.invars if isinstance(v, Var))
+    equations = [
+        e if all(v in read for v in e.outvars)
+        else e.replace(outvars=[v if v in read else DropVar(v.aval) for v in e.outvars])
+        for e in jaxpr.eqns
+    ]  # fmt: skip
+    return jaxpr.replace(eqns=equations)

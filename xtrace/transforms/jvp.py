@@ -1,0 +1,123 @@
+"""Forward-mode differentiation: values carry tangents, each operation's jvp rule says how they go on.
+
+The same trace linearizes: then the rules run under a tape, which records what they do to tangents and leaves the rest
+to be computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.core.arrays import Array
+from xtrace.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace.core.primitive import Primitive
+from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
+
+
+class JVPTracer(Tracer):
+    """A value with its tangent; conditions on it are conditions on the value."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+        self.owner, self.primal, self.tangent = trace, primal, tangent
+        self.aval = primal.aval if isinstance(primal, Array) else aval_of(primal)
+
+    def __bool__(self) -> bool:
+        return bool(self.primal)
+
+    def __int__(self) -> int:
+        return int(self.primal)
+
+    def item(self, *indices: int) -> Any:
+        """Return the value as a Python number, which is a constant to the derivative."""
+        return self.primal.item(*indices)
+
+    def __repr__(self) -> str:
+        head = f"Traced<{self.aval!r}>with<{self.owner!r}>"
+        return f"{head}\n  with primal = {self.primal!r}\n       tangent = {self.tangent!r}"
+
+
+def _aval_of_tracer(tracer: JVPTracer) -> ShapedArray:
+    return tracer.aval
+
+
+aval_rules[JVPTracer] = _aval_of_tracer
+
+
+class JVPTrace(Trace):
+    """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
+
+    __slots__ = ("rules", "linearizing")
+
+    def __init__(self, parent: Trace, rules: Trace) -> None:
+        super().__init__(parent)
+        # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
+        self.rules = rules
+        self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        primals, tangents, found = [], [], False
+        for x in operands:
+            if type(x) is JVPTracer and x.owner is self:
+                found = True
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+            else:
+                primals.append(x)
+                tangents.append(None)
+        if not found:
+            assert self.parent is not None
+            return self.parent.process(primitive, operands, parameters)
+        rule = primitive.linearize if self.linearizing else None
+        if rule is None:
+            rule = primitive.rule("jvp")
+        token = current_trace.set(self.rules)
+        try:
+            if parameters:
+                results, out = rule(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
+            else:
+                results, out = rule(primals, tangents)
+        finally:
+            current_trace.reset(token)
+        if primitive.multiple_results:
+            return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, out, strict=True)]
+        return results if out is None else JVPTracer(self, results, out)
+
+    def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the values and the tangents of a function's results."""
+        own = [type(x) is JVPTracer and x.owner is self for x in results]
+        primals = [x.primal if mine else x for x, mine in zip(results, own, strict=True)]
+        return primals, [x.tangent if mine else None for x, mine in zip(results, own, strict=True)]
+
+    def provenance_of(self, tracer: Tracer) -> str:
+        """Say why the tracer does not convert."""
+        return (
+            f"The value is being differentiated{self._subject()}, and would lose its derivative as a Python or NumPy "
+            "number. If that is what you want, convert xtrace.lax.stop_gradient(x)."
+        )
+
+    def _subject(self) -> str:
+        info = getattr(self.rules, "debug_info", None)
+        return f" in the function {info}" if info is not None and self.linearizing else ""
+
+    def __repr__(self) -> str:
+        level = sum(isinstance(t, JVPTrace) for t in self.enclosing())
+        return f"{'LinearizeTrace' if self.linearizing else 'JVPTrace'}(level={level})"
+
+
+def jvp(
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero one."""
+    parent = current_trace.get()
+    trace = JVPTrace(parent, parent)
+    try:
+        with use_trace(trace):
+            results = function(
+                *[x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
+            )
+    finally:
+        trace.ended = True
+    return trace.split(results)

@@ -1,0 +1,96 @@
+"""Linearization: a function is evaluated, and what it does to tangents is recorded as a linear jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.core import config
+from xtrace.core.arrays import Array
+from xtrace.core.avals import aval_of
+from xtrace.core.check import check_jaxpr
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, Var
+from xtrace.core.primitive import Primitive
+from xtrace.core.tangents import tangent_aval
+from xtrace.core.trace import current_trace, use_trace
+from xtrace.transforms.dce import eliminate_dead_code
+from xtrace.transforms.jvp import JVPTrace, JVPTracer
+from xtrace.transforms.stage import StagedTracer, StagingTrace
+
+
+class Tape(StagingTrace):
+    """Records what is bound on its tracers, the tangents; its parent does everything else, at once."""
+
+    __slots__ = ()
+
+    is_tape = True
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        for x in operands:
+            if type(x) is StagedTracer and x.owner is self:
+                return super().process(primitive, operands, parameters)
+        assert self.parent is not None
+        return self.parent.process(primitive, operands, parameters)
+
+    def capture(self, value: Any) -> Atom:
+        if not isinstance(value, Array):
+            return super().capture(value)
+        found = self.captured.get(id(value))
+        if found is not None:
+            return found[0]
+        # Kept as it is: to read a number that the device still computes would wait for it.
+        variable = Var(aval_of(value))
+        self.constants.append((variable, value))
+        self.captured[id(value)] = (variable, value, value)
+        return variable
+
+    def constant(self, value: Any, aval: Any) -> Any:
+        assert self.parent is not None
+        return self.parent.constant(value, aval)
+
+
+class LinearMap:
+    """A function of tangents as a linear jaxpr: its constvars are the residuals `consts`, its inputs tangents.
+
+    `nonzero` says for each result of the linearized function whether its tangent is among the jaxpr's outputs.
+    """
+
+    __slots__ = ("jaxpr", "consts", "nonzero")
+
+    def __init__(self, jaxpr: Jaxpr, consts: list[Any], nonzero: list[bool]) -> None:
+        self.jaxpr, self.consts, self.nonzero = jaxpr, consts, nonzero
+
+
+def linearize(
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo
+) -> tuple[list[Any], LinearMap]:
+    """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
+
+    The map's inputs are the tangents of those primals that are `differentiated`.
+    """
+    parent = current_trace.get()
+    tape = Tape(parent, info)
+    trace = JVPTrace(parent, tape)
+    try:
+        inputs = [
+            JVPTracer(trace, x, tape.new_input(tangent_aval(aval_of(x)))) if wanted else x
+            for x, wanted in zip(primals, differentiated, strict=True)
+        ]
+        with use_trace(trace):
+            results = function(*inputs)
+        primals_out, tangents_out = trace.split(results)
+        outvars = [tape.atom(t) for t in tangents_out if t is not None]
+    finally:
+        trace.ended = True
+        tape.end()
+    return primals_out, _linear_map(tape, outvars, [t is not None for t in tangents_out])
+
+
+def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:
+    jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, tape.equations, tape.effects, tape.debug_info))
+    read = {x for e in jaxpr.eqns for x in e.invars} | set(outvars)
+    kept = [(v, value) for v, value in tape.constants if v in read]
+    jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
+    if config.enable_checks.value:
+        check_jaxpr(jaxpr)
+    return LinearMap(jaxpr, [value for _, value in kept], nonzero)

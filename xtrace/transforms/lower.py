@@ -1,0 +1,142 @@
+"""Lowering: a jaxpr becomes the text of a StableHLO module, one equation at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.core.avals import aval_of
+from xtrace.core.collection import collection_paused
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal
+from xtrace.core.primitive import Primitive
+from xtrace.core.source import ScopedPosition
+from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
+
+# Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
+HIDDEN_ARGUMENT_BYTES = 1024
+
+
+class LoweredModule:
+    """A module's text in both forms, the constants it takes as leading arguments, donations it has no use for."""
+
+    __slots__ = ("builder", "hidden", "unusable_donations")
+
+    def __init__(self, builder: ModuleBuilder, hidden: list[Any], unusable_donations: list[int]) -> None:
+        self.builder, self.hidden, self.unusable_donations = builder, hidden, unusable_donations
+
+    def text(self, debug_info: bool = False) -> str:
+        """Return the StableHLO text, with locations if `debug_info`."""
+        with collection_paused():
+            return self.builder.text(debug_info)
+
+
+def lower(
+    closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None
+) -> LoweredModule:
+    """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused."""
+    module = ModuleBuilder("jit_" + symbol(name), platform)
+    main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
+    module.functions.append(main)
+    jaxpr = closed.jaxpr
+    hidden, small = [], []
+    values: dict[Atom, Value] = {}
+    read = _read(jaxpr) if jaxpr.constvars else set()
+    for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
+        if variable not in read:
+            continue
+        if aval_of(constant).size * np.dtype(aval_of(constant).dtype).itemsize > HIDDEN_ARGUMENT_BYTES:
+            values[variable] = main.argument(variable.aval)
+            hidden.append(constant)
+        else:
+            small.append((variable, constant))
+    donors = list(donated) or [False] * len(jaxpr.invars)
+    aliases = _aliases(jaxpr, donors)
+    for i, variable in enumerate(jaxpr.invars):
+        text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
+        values[variable] = main.argument(variable.aval, text)
+    for variable, constant in small:
+        values[variable] = main.constant(np.asarray(constant), variable.aval)
+    with collection_paused():
+        main.return_values(emit_equations(main, jaxpr, values))
+    return LoweredModule(module, hidden, [i for i, donor in enumerate(donors) if donor and i not in aliases])
+
+
+def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
+    """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
+    if not any(donated):
+        return {}
+    free: dict[Any, list[int]] = {}
+    for j in reversed(range(len(jaxpr.outvars))):
+        aval = jaxpr.outvars[j].aval
+        free.setdefault((aval.shape, aval.dtype), []).append(j)
+    pairs = {}
+    for i, variable in enumerate(jaxpr.invars):
+        fitting = free.get((variable.aval.shape, variable.aval.dtype))
+        if donated[i] and fitting:
+            pairs[i] = fitting.pop()
+    return pairs
+
+
+def _read(jaxpr: Jaxpr) -> set[Atom]:
+    """Return what the equations and the results of `jaxpr` read."""
+    read: set[Atom] = set(jaxpr.outvars)
+    for equation in jaxpr.eqns:
+        read.update(equation.invars)
+    return read
+
+
+def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value]) -> list[Value]:
+    """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs."""
+    scope, literal = builder.scope, builder.literal
+    names: dict[Primitive, str] = {}
+    outer_place = builder.place
+    for equation in jaxpr.eqns:
+        primitive = equation.primitive
+        name = names.get(primitive)
+        if name is None:
+            name = names[primitive] = f"{scope}/{primitive.name}"
+        source = equation.source
+        if type(source) is ScopedPosition:
+            name = f"{scope}/{source.scope}/{primitive.name}"
+        builder.place = (source, name)
+        outvars = equation.outvars
+        builder.results = [v.aval for v in outvars]
+        operands = [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in equation.invars]
+        if equation.parameters:
+            parameters = dict(zip(primitive.parameters, equation.parameters, strict=True))
+            emitted = primitive.emit(builder, *operands, **parameters)
+        else:
+            emitted = primitive.emit(builder, *operands)
+        if primitive.multiple_results:
+            values.update(zip(outvars, emitted, strict=True))
+        else:
+            values[outvars[0]] = emitted
+    builder.place = outer_place
+    return [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in jaxpr.outvars]
+
+
+def emit_call(
+    builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call"
+) -> list[Value]:
+    """Write `jaxpr` as a private function and the call of it; inside regions the operation is ``func.call``."""
+    results = jaxpr.out_avals
+    function = emit_private_function(builder, jaxpr, name)
+    names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
+    outputs = ", ".join(a.mlir_type for a in results)
+    outputs = outputs if len(results) == 1 else f"({outputs})"
+    return builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
+
+
+def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:
+    """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once."""
+    memo = builder.module.memo
+    found = memo.get(jaxpr)
+    if found is None:
+        function = FunctionBuilder(builder.module, name, f"{builder.scope}/jit({name})")
+        values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
+        function.return_values(emit_equations(function, jaxpr, values))
+        function.name = builder.module.add_private(function, name)
+        found = memo[jaxpr] = function
+    return found

@@ -1,0 +1,224 @@
+"""Staging: running a Python function on tracers and recording what it binds as a jaxpr."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.core import config, dtypes, explain
+from xtrace.core.avals import ShapedArray, aval_of, aval_rules, int_aval, scalar_aval
+from xtrace.core.check import check_jaxpr
+from xtrace.core.collection import collection_paused
+from xtrace.core.effects import NO_EFFECTS, Effects
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.primitive import Primitive
+from xtrace.core.source import Position, user_position
+from xtrace.core.trace import Trace, Tracer, current_trace
+
+
+class StagedTracer(Tracer):
+    """A value being recorded: the variable `variable` of the jaxpr in the making, or a literal."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, trace: StagingTrace, aval: ShapedArray, variable: Atom) -> None:
+        self.owner = trace
+        self.aval = aval
+        self.variable = variable
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval!r}>with<{self.owner!r}>"
+
+
+def _tracer_aval(tracer: Any) -> ShapedArray:
+    return tracer.aval  # type: ignore[no-any-return]
+
+
+aval_rules[StagedTracer] = _tracer_aval
+
+
+class StagingTrace(Trace):
+    """Records every primitive bound under it as an equation.
+
+    Values from outside become constants: Python and rank-0 ones literals, arrays and outer tracers constvars.
+    """
+
+    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "watched")
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
+        super().__init__(parent)
+        self.debug_info = debug_info
+        self.inputs: list[Var] = []
+        self.equations: list[JaxprEqn] = []
+        self.constants: list[tuple[Var, Any]] = []
+        # By the id of a value from outside: its variable, what the program keeps of it, and the value itself, so that
+        # its id cannot be reused by another one.
+        self.captured: dict[int, tuple[Var, Any, Any]] = {}
+        self.effects: Effects = NO_EFFECTS
+        self.watched: list[weakref.ref[StagedTracer]] | None = [] if config.check_tracer_leaks.value else None
+
+    def new_input(self, aval: ShapedArray) -> StagedTracer:
+        """Add an input of type `aval`."""
+        variable = Var(aval)
+        self.inputs.append(variable)
+        return self._tracer(aval, variable)
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        if self.ended:
+            raise RuntimeError(f"the trace of {self.debug_info} has ended; nothing can be recorded in it")
+        try:
+            invars: list[Atom] = [
+                x.variable if type(x) is StagedTracer and x.owner is self else self.capture(x) for x in operands
+            ]
+        except TypeError:
+            explain.check_operands(primitive.__name__, operands)
+            raise
+        types = primitive.types_of_results(tuple([v.aval for v in invars]), parameters)
+        effects = NO_EFFECTS
+        if primitive.effects is not None:
+            effects = primitive.effects_of(parameters)
+            self.effects |= effects
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in types]
+            self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, user_position(2)))
+            return [self._tracer(v.aval, v) for v in outvars]
+        variable = Var(types)
+        self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, user_position(2)))
+        return StagedTracer(self, types, variable) if self.watched is None else self._tracer(types, variable)
+
+    def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
+        """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""
+        if not aval.shape:
+            return self._tracer(aval, Literal(value.item() if aval.dtype.isbuiltin == 1 else value[()], aval))
+        variable = Var(aval)
+        self.constants.append((variable, value))
+        return self._tracer(aval, variable)
+
+    def _tracer(self, aval: ShapedArray, variable: Atom) -> StagedTracer:
+        tracer = StagedTracer(self, aval, variable)
+        if self.watched is not None:
+            self.watched.append(weakref.ref(tracer))
+        return tracer
+
+    def capture(self, value: Any) -> Atom:
+        """Return the atom of a value from outside this trace.
+
+        OverflowError for a Python int that the integer type cannot hold, TypeError for what is no array.
+        """
+        kind = type(value)
+        if kind is Literal:
+            return value  # type: ignore[no-any-return]
+        if kind is int:
+            return Literal(value, int_aval(value))
+        if kind is float or kind is bool or kind is complex:
+            return Literal(value, scalar_aval(kind))
+        found = self.captured.get(id(value))
+        if found is not None and (kind is not np.ndarray or _holds(value, found[1])):
+            return found[0]
+        aval = aval_of(value)
+        if isinstance(value, Tracer):
+            self._check_in_scope(value)
+            kept: Any = value
+        elif not aval.shape and isinstance(aval.dtype, np.dtype):
+            return Literal(dtypes.cast(value, aval.dtype)[()], aval)
+        elif isinstance(value, (np.ndarray, np.generic)):
+            # The caller may write to the array afterwards; the program keeps what it saw.
+            kept = dtypes.cast(value, aval.dtype)
+        else:
+            kept = value
+        variable = Var(aval)
+        self.constants.append((variable, kept))
+        self.captured[id(value)] = (variable, kept, value)
+        return variable
+
+    def _check_in_scope(self, tracer: Tracer) -> None:
+        if tracer.owner.ended or tracer.owner not in self.enclosing():
+            raise unexpected(tracer)
+
+    def atom(self, value: Any) -> Atom:
+        """Return the atom of any value, inside or outside this trace."""
+        if type(value) is StagedTracer and value.owner is self:
+            return value.variable
+        return self.capture(value)
+
+    def provenance_of(self, tracer: Tracer) -> str:
+        """Say what the tracer depends on."""
+        assert isinstance(tracer, StagedTracer)
+        return str(explain.Provenance.of(tracer.variable, self.inputs, self.equations, self.debug_info))
+
+    def made_at(self, tracer: Tracer) -> Position | None:
+        """Return where the equation that made `tracer` was bound, if it was not an input."""
+        assert isinstance(tracer, StagedTracer)
+        for equation in self.equations:
+            if tracer.variable in equation.outvars:
+                return equation.source
+        return None
+
+    def end(self) -> None:
+        """Close the trace; its tracers are errors from now on."""
+        self.ended = True
+
+    def check_leaks(self) -> None:
+        """Raise if a tracer of this trace is still held by something, when ``check_tracer_leaks`` is on."""
+        if self.watched is None:
+            return
+        gc.collect()
+        for reference in self.watched:
+            tracer = reference()
+            if tracer is not None:
+                raise explain.unexpected_tracer(tracer, self.made_at(tracer), self.debug_info)
+
+    def __repr__(self) -> str:
+        level = sum(isinstance(t, StagingTrace) for t in self.enclosing())
+        return f"DynamicJaxprTrace(level={level}/0)"
+
+
+def _holds(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> bool:
+    """Return whether nobody has written to `array` since `kept` was made of it."""
+    return dtypes.cast(array, kept.dtype).tobytes() == kept.tobytes()
+
+
+def unexpected(tracer: Tracer) -> Exception:
+    """Return the error of a tracer met outside its trace."""
+    trace = tracer.owner
+    if isinstance(trace, StagingTrace):
+        return explain.unexpected_tracer(tracer, trace.made_at(tracer), trace.debug_info)
+    # Linearization records what it does to tangents, and so knows where a value with one was made.
+    tangent = getattr(tracer, "tangent", None)
+    if isinstance(tangent, StagedTracer):
+        recorder = tangent.owner
+        assert isinstance(recorder, StagingTrace)
+        return explain.unexpected_tracer(tracer, recorder.made_at(tangent), recorder.debug_info)
+    return explain.unexpected_tracer(tracer, None, None)
+
+
+def stage(
+    function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug_info: DebugInfo
+) -> tuple[Jaxpr, list[Any]]:
+    """Run ``function(*tracers)``, which returns a flat sequence of values, and return its jaxpr and its constants.
+
+    A constant may be a tracer of an enclosing trace. A result that is no array is a TypeError of the caller's making.
+    """
+    trace = StagingTrace(current_trace.get(), debug_info)
+    token = current_trace.set(trace)
+    try:
+        with collection_paused():
+            tracers = [trace.new_input(aval) for aval in in_avals]
+            results = function(*tracers)
+            outvars = [trace.atom(x) for x in results]
+    finally:
+        current_trace.reset(token)
+        trace.end()
+    constvars, consts = [v for v, _ in trace.constants], [kept for _, kept in trace.constants]
+    jaxpr = Jaxpr(constvars, trace.inputs, outvars, trace.equations, trace.effects, debug_info)
+    if config.enable_checks.value:
+        check_jaxpr(jaxpr)
+    if trace.watched is not None:
+        del tracers, results
+        trace.check_leaks()
+    return jaxpr, consts
+

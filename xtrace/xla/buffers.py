@@ -1,0 +1,130 @@
+"""Device buffers: putting host data on a device, viewing it from the host, sharing through dlpack."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client
+
+Buffer = _jax.ArrayImpl
+_REPLICATED = xla_client.HloSharding.replicate()
+
+
+class DeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
+    """All of an array on one device."""
+
+    def __init__(self, device: Any, memory_kind: str | None = None) -> None:
+        super().__init__(device, memory_kind=memory_kind)
+        self.device = device
+
+    device_set = property(lambda self: {self.device})
+    is_fully_addressable = property(lambda self: True)
+    is_fully_replicated = property(lambda self: True)
+    memory_kind = property(lambda self: self._memory_kind)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return _REPLICATED
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the piece on the device: the whole."""
+        return global_shape
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a sharding names a device of this process and cannot be pickled")
+
+
+_shardings: dict[Any, DeviceSharding] = {}
+
+
+def sharding_of(device: Any) -> DeviceSharding:
+    """Return the sharding that places an array on `device`; one object a device."""
+    found = _shardings.get(device)
+    if found is None:
+        found = _shardings.setdefault(device, DeviceSharding(device))
+    return found
+
+
+def put(aval: Any, array: np.ndarray[Any, Any], device: Any, *, copy: bool = True) -> Any:
+    """Put a NumPy array of `aval`'s shape and dtype on `device`; not copying shares its memory where that can be."""
+    return _jax.batched_device_put(
+        aval, sharding_of(device), [array], [device], True, force_copy=copy, enable_x64=True
+    )
+
+
+# For generated code: put_many(aval, sharding, [value], [device], committed, force_copy, ZERO_COPY, enable_x64).
+put_many = _jax.batched_device_put
+ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
+
+
+def move(aval: Any, buffer: Any, device: Any) -> Any:
+    """Copy a buffer to another device."""
+    return _jax.batched_device_put(aval, sharding_of(device), [buffer], [device], True, enable_x64=True)
+
+
+def result_handler(aval: Any, device: Any) -> Any:
+    """Return the handler that makes a buffer of type `aval` from an executable's result."""
+    if _HANDLER_SKIPS_CHECKS:
+        return _jax.array_result_handler(aval, sharding_of(device), True, True)
+    return _jax.array_result_handler(aval, sharding_of(device), True)
+
+
+# jaxlib 0.12 dropped the last parameter.
+_HANDLER_SKIPS_CHECKS = "skip_checks" in (_jax.array_result_handler.__doc__ or "")
+
+
+def to_host(buffer: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return a read-only NumPy array of the buffer's data, waiting for it; on CPU a view that shares the memory."""
+    if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
+        view = np.asarray(buffer)
+    else:
+        # NumPy's buffer protocol knows neither the small types nor other devices' memory.
+        with _jax_hidden():
+            view = buffer._single_device_array_to_np_array_did_copy()[0]
+    view.flags.writeable = False
+    # A view of it cannot be made writeable again, also where the data had to be copied.
+    return view if view.base is not None else view.view()
+
+
+def copy(aval: Any, buffer: Any) -> Any:
+    """Return a buffer with the same data in memory of its own."""
+    return put(aval, to_host(buffer, aval.dtype), buffer._sharding.device)
+
+
+_hiding = threading.Lock()
+
+
+@contextlib.contextmanager
+def _jax_hidden() -> Iterator[None]:
+    """Keep jaxlib from importing jax inside the block: it tries to, when jax is installed, and does without it."""
+    if sys.modules.get("jax") is not None:
+        yield
+        return
+    with _hiding:
+        sys.modules["jax"] = None  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            if sys.modules.get("jax", ...) is None:
+                del sys.modules["jax"]
+
+
+def to_dlpack(buffer: Any, stream: Any = None) -> Any:
+    """Return a dlpack capsule that shares the buffer's memory; BufferError for an element type dlpack has not."""
+    try:
+        # Of a clone: deleting the buffer itself while its memory is lent out would end the process.
+        return _jax.buffer_to_dlpack_managed_tensor(buffer.clone(), stream=stream)
+    except _jax.JaxRuntimeError as error:
+        raise BufferError(f"dlpack cannot share this array: {error}") from None
+
+
+def from_dlpack(capsule: Any, device: Any) -> Any:
+    """Return a buffer on `device` that shares the memory of a dlpack capsule."""
+    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)

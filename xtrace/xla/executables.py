@@ -1,0 +1,66 @@
+"""Compiling StableHLO text for devices, and running the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client
+
+from xtrace.xla import buffers
+
+CompileError = _jax.JaxRuntimeError
+
+
+def compile_text(text: str, device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
+    """Compile a module for one device and load it.
+
+    Raises JaxRuntimeError with XLA's message, which names a compiler option that XLA does not know.
+    """
+    options = options_for(device, compiler_options)
+    try:
+        return device.client.compile_and_load(text, _jax.DeviceList((device,)), options)
+    except CompileError as error:
+        if compiler_options and "option" in str(error):
+            error.add_note(
+                f"compiler_options was {dict(compiler_options)}; the names are those of XLA's debug options, as in "
+                "{'xla_cpu_enable_fast_math': True}"
+            )
+        raise
+
+
+def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
+    """Return the compile options of a program on one device."""
+    options = xla_client.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]], np.int32))
+    if compiler_options:
+        overrides = []
+        for name, value in compiler_options.items():
+            if not isinstance(value, (bool, int, float, str)):
+                raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
+            overrides.append((name, value))
+        options.env_option_overrides = overrides
+    return options
+
+
+def hlo_text(executable: Any) -> str:
+    """Return the optimised HLO."""
+    return "\n\n".join(module.to_string() for module in executable.hlo_modules())
+
+
+def unoptimised_hlo(text: str) -> Any:
+    """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+
+
+def cost_of(text: str, device: Any) -> dict[str, float]:
+    """Return XLA's estimate of what a StableHLO module costs on `device`, before any optimisation."""
+    found = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
+    return dict(found)
+
+
+def sharding_for(device: Any) -> Any:
+    """Return the layout of a program's arguments and results: whole, on its device."""
+    return buffers.sharding_of(device)

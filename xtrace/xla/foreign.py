@@ -1,0 +1,47 @@
+"""XLA's foreign functions: compiled code of the user's own, registered under a name that programs call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import jaxlib
+from jaxlib import xla_client
+
+# What jax calls the platforms, and what XLA registers handlers under.
+_PLATFORMS = {"gpu": ("CUDA", "ROCM"), "cuda": ("CUDA",), "rocm": ("ROCM",)}
+
+
+def names_of(platform: str) -> tuple[str, ...]:
+    """Return XLA's names of a platform: ``cpu``, ``cuda``, ``rocm``, ``gpu`` for both of these, ``tpu``."""
+    return _PLATFORMS.get(platform, (platform,))
+
+
+def register_target(name: str, function: Any, platform: str, api_version: int, **details: Any) -> None:
+    """Register a handler: a capsule, or a dict of capsules for the stages of a call."""
+    for each in names_of(platform):
+        xla_client.register_custom_call_target(name, function, platform=each, api_version=api_version, **details)
+
+
+def register_type(name: str, registration: Any, platform: str) -> None:
+    """Register a type that handlers keep state in: a capsule of its id, or a dict of capsules."""
+    for each in names_of(platform):
+        xla_client.register_custom_type(name, registration, platform=each)
+
+
+def mark_batch_partitionable(name: str) -> None:
+    """Say that calls of the handler may be split over devices along their batch axes."""
+    xla_client.register_custom_call_as_batch_partitionable(name)
+
+
+def capsule(pointer: Any) -> Any:
+    """Return a ctypes function pointer as the capsule that XLA takes."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return make(ctypes.cast(pointer, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
+
+
+def include_folder() -> str:
+    """Return the folder of XLA's header files."""
+    return os.path.join(os.path.dirname(os.path.abspath(jaxlib.__file__)), "include")

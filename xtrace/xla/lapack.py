@@ -1,0 +1,44 @@
+"""jaxlib's LAPACK kernels as targets of custom calls: registered, with LAPACK itself loaded, at first use."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from typing import Any
+
+import numpy as np
+from jaxlib import xla_client
+
+# LAPACK's letters for the element types it knows.
+_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+_lock = threading.Lock()
+_registered: list[bool] = []
+
+
+def supports(dtype: Any) -> bool:
+    """Whether LAPACK has routines for elements of `dtype`."""
+    return np.dtype(dtype).name in _LETTERS
+
+
+def register() -> None:
+    """Load LAPACK and make every target that jaxlib has for CPUs known to XLA."""
+    with _lock:
+        if _registered:
+            return
+        library = importlib.import_module("jaxlib.lapack")
+        # Asking for one routine loads all. Until then the targets' pointers are null, and calling one ends the process.
+        library.prepare_lapack_call("potrf_ffi", np.dtype(np.float32))
+        for platform, targets in library.registrations().items():
+            for name, function, version in targets:
+                xla_client.register_custom_call_target(name, function, platform=platform, api_version=version)
+        _registered.append(True)
+
+
+def target(routine: str, dtype: Any) -> str:
+    """Return the custom call target of a LAPACK routine, such as ``getrf``, on elements of `dtype`, ready to be called.
+
+    KeyError for a dtype that LAPACK does not have; `supports` says which it has.
+    """
+    register()
+    return f"lapack_{_LETTERS[np.dtype(dtype).name]}{routine}_ffi"

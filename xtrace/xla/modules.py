@@ -1,0 +1,245 @@
+"""StableHLO modules as MLIR objects: parsing, verification, and the portable form.
+
+Importing this loads jaxlib's MLIR bindings, which takes tens of milliseconds: reach it through
+`importlib.import_module` when a module is to be checked or compiled ahead of time, never at ``import xtrace``.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
+
+# The recursive parser overflows the stack at a few thousand nested regions.
+_DEEPEST_NESTING = 1000
+_LONGEST_QUOTE = 160
+
+_PLACE = re.compile(r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)')
+_LOCATION_USE = re.compile(r" loc\(#loc\d*\)")
+_LOCATION_DEFINITION = re.compile(r"^#loc\d* = .*$", re.MULTILINE)
+
+_lock = threading.RLock()
+
+
+class InvalidModuleError(ValueError):
+    """Module text that MLIR does not parse or verify.
+
+    `diagnostics` are MLIR's messages; `line` and `column` count from 1 in the text and are None when MLIR does not
+    say; `source` is the text of that line.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        diagnostics: tuple[str, ...] = (),
+        line: int | None = None,
+        column: int | None = None,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics
+        self.line = line
+        self.column = column
+        self.source = source
+
+
+@cache
+def _registry() -> Any:
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    return registry
+
+
+@cache
+def _new_context() -> Any:
+    # Left multi-threaded: only then does MLIR guard what the modules of a context share.
+    context = ir.Context()
+    context.append_dialect_registry(_registry())
+    context.load_all_available_dialects()
+    for register in (
+        _stablehlo.register_dialect,
+        _chlo.register_dialect,
+        _sdy.register_dialect,
+        _mlirHlo.register_mhlo_dialect,
+    ):
+        register(context)
+    return context
+
+
+def context() -> Any:
+    """Return the MLIR context of every parsed module, with StableHLO, CHLO, Shardy, MHLO and func loaded."""
+    with _lock:
+        return _new_context()
+
+
+def parse(text: str | bytes) -> Any:
+    """Return `text` as a verified ``ir.Module``; its parts keep the module alive.
+
+    Raises TypeError for anything but text, and InvalidModuleError with the line, the operation and MLIR's messages.
+    """
+    data = _encoded(text)
+    within = context()
+    # The lock keeps the diagnostics of two threads apart.
+    with _lock:
+        try:
+            return ir.Module.parse(data, context=within)
+        except ir.MLIRError as error:
+            raise _described(data, error, within) from None
+
+
+def verify(text: str | bytes) -> None:
+    """Raise InvalidModuleError unless `text` is a valid module."""
+    parse(text)
+
+
+def text_of(module: Any, debug_info: bool = False) -> str:
+    """Return the text of a module as MLIR prints it, with source locations if `debug_info`."""
+    if not isinstance(module, ir.Module):
+        raise TypeError(f"a module is an ir.Module or its text, not {type(module).__name__}")
+    return str(module.operation.get_asm(enable_debug_info=debug_info))
+
+
+def current_version() -> str:
+    """Return the StableHLO version of this jaxlib, such as ``1.14.0``."""
+    return str(_stablehlo.get_current_version())
+
+
+def serialize(module: Any, version: str | None = None) -> bytes:
+    """Return a module, or its text, as a portable StableHLO artifact of `version` (default: the newest).
+
+    Releases of StableHLO from `version` on can read it; CHLO operations are expanded to StableHLO first.
+    Raises InvalidModuleError for invalid text, and ValueError with MLIR's messages for an unknown version or an
+    operation that has no portable form.
+    """
+    target = version or current_version()
+    # A copy, because the expansion works in place.
+    copy = parse(module if isinstance(module, (str, bytes)) else text_of(module, debug_info=True))
+    with _diagnostics() as messages:
+        try:
+            _expand_chlo(copy)
+            return bytes(_stablehlo.serialize_portable_artifact(copy, target))
+        except (ValueError, RuntimeError, ir.MLIRError) as error:
+            why = _shortened("; ".join(messages) or str(error))
+    raise ValueError(f"the module has no portable artifact of StableHLO {target}: {why}")
+
+
+def _expand_chlo(module: Any) -> None:
+    _register_passes()
+    passes = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+    passmanager.PassManager.parse(passes, context=module.context).run(module.operation)
+
+
+@cache
+def _register_passes() -> None:
+    _stablehlo.register_stablehlo_passes()
+
+
+@contextmanager
+def _diagnostics() -> Iterator[list[str]]:
+    """Collect what MLIR would print to stderr, with the context to oneself."""
+    messages: list[str] = []
+
+    def collect(diagnostic: Any) -> bool:
+        messages.append(str(diagnostic.message).strip())
+        return True
+
+    with _lock:
+        handler = _new_context().attach_diagnostic_handler(collect)
+        try:
+            yield messages
+        finally:
+            handler.detach()
+
+
+def _encoded(text: str | bytes) -> bytes:
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"a module is given as text, not as {type(text).__name__}")
+    try:
+        data = text.encode() if isinstance(text, str) else text
+        data.decode()
+    except UnicodeError as error:
+        raise InvalidModuleError(f"invalid module: the text is not UTF-8: {error}") from None
+    # MLIR would stop reading there and accept what comes before.
+    if b"\0" in data:
+        raise InvalidModuleError("invalid module: the text holds a null character")
+    for opening, closing in (b"{}", b"[]", b"<>"):
+        if data.count(opening) > _DEEPEST_NESTING and _depth(data, opening, closing) > _DEEPEST_NESTING:
+            raise InvalidModuleError(
+                f"invalid module: {chr(opening)!r} is nested more than {_DEEPEST_NESTING} deep, "
+                "which overflows the stack of MLIR's parser"
+            )
+    return data
+
+
+def _depth(data: bytes, opening: int, closing: int) -> int:
+    symbols = np.frombuffer(data, np.uint8)
+    steps = (symbols == opening).astype(np.int32) - (symbols == closing)
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+
+
+def _described(data: bytes, error: Any, within: Any) -> InvalidModuleError:
+    """Return MLIR's error with the line of the text it is about."""
+    text = data.decode()
+    lines = text.split("\n")
+    origin = ""
+    diagnostics = list(error.error_diagnostics)
+    place = _place(diagnostics[0]) if diagnostics else None
+    if place is not None and place[0] != "-":
+        # The operation carries the user's location: without locations MLIR reports the line of the text.
+        origin = f" (from {place[0]}:{place[1]})"
+        text = _LOCATION_DEFINITION.sub("", _LOCATION_USE.sub("", text))
+        lines = text.split("\n")
+        try:
+            ir.Module.parse(text, context=within)
+        except ir.MLIRError as again:
+            diagnostics = list(again.error_diagnostics) or diagnostics
+        place = _place(diagnostics[0])
+    messages = tuple(str(d.message).strip() for d in diagnostics) or (str(error).strip(),)
+    line, column, source = _in_text(place, lines)
+    shown = [f"invalid module: {_shortened(messages[0])}{origin}"]
+    if source is not None and line is not None and column is not None:
+        shown += _quoted(line, column, source)
+    shown += [f"  {_shortened(message)}" for message in messages[1:]]
+    for diagnostic in diagnostics:
+        for note in diagnostic.notes:
+            at, _, _ = _in_text(_place(note), lines)
+            where = f"line {at}: " if at not in (None, line) else ""
+            shown.append(f"  note: {where}{_shortened(str(note.message))}")
+    return InvalidModuleError("\n".join(shown), diagnostics=messages, line=line, column=column, source=source)
+
+
+def _place(diagnostic: Any) -> tuple[str, int, int] | None:
+    found = _PLACE.search(str(diagnostic.location))
+    return (found["file"], int(found["line"]), int(found["column"])) if found else None
+
+
+def _in_text(
+    place: tuple[str, int, int] | None, lines: list[str]
+) -> tuple[int | None, int | None, str | None]:
+    """Return line, column and source of a place in the text; three times None for one elsewhere."""
+    if place is None or place[0] != "-" or not 1 <= place[1] <= len(lines):
+        return None, None, None
+    return place[1], place[2], lines[place[1] - 1]
+
+
+def _quoted(line: int, column: int, source: str) -> list[str]:
+    """Return the part of a line around a column, and a caret below that column."""
+    indent = len(source) - len(source.lstrip())
+    start = max(min(indent, column - 1), column - 1 - _LONGEST_QUOTE // 2)
+    part = source[start : start + _LONGEST_QUOTE]
+    head = f"  line {line}: "
+    return [head + part, " " * (len(head) + column - 1 - start) + "^"]
+
+
+def _shortened(message: str) -> str:
+    # A note may print a whole operation, constants included.
+    message = message.strip()
+    return message if len(message) <= 4 * _LONGEST_QUOTE else message[: 4 * _LONGEST_QUOTE] + " ..."

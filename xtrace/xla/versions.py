@@ -1,0 +1,35 @@
+"""The jaxlib in use: whether xtrace runs on it, and what differs between its releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+try:
+    import jaxlib.version
+except ModuleNotFoundError as missing:
+    raise ImportError("xtrace needs jaxlib: pip install 'jaxlib>=0.10.2,<0.13'", name="jaxlib") from missing
+
+OLDEST = (0, 10, 2)
+NEWEST_SERIES = (0, 12)
+
+
+def require_supported(version: Sequence[int]) -> None:
+    """Raise ImportError unless `version` is between `OLDEST` and the last release of `NEWEST_SERIES`."""
+    if tuple(version) >= OLDEST and tuple(version[: len(NEWEST_SERIES)]) <= NEWEST_SERIES:
+        return
+    found = ".".join(map(str, version))
+    raise ImportError(
+        f"xtrace runs on jaxlib 0.10.2 to 0.12.x, and jaxlib {found} is installed: "
+        "pip install 'jaxlib>=0.10.2,<0.13'",
+        name="jaxlib",
+    )
+
+
+JAXLIB_VERSION: tuple[int, ...] = tuple(jaxlib.version.__version_info__)
+require_supported(JAXLIB_VERSION)
+
+# `_jax.array_result_handler` lost its fourth argument, `_skip_checks`.
+RESULT_HANDLER_SKIPS_CHECKS = JAXLIB_VERSION < (0, 11, 2)
+
+# `_jax.batched_copy_to_host_async` and `ArrayImpl._to_np_array_did_copy` appeared.
+HAS_BATCHED_HOST_COPY = JAXLIB_VERSION >= (0, 11, 2)
