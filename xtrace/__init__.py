@@ -5,7 +5,6 @@ its jaxpr. The names are JAX's.
 """
 
 import importlib as _importlib
-from typing import Any as _Any
 
 from xtrace.api.devices import (
     block_until_ready,
@@ -47,6 +46,7 @@ from xtrace.core.config import (
     threefry_partitionable,
 )
 from xtrace.core.config import check_tracer_leaks as checking_leaks
+from xtrace.core.late import late_names as _late_names
 from xtrace.core.trace import Tracer as _Tracer
 from xtrace.core.trace import set_base_trace as _set_base_trace
 from xtrace.runtime.arrays import ConcreteArray as _ConcreteArray
@@ -71,30 +71,20 @@ __all__ = [
     "print_environment_info", "process_count", "process_index", "threefry_partitionable", "typeof",
 ]  # fmt: skip
 
-# Loaded when they are first asked for: the module of each public name that is not needed to run a jitted function.
-_LATE = {
-    name: module
-    for module, names in {
+# What is not needed to run a jitted function is loaded when it is first asked for.
+_late, __getattr__ = _late_names(
+    "xtrace",
+    {
         "xtrace.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
         "xtrace.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
         "xtrace.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
         "xtrace.api.jacobian": ("hessian", "jacfwd", "jacrev", "linear_transpose"),
         "xtrace.api.scopes": ("ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace.api.vmap": ("vmap",),
-    }.items()
-    for name in names
-}
-__all__ += sorted(_LATE)
-_PUBLIC_MODULES = frozenset((
-    "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "lax", "numpy", "stages",
-    "tree", "tree_util",
-))  # fmt: skip
-
-
-def __getattr__(name: str) -> _Any:
-    if name in _PUBLIC_MODULES:
-        return _importlib.import_module(f"xtrace.{name}")
-    if name in _LATE:
-        found = globals()[name] = getattr(_importlib.import_module(_LATE[name]), name)
-        return found
-    raise AttributeError(f"module 'xtrace' has no attribute {name!r}")
+    },
+    submodules=(
+        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "lax", "numpy", "stages",
+        "tree", "tree_util",
+    ),
+)  # fmt: skip
+__all__ += _late

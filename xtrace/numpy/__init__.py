@@ -8,6 +8,7 @@ from numpy import (
 
 from xtrace.core.arrays import Array as ndarray
 from xtrace.core.dtypes import finfo, iinfo
+from xtrace.core.late import late_names as _late_names
 from xtrace.numpy.contraction import (
     dot, inner, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
@@ -39,7 +40,6 @@ from xtrace.numpy.scalar_types import (
 from xtrace.numpy.scalar_types import (
     one_bit_types as _one_bit_types,
 )
-from xtrace.numpy.signals import convolve, correlate
 from xtrace.numpy.ufuncs import (
     abs, absolute, acos, acosh, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, around, asin,
     asinh, atan, atan2, atanh, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not,
@@ -64,7 +64,7 @@ __all__ = [
     "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "block", "bool",
     "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "cdouble", "ceil",
     "character", "clip", "column_stack", "complex128", "complex64", "complex_", "complexfloating", "concat",
-    "concatenate", "conj", "conjugate", "convolve", "copy", "copysign", "correlate", "cos",
+    "concatenate", "conj", "conjugate", "copy", "copysign", "cos",
     "cosh", "count_nonzero", "csingle", "cumprod",
     "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "diag", "diagflat", "diagonal", "divide",
     "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "empty", "empty_like", "equal", "euler_gamma",
@@ -89,3 +89,12 @@ __all__ = [
     "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "unsignedinteger", "unstack", "var", "vdot",
     "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
+
+# What few programs use is loaded when it is first asked for; one line for each file.
+_late, __getattr__ = _late_names(
+    "xtrace.numpy",
+    {
+        "xtrace.numpy.signals": ("convolve", "correlate"),
+    },
+)  # fmt: skip
+__all__ += _late
