@@ -94,7 +94,11 @@ __all__ = [
 _late, __getattr__ = _late_names(
     "xtrace.numpy",
     {
+        "xtrace.numpy.einsum": ("einsum", "einsum_path"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
+        "xtrace.numpy.nan_reductions": (
+            "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",
+        ),
     },
 )  # fmt: skip
 __all__ += _late

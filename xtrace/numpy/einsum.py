@@ -1,0 +1,272 @@
+"""einsum: sums of products written with one letter for each axis, in the order that opt_einsum finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import opt_einsum
+from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
+from xtrace.api.promotion import common_dtype
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import ShapedArray
+from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
+from xtrace.ops.contraction import dot_general
+from xtrace.ops.elementwise import bitwise_and, eq
+from xtrace.ops.reductions import reduce_or
+from xtrace.ops.shape import broadcasted_iota, squeeze
+
+_Axes = tuple[int, ...]
+
+
+class _Side(NamedTuple):
+    """What is done to an operand before it is multiplied.
+
+    diagonals: pairs of axes of which equal indices are taken. summed: axes that vanish. squeezed: axes of size 1, of
+    what is left, that meet longer ones.
+    """
+
+    diagonals: tuple[tuple[int, int], ...]
+    summed: _Axes
+    squeezed: _Axes
+
+
+class _Step(NamedTuple):
+    """The operands that are taken out of the list, what becomes of each, their product (of two), and its axes."""
+
+    positions: _Axes
+    sides: tuple[_Side, ...]
+    dimensions: Any
+    order: _Axes | None
+
+
+# Steps by subscripts, order of contraction and shapes.
+_plans: dict[Any, tuple[_Step, ...]] = {}
+_LIMIT = 4096
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    _dot_general: Callable[..., Any] = dot_general,
+    out_sharding: Any = None,
+) -> Any:
+    """Return the sum of products that `subscripts` describe: "ij,jk->ik" is the matrix product.
+
+    A letter twice in a term is a diagonal, an ellipsis the axes that broadcast; without "->" the result has the letters
+    that occur once, in alphabetical order. Also ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    optimize: a strategy of opt_einsum, True for "optimal", False for the order as written, or pairs of positions.
+    preferred_element_type: the dtype of sums and result. ValueError for subscripts that do not fit the operands.
+    """
+    refuse("einsum", out=out, out_sharding=out_sharding)
+    if not isinstance(subscripts, str):
+        subscripts, operands = _interleaved("einsum", (subscripts, *operands))
+    preferred = requested_dtype("einsum", preferred_element_type)
+    avals = [type_of("einsum", x, i) for i, x in enumerate(operands)]
+    key = (subscripts, _hashable(optimize), *[aval.shape for aval in avals])
+    steps = _plans.get(key)
+    if steps is None:
+        if len(_plans) >= _LIMIT:
+            _plans.clear()
+        steps = _plans[key] = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
+    _, dtype, weak = common_dtype("einsum", operands)
+    run = _contracted if _dot_general is dot_general else _contracted.__wrapped__  # type: ignore[attr-defined]
+    return run(
+        *operands, steps=steps, dtype=preferred or dtype, weak=weak and preferred is None,
+        precision=_hashable(precision), multiply=_dot_general,
+    )  # fmt: skip
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
+    """Return the order in which `einsum` contracts, as positions in the list of operands, and opt_einsum's report."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = _interleaved("einsum_path", (subscripts, *operands))
+    shapes = [type_of("einsum_path", x, i).shape for i, x in enumerate(operands)]
+    return _path("einsum_path", subscripts, shapes, optimize)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple([_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
+
+
+def _interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Return subscripts and operands of the form that gives a list of axes after each operand."""
+    try:
+        subscripts, operands = convert_interleaved_input(arguments)
+    except (TypeError, KeyError) as error:
+        raise TypeError(
+            f"{function}: the first argument must be a string, or each operand must be followed by a list of its axes, "
+            f"integers or Ellipsis; got {', '.join(type(x).__name__ for x in arguments)} ({error})"
+        ) from None
+    return subscripts, tuple(operands)
+
+
+def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any, Any]:
+    """Return opt_einsum's path and its report. ValueError says what does not fit."""
+    strategy = optimize
+    if isinstance(optimize, bool):
+        strategy = "optimal" if optimize or len(shapes) < 2 else [(0, 1)] * (len(shapes) - 1)
+    elif isinstance(optimize, (list, tuple)):
+        _check_path(function, optimize, len(shapes))
+    elif not isinstance(optimize, str):
+        raise TypeError(f"{function}: optimize must be a bool, a string or a list of positions, got {optimize!r}")
+    try:
+        return opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
+    except (ValueError, KeyError) as error:
+        kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
+        raise kind(
+            f"{function}: {str(error).removesuffix('.')}; the subscripts are {subscripts!r}, the operands have shapes "
+            f"{', '.join(map(str, shapes))}, optimize={optimize!r}"
+        ) from None
+
+
+def _check_path(function: str, path: Sequence[Any], count: int) -> None:
+    """Raise an error that says why `path` does not contract `count` operands: TypeError, IndexError or ValueError."""
+    for entry in path:
+        if not isinstance(entry, (list, tuple)) or not all(isinstance(i, int) for i in entry):
+            raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {path!r}")
+        if not all(0 <= i < count for i in entry) or len(set(entry)) != len(entry):
+            raise IndexError(f"{function}: optimize={path!r} takes operands {entry} where {count} are left")
+        count -= max(len(entry) - 1, 0)
+    if count != 1:
+        raise ValueError(f"{function}: optimize={path!r} leaves {count} operands that are not contracted")
+
+
+def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: Any) -> tuple[_Step, ...]:
+    """Return the steps that contract operands of `shapes`."""
+    path, _ = _path(function, subscripts, shapes, optimize)
+    inputs, output, _ = parse_einsum_input((subscripts, *shapes), shapes=True)
+    terms = list(zip(inputs.split(","), shapes, strict=True))
+    steps = []
+    for entry in path:
+        # Of more than two operands, pairs: each product goes to the end of the list.
+        together = sorted(entry)
+        while together:
+            pair: _Axes = tuple(together[:2])
+            taken = [terms[i] for i in pair]
+            terms = [term for i, term in enumerate(terms) if i not in pair]
+            step, names, shape = _step(pair, taken, "".join([names for names, _ in terms]), output, last=not terms)
+            steps.append(step)
+            terms.append((names, shape))
+            together = [i - 2 for i in together[2:]] + [len(terms) - 1] if len(together) > 2 else []
+    return tuple(steps)
+
+
+def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, last: bool) -> tuple[_Step, str, _Axes]:
+    """Return the step for the terms `taken`, and names and sizes of its result."""
+    needed = set(later + output)
+    if len(taken) == 1:
+        side, sizes = _side(taken[0][0], taken[0][1], needed, {})
+        names, dimensions = "".join(sizes), None
+        sides: tuple[_Side, ...] = (side,)
+    else:
+        own = [dict(zip(names, shape, strict=True)) for names, shape in taken]
+        # An axis of size 1 that meets another size is not there; what is left on one side only is summed there.
+        left = [
+            {k: n for k, n in sizes.items() if n != 1 or other.get(k, 1) == 1}
+            for sizes, other in ((own[0], own[1]), (own[1], own[0]))
+        ]
+        found = [
+            _side(names, shape, needed | (left[0].keys() & left[1].keys()), left[1 - i])
+            for i, (names, shape) in enumerate(taken)
+        ]
+        dimensions, names, exchanged = _product(found[0][1], found[1][1], needed, output)
+        sizes = found[0][1] | found[1][1]
+        sides = tuple([side for side, _ in (found[::-1] if exchanged else found)])
+        positions = positions[::-1] if exchanged else positions
+    order = None
+    if last and names != output:
+        order, names = tuple([names.index(k) for k in output]), output
+    return _Step(positions, sides, dimensions, order), names, tuple([sizes[k] for k in names])
+
+
+def _side(names: str, shape: _Axes, kept: set[str], other: dict[str, int]) -> tuple[_Side, dict[str, int]]:
+    """Return what is done to an operand, and the sizes of the axes it has then."""
+    diagonals, summed = [], []
+    last: dict[str, int] = {}
+    for axis, name in enumerate(names):
+        if name in last:
+            diagonals.append((last[name], axis))
+            summed.append(last[name])
+        last[name] = axis
+    summed += [axis for name, axis in last.items() if name not in kept]
+    left = [i for i in range(len(names)) if i not in summed]
+    squeezed = [at for at, i in enumerate(left) if shape[i] == 1 and other.get(names[i], 1) != 1]
+    sizes = {names[i]: shape[i] for at, i in enumerate(left) if at not in squeezed}
+    return _Side(tuple(diagonals), tuple(sorted(summed)), tuple(squeezed)), sizes
+
+
+def _product(left: dict[str, int], right: dict[str, int], needed: set[str], output: str) -> tuple[Any, str, bool]:
+    """Return the axes of the dot_general of two operands, the names of its result, and whether they are exchanged.
+
+    The order is the one whose result is nearest to that of `output`, so that few transposes are left.
+    """
+    shared = [k for k in left if k in right]
+    over = [k for k in shared if k not in needed]
+    batch = sorted([k for k in shared if k in needed], key=output.find)
+    free = ["".join([k for k in names if k not in shared]) for names in (left, right)]
+    both = ["".join(batch) + free[0] + free[1], "".join(batch) + free[1] + free[0]]
+    exchanged = _inversions(both[1], output) < _inversions(both[0], output)
+    operands = [list(names) for names in ((right, left) if exchanged else (left, right))]
+    contracting, batched = [
+        tuple([tuple([names.index(k) for k in group]) for names in operands]) for group in (over, batch)
+    ]
+    return (contracting, batched), both[exchanged], exchanged
+
+
+def _inversions(names: str, output: str) -> int:
+    """Return how many pairs of the names that are in `output` stand the other way round there."""
+    places = [output.index(k) for k in names if k in output]
+    return sum(a > b for i, a in enumerate(places) for b in places[i + 1 :])
+
+
+@unit
+def _contracted(
+    *operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any
+) -> Any:
+    values = [_ready(x, type_of("einsum", x), dtype) for x in operands]
+    for positions, sides, dimensions, order in steps:
+        taken = [_one_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
+        values = [x for i, x in enumerate(values) if i not in positions]
+        if dimensions is None:
+            (found,) = taken
+        else:
+            found = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
+        values.append(found if order is None else transpose(found, order))
+    return converted(values[0], dtype, weak)
+
+
+def _ready(x: Any, aval: ShapedArray, dtype: Any) -> Any:
+    """Return an operand; a weakly typed integer becomes one of the type it stands beside, which may be narrower."""
+    return converted(x, dtype, True) if aval.weak_type and dtypes.is_integer(dtype) else x
+
+
+def _one_side(x: Any, side: _Side, dtype: Any) -> Any:
+    if side.diagonals:
+        x = chosen(_on_diagonals(x.shape, side.diagonals), x, 0)
+    if side.summed:
+        # The sum is formed in the wider of the operand's type and that of the result.
+        if dtypes.promote(((x.dtype, False), (dtype, False)), config.enable_x64.value)[0] == dtype:
+            x = converted(x, dtype, x.aval.weak_type)
+        x = (reduce_or if dtypes.is_boolean(x.dtype) else reduce_sum)(x, side.summed)
+    return squeeze(x, side.squeezed) if side.squeezed else x
+
+
+def _on_diagonals(shape: _Axes, diagonals: Sequence[tuple[int, int]]) -> Any:
+    """Return an array of `shape` that is true where the indices along each pair of axes are equal."""
+    mask = None
+    for pair in diagonals:
+        square = tuple([shape[i] for i in pair])
+        equal = eq(*[broadcasted_iota(dtypes.int32, square, i) for i in (0, 1)])
+        if len(shape) > 2:
+            equal = broadcast_in_dim(equal, shape, pair)
+        mask = equal if mask is None else bitwise_and(mask, equal)
+    return mask
