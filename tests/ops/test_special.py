@@ -199,6 +199,13 @@ def test_derivatives_of_the_derivative_of_a_sample():
     assert_same(backward, theirs(np.asarray(forward)))
 
 
+def test_the_derivative_of_a_sample_takes_two_operands():
+    with pytest.raises(TypeError):
+        jax.lax.random_gamma_grad(jax.numpy.ones(3))
+    with pytest.raises(TypeError, match="takes the shape a and the sample; got 1 arguments"):
+        lax.random_gamma_grad(1.0)
+
+
 def test_igamma_grad_a_by_x():
     # The mixed derivative of P is that of the density by a, p (log x - ψ(a)); jax has no rule.
     a, x = operands("igamma_grad_a", shape=(2, 3))

@@ -10,7 +10,7 @@ from typing import Any
 from xtrace.api import arguments
 from xtrace.api.arguments import Selection, Static
 from xtrace.core import pytree
-from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
+from xtrace.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
 from xtrace.transforms import dce
@@ -53,9 +53,9 @@ class TracedFunction:
         return self.jaxpr.out_avals
 
 
-def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
-    """Return the aval as the public description of a shape."""
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+def struct_of(aval: ShapedArray) -> Any:
+    """Return the aval as the public description of a shape; that of a token describes itself."""
+    return aval if type(aval) is AbstractToken else ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 def abstract_leaf(value: Any) -> ShapedArray:

@@ -45,7 +45,9 @@ class ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
             return cls(shape, np.dtype(dtype), weak_type, sharding)
         shape = tuple(map(operator.index, shape))
-        made = object.__new__(cls)
+        if shape and dtypes.token == dtype:
+            raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
+        made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
         fields = {
             "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
             "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
@@ -72,11 +74,12 @@ class ShapedArray:
 
     @property
     def mlir_type(self) -> str:
-        """The StableHLO type, such as ``tensor<3x4xf32>``."""
+        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its storage."""
         text = self._mlir_type
         if text is None:
-            dimensions = "".join(f"{n}x" for n in self.shape)
-            text = f"tensor<{dimensions}{dtypes.mlir_name(self.dtype)}>"
+            stored = physical(self)
+            dimensions = "".join(f"{n}x" for n in stored.shape)
+            text = f"tensor<{dimensions}{dtypes.mlir_name(stored.dtype)}>"
             object.__setattr__(self, "_mlir_type", text)
         return text
 
@@ -93,6 +96,35 @@ class ShapedArray:
         if not self.shape:
             raise TypeError("len() of an unsized (rank 0) array")
         return self.shape[0]
+
+
+class AbstractToken(ShapedArray):
+    """The type of a token, which orders operations and holds no data; there is one."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> ShapedArray:
+        return ShapedArray((), dtypes.token)
+
+    @property
+    def mlir_type(self) -> str:
+        """The StableHLO type."""
+        return "!stablehlo.token"
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """The type as jaxprs print it."""
+        return "Tok"
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+
+def physical(aval: ShapedArray) -> ShapedArray:
+    """Return the type of the array that the runtime holds for a value of type `aval`."""
+    dtype = aval.dtype
+    if not isinstance(dtype, dtypes.ExtendedDType):
+        return aval
+    return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical)
 
 
 _interned: WeakValueDictionary[tuple[Any, ...], ShapedArray] = WeakValueDictionary()

@@ -133,6 +133,10 @@ class ExtendedDType:
         return self.name
 
 
+# The element type of tokens, which order operations and hold nothing: the runtime sees an empty array of booleans.
+token = ExtendedDType("token", bool_, (0,))
+
+
 def _plain_name(dtype: DType) -> str:
     return dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("complex", "c")
 

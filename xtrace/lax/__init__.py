@@ -59,6 +59,8 @@ from xtrace.ops.solvers import linear_solve as linear_solve_p
 from xtrace.ops.sorting import sort, sort_key_val, top_k
 from xtrace.ops.stop_gradient import stop_gradient
 from xtrace.ops.stop_gradient import stop_gradient_of_one as stop_gradient_p
+from xtrace.ops.tokens import after_all, create_token, create_token_p
+from xtrace.ops.values import dtype, stage
 from xtrace.ops.windows import reduce_window, reduce_window_shape_tuple
 from xtrace.ops.windows import reduce_window as reduce_window_p
 from xtrace.ops.windows import reduce_window_max as reduce_window_max_p
@@ -155,6 +157,7 @@ sub_p = sub
 tan_p = tan
 tanh_p = tanh
 zeta_p = zeta
+after_all_p = after_all
 argmax_p = argmax
 argmin_p = argmin
 broadcast_in_dim_p = broadcast_in_dim
@@ -194,6 +197,7 @@ sort_p = sort
 split_p = split
 squeeze_p = squeeze
 stack_p = stack
+stage_p = stage
 tile_p = tile
 top_k_p = top_k
 transpose_p = transpose
@@ -255,4 +259,5 @@ __all__ = [
     "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p",
     "approx_max_k", "approx_min_k", "approx_top_k_p",
     "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot",
+    "after_all", "after_all_p", "create_token", "create_token_p", "dtype", "stage", "stage_p",
 ]  # fmt: skip

@@ -396,12 +396,18 @@ def _random_gamma_grad_by_sample(t: Any, a: Any, x: Any, r: Any) -> Any:
     return mul(t, neg(add(by_a, mul(r, by_x))))
 
 
-random_gamma_grad = binary(
-    "random_gamma_grad", by_formula(_in_float32(_sample_slope)), (FLOAT,),
-    "Derivative of a sample from the gamma distribution of shape a, as a function of a with its percentile fixed.",
-    names=("a", "sample"),
+@elementwise(
+    "random_gamma_grad", by_formula(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
     derivatives=(lambda t, a, x, r: mul(t, _random_gamma_grad_by_a(a, x)), _random_gamma_grad_by_sample),
 )  # fmt: skip
+def random_gamma_grad(*args: Any) -> Any:
+    """Derivative of a sample from the gamma distribution of shape a, as a function of a with its percentile fixed.
+
+    Called with the shape and the sample, by position as in JAX; TypeError for any other number of arguments.
+    """
+    if len(args) != 2:
+        raise TypeError(f"random_gamma_grad takes the shape a and the sample; got {len(args)} arguments")
+    return random_gamma_grad.apply(args)
 
 
 # The incomplete beta function by its continued fraction (DLMF 8.17.22), evaluated by the modified Lentz method

@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace.core import dtypes
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, aval_rules
+from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, physical
 from xtrace.xla import buffers
 
 
@@ -168,9 +168,22 @@ class ConcreteArray(Array):
         buffer = self._live_buffer()
         with contextlib.suppress(AttributeError):
             return self._host
+        if type(self.aval) is AbstractToken:
+            raise TypeError("a token orders operations and has no value; pass it on to lax.after_all or return it")
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            raise TypeError(
+                f"an array of dtype {self.dtype.name} and shape {self.shape} cannot be converted to a NumPy array or a "
+                "Python number; xtrace.random.key_data(keys) returns the integers behind random keys"
+            )
         view = buffers.to_host(buffer, self.aval.dtype)
         self._host: np.ndarray[Any, Any] = view
         return view
+
+    def storage(self) -> np.ndarray[Any, Any]:
+        """Return what `host` does, and for an extended dtype the arrays that its elements are stored as."""
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            return buffers.to_host(self._live_buffer(), self.aval.dtype.physical)
+        return self.host()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         view = self.host()
@@ -271,14 +284,20 @@ class ConcreteArray(Array):
         return self._described()
 
     def __str__(self) -> str:
-        return str(self.host())
+        return format(self, "")
 
     def __format__(self, specification: str) -> str:
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            return format(repr(self), specification)
         return format(self.host()[()] if self.ndim == 0 else self.host(), specification)
 
     def _described(self) -> str:
         if self.is_deleted():
             return f"Array(<deleted>, shape={self.shape}, dtype={self.dtype.name})"
+        if type(self.aval) is AbstractToken:
+            return f"<Token on {self.device!r}>"
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.storage()}"
         weak = ", weak_type=True" if self.weak_type else ""
         tail = f"dtype={self.dtype.name}{weak})"
         if not self.size:
@@ -292,7 +311,9 @@ class ConcreteArray(Array):
         return self
 
     def __deepcopy__(self, memo: Any) -> ConcreteArray:
-        return ConcreteArray(self.aval, buffers.copy(self.aval, self._live_buffer()), self.signature)
+        if type(self.aval) is AbstractToken:
+            return self
+        return ConcreteArray(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
 
 
 def deleted_message(aval: ShapedArray) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xtrace.core.avals import ShapedArray
+from xtrace.core.avals import ShapedArray, physical
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
 from xtrace.runtime.transfer import put_on, signature_on, to_concrete
 from xtrace.xla import buffers, executables
@@ -33,7 +33,7 @@ class Program:
         self.executable, self.device, self.out_avals = executable, device, list(out_avals)
         self.hidden = [put_on(x, device).buffer for x in hidden]
         self.kept, self.committed = kept, committed
-        self.handlers = [buffers.result_handler(aval, device) for aval in self.out_avals]
+        self.handlers = [buffers.result_handler(physical(aval), device) for aval in self.out_avals]
         self.run = self._runner()
 
     def signatures_of_results(self) -> list[Any]:

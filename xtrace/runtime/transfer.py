@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes
-from xtrace.core.avals import ShapedArray, aval_of, check_fits, scalar_aval
+from xtrace.core.avals import ShapedArray, aval_of, check_fits, physical, scalar_aval
 from xtrace.core.ir import Literal
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import DELETED, ConcreteArray, placement
@@ -47,13 +47,17 @@ def current_device() -> Any:
 
 
 def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, copy: bool = True) -> Any:
-    """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false."""
+    """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false.
+
+    For an extended dtype, the data are those of the storage.
+    """
     where = current_device() if device is None else device
-    if value.dtype != aval.dtype:
-        value = dtypes.cast(value, aval.dtype)
+    stored = physical(aval)
+    if value.dtype != stored.dtype:
+        value = dtypes.cast(value, stored.dtype)
     if not (value.flags.c_contiguous and value.flags.aligned):
         value = np.ascontiguousarray(value)
-    buffer = buffers.put(aval, value, where, copy=copy)
+    buffer = buffers.put(stored, value, where, copy=copy)
     return ConcreteArray(aval, buffer, signature_on(aval, where, device is not None))
 
 
@@ -124,21 +128,24 @@ def put_on(value: Any, device: Any) -> ConcreteArray:
     if array.device == device:
         return ConcreteArray(array.aval, array._live_buffer(), signature)
     if array.device.client is device.client:
-        return ConcreteArray(array.aval, buffers.move(array.aval, array._live_buffer(), device), signature)
-    moved: ConcreteArray = array_from_host(array.host(), array.aval, device)
+        return ConcreteArray(array.aval, buffers.move(physical(array.aval), array._live_buffer(), device), signature)
+    moved: ConcreteArray = array_from_host(array.storage(), array.aval, device)
     return moved
 
 
 
-def _restored(value: np.ndarray[Any, Any], weak_type: bool) -> ConcreteArray:
+def _restored(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:
     """Return the array that was pickled, of 64 bits only where these are enabled."""
     aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
+    if extended is not None:
+        aval = ShapedArray(value.shape[: value.ndim - len(extended.trailing_shape)], extended)
     array: ConcreteArray = array_from_host(value, aval)
     return array
 
 
 def _reduced(array: ConcreteArray) -> Any:
-    return _restored, (array.host(), array.weak_type)
+    extended = array.dtype if isinstance(array.dtype, dtypes.ExtendedDType) else None
+    return _restored, (array.storage(), array.weak_type, extended)
 
 
 # Making an array needs a device, of which the class knows nothing; so what pickle does is said here.

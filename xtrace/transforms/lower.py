@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.core.avals import aval_of
+from xtrace.core.avals import AbstractToken, aval_of, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition
 from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
+from xtrace.runtime.arrays import ConcreteArray
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
 HIDDEN_ARGUMENT_BYTES = 1024
@@ -46,7 +47,8 @@ def lower(
     for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
         if variable not in read:
             continue
-        if aval_of(constant).size * np.dtype(aval_of(constant).dtype).itemsize > HIDDEN_ARGUMENT_BYTES:
+        aval = aval_of(constant)
+        if type(aval) is AbstractToken or aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES:
             values[variable] = main.argument(variable.aval)
             hidden.append(constant)
         else:
@@ -57,7 +59,7 @@ def lower(
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
         values[variable] = main.argument(variable.aval, text)
     for variable, constant in small:
-        values[variable] = main.constant(np.asarray(constant), variable.aval)
+        values[variable] = main.constant(_stored(constant), physical(variable.aval))
     with collection_paused():
         main.return_values(emit_equations(main, jaxpr, values))
     return LoweredModule(module, hidden, [i for i, donor in enumerate(donors) if donor and i not in aliases])
@@ -65,6 +67,11 @@ def lower(
 
 def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
     """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
+def _stored(constant: Any) -> Any:
+    """Return a constant of the program as a NumPy array."""
+    return constant.storage() if isinstance(constant, ConcreteArray) else np.asarray(constant)
+
+
     if not any(donated):
         return {}
     free: dict[Any, list[int]] = {}
@@ -74,7 +81,8 @@ def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
     pairs = {}
     for i, variable in enumerate(jaxpr.invars):
         fitting = free.get((variable.aval.shape, variable.aval.dtype))
-        if donated[i] and fitting:
+        # A token has no memory to hand on.
+        if donated[i] and fitting and type(variable.aval) is not AbstractToken:
             pairs[i] = fitting.pop()
     return pairs
 
