@@ -181,7 +181,8 @@ def prod(
     return _reduce("prod", a, axis, found, out, keepdims, initial, where, widen=True)
 
 
-def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
+def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
+    """Check the arguments of `function` and return the largest or smallest element, as `name` says."""
     aval = type_of(function, a)
     if initial is None:
         if mask is not None:
@@ -203,7 +204,7 @@ def max(
 
     ValueError for no elements, or a mask, without `initial`.
     """
-    return _extremum("max", a, axis, out, keepdims, initial, where, "max")
+    return extremum("max", a, axis, out, keepdims, initial, where, "max")
 
 
 def min(
@@ -213,21 +214,21 @@ def min(
 
     ValueError for no elements, or a mask, without `initial`.
     """
-    return _extremum("min", a, axis, out, keepdims, initial, where, "min")
+    return extremum("min", a, axis, out, keepdims, initial, where, "min")
 
 
 def amax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
     """Alias of `max`."""
-    return _extremum("amax", a, axis, out, keepdims, initial, where, "max")
+    return extremum("amax", a, axis, out, keepdims, initial, where, "max")
 
 
 def amin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
     """Alias of `min`."""
-    return _extremum("amin", a, axis, out, keepdims, initial, where, "min")
+    return extremum("amin", a, axis, out, keepdims, initial, where, "min")
 
 
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
@@ -282,7 +283,8 @@ def _inexact_dtype(dtype: Any) -> Any:
     return dtype if dtypes.is_inexact(dtype) else dtypes.default_float(config.enable_x64.value)
 
 
-def _masks(function: str, mask: Any) -> tuple[Any, ...]:
+def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
+    """Return `mask` in a tuple that is empty for None; ValueError if it holds no truth values."""
     if mask is None:
         return ()
     if not dtypes.is_boolean(type_of(function, mask, 1).dtype):
@@ -302,7 +304,7 @@ def mean(
     wanted = requested_dtype("mean", dtype)
     wanted = _inexact_dtype(aval.dtype) if wanted is None else wanted
     return _mean(
-        a, *_masks("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=_accumulator(aval.dtype, wanted),
+        a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=_accumulator(aval.dtype, wanted),
         dtype=wanted, keepdims=bool(keepdims),
     )  # fmt: skip
 
@@ -348,6 +350,22 @@ def _variance(
     return _kept(found, axes, a.shape) if keepdims else found
 
 
+def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
+    """Return the dtype to compute the variance of elements of dtype `own` in, and the result's; `dtype` asks for it."""
+    wanted = requested_dtype(function, dtype, stacklevel=5)
+    inexact = _inexact_dtype(own)
+    if wanted is None:
+        compute, wanted = _accumulator(inexact, inexact), dtypes.real_part_dtype(inexact)
+    elif dtypes.is_complex(inexact) and not dtypes.is_complex(wanted):
+        raise ValueError(
+            f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
+        )
+    else:
+        compute = _common(inexact if dtypes.is_inexact(own) else wanted, wanted)
+        compute, wanted = _accumulator(compute, compute), dtypes.real_part_dtype(wanted)
+    return compute, wanted
+
+
 def _checked_variance(
     function: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
     correction: Any, root: bool,
@@ -358,20 +376,10 @@ def _checked_variance(
         if ddof:
             raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")
         ddof = correction
-    wanted = requested_dtype(function, dtype, stacklevel=4)
-    own = _inexact_dtype(aval.dtype)
-    if wanted is None:
-        compute, wanted = _accumulator(own, own), dtypes.real_part_dtype(own)
-    elif dtypes.is_complex(own) and not dtypes.is_complex(wanted):
-        raise ValueError(
-            f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
-        )
-    else:
-        compute = _common(own if dtypes.is_inexact(aval.dtype) else wanted, wanted)
-        compute, wanted = _accumulator(compute, compute), dtypes.real_part_dtype(wanted)
+    compute, wanted = variance_dtypes(function, aval.dtype, dtype)
     if type_of(function, ddof, 1).shape:
         raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")
-    options = list(_masks(function, mask))
+    options = list(masks_of(function, mask))
     if mean is not None:
         options.append(mean)
     return _variance(
@@ -432,14 +440,15 @@ def _position(a: Any, *, name: str, axis: int | None, keepdims: bool) -> Any:
     return reshape(found, target) if keepdims else found
 
 
-def _checked_position(name: str, a: Any, axis: Any, out: Any, keepdims: bool | None) -> Any:
-    refuse(name, out=out)
-    aval = type_of(name, a)
+def position(function: str, a: Any, axis: Any, out: Any, keepdims: bool | None, name: str) -> Any:
+    """Check the arguments of `function` and return the index of an extremum as lax's operation `name` finds it."""
+    refuse(function, out=out)
+    aval = type_of(function, a)
     if dtypes.is_complex(aval.dtype):
-        raise TypeError(f"{name}: complex numbers have no order; got dtype {aval.dtype.name}. Take abs(x) or x.real")
-    along = None if axis is None else canonical_axis(name, axis, aval.ndim)
+        raise TypeError(f"{function}: complex numbers have no order; got {aval.dtype.name}. Take abs(x) or x.real")
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
     if (aval.size if along is None else aval.shape[along]) == 0:
-        raise ValueError(f"attempt to get {name} of an empty sequence: shape {aval.shape}, axis {axis}")
+        raise ValueError(f"attempt to get {function} of an empty sequence: shape {aval.shape}, axis {axis}")
     return _position(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
@@ -448,7 +457,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
     ValueError if there are no elements, TypeError for complex ones.
     """
-    return _checked_position("argmax", a, axis, out, keepdims)
+    return position("argmax", a, axis, out, keepdims, "argmax")
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
@@ -456,7 +465,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
     ValueError if there are no elements, TypeError for complex ones.
     """
-    return _checked_position("argmin", a, axis, out, keepdims)
+    return position("argmin", a, axis, out, keepdims, "argmin")
 
 
 @unit
@@ -471,9 +480,10 @@ def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: Any, i
     return _strong(found, dtype)
 
 
-def _checked_running(
+def running(
     function: str, a: Any, axis: Any, dtype: Any, name: str, promote: bool = False, initial: bool = False
 ) -> Any:
+    """Check the arguments of `function` and return the running results of lax's operation `name`."""
     aval = type_of(function, a)
     wanted = _sum_dtype(function, a, dtype, promote)
     along = None if axis is None else canonical_axis(function, axis, aval.ndim)
@@ -488,13 +498,13 @@ def _checked_running(
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running sum along `axis` (None: of the flattened array); booleans count as the default integer."""
     refuse("cumsum", out=out)
-    return _checked_running("cumsum", a, axis, dtype, "cumsum")
+    return running("cumsum", a, axis, dtype, "cumsum")
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running product along `axis` (None: of the flattened array)."""
     refuse("cumprod", out=out)
-    return _checked_running("cumprod", a, axis, dtype, "cumprod")
+    return running("cumprod", a, axis, dtype, "cumprod")
 
 
 def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
@@ -512,13 +522,13 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     Small integers become the default one.
     """
     along = _cumulative_axis("cumulative_sum", x, axis)
-    return _checked_running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
+    return running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running product along `axis`, which only 1-D arrays may leave out; `include_initial`: after a 1."""
     along = _cumulative_axis("cumulative_prod", x, axis)
-    return _checked_running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
+    return running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
 
 
 @unit

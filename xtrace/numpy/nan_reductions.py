@@ -1,0 +1,242 @@
+"""Reductions that leave out NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
+from xtrace.numpy.creation import as_array
+from xtrace.ops import elementwise
+
+
+def _is_number(a: Any) -> Any:
+    return elementwise.eq(a, a)
+
+
+def _checked(function: str, a: Any, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
+    """Return whether `a` can hold NaN, and its axes that `axis` means."""
+    refuse(function, out=out)
+    aval = type_of(function, a)
+    return dtypes.is_inexact(aval.dtype), axes_of(function, axis, aval.ndim)
+
+
+def _options(function: str, **options: Any) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the options that are not None, as operands of a unit, and their names."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for value in given.values():
+        type_of(function, value, 1)
+    return list(given.values()), tuple(given)
+
+
+@unit
+def _extremum_of_numbers(
+    a: Any, *options: Any, function: str, name: str, axes: tuple[int, ...], keepdims: bool, given: tuple[str, ...]
+) -> Any:
+    a = as_array(function, a)
+    values = dict(zip(given, options, strict=True))
+    numbers = _is_number(a)
+    found = reductions.extremum(
+        function, chosen(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
+        values.get("initial"), values.get("where"), name,
+    )  # fmt: skip
+    return found if "initial" in given else chosen(reductions.any(numbers, axes, keepdims=keepdims), found, math.nan)
+
+
+def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
+    may_hold_nan, axes = _checked(function, a, axis, out)
+    if not may_hold_nan:
+        return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
+    operands, given = _options(function, initial=initial, where=mask)
+    return _extremum_of_numbers(
+        a, *operands, function=function, name=name, axes=axes, keepdims=bool(keepdims), given=given
+    )
+
+
+def nanmax(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Return the largest element that is not NaN over `axis` (None: all); NaN if all are and there is no `initial`.
+
+    ValueError for no elements, or a mask, without `initial`.
+    """
+    return _extremum("nanmax", a, axis, out, keepdims, initial, where, "max")
+
+
+def nanmin(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """Return the smallest element that is not NaN over `axis` (None: all); NaN if all are and there is no `initial`.
+
+    ValueError for no elements, or a mask, without `initial`.
+    """
+    return _extremum("nanmin", a, axis, out, keepdims, initial, where, "min")
+
+
+@unit
+def _position_of_numbers(a: Any, *, function: str, name: str, axis: int | None, keepdims: bool) -> Any:
+    a = as_array(function, a)
+    numbers = _is_number(a)
+    filled = chosen(numbers, a, -math.inf if name == "argmax" else math.inf)
+    found = reductions.position(function, filled, axis, None, keepdims, name)
+    return chosen(reductions.any(numbers, axis, keepdims=keepdims), found, -1)
+
+
+def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
+    refuse(function, out=out)
+    aval = type_of(function, a)
+    if not dtypes.is_floating(aval.dtype):
+        return reductions.position(function, a, axis, out, keepdims, name)
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    return _position_of_numbers(a, function=function, name=name, axis=along, keepdims=bool(keepdims))
+
+
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Return the index of the first largest element that is not NaN along `axis` (None: flattened); -1 if all are.
+
+    ValueError if there are no elements, TypeError for complex ones.
+    """
+    return _position("nanargmax", a, axis, out, keepdims, "argmax")
+
+
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """Return the index of the first smallest element that is not NaN along `axis` (None: flattened); -1 if all are.
+
+    ValueError if there are no elements, TypeError for complex ones.
+    """
+    return _position("nanargmin", a, axis, out, keepdims, "argmin")
+
+
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Return the running sum along `axis` (None: of the flattened array), NaN counted as zero."""
+    refuse("nancumsum", out=out)
+    return _running("nancumsum", a, axis, dtype, "cumsum")
+
+
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """Return the running product along `axis` (None: of the flattened array), NaN counted as one."""
+    refuse("nancumprod", out=out)
+    return _running("nancumprod", a, axis, dtype, "cumprod")
+
+
+def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
+    aval = type_of(function, a)
+    if not dtypes.is_inexact(aval.dtype):
+        return reductions.running(function, a, axis, dtype, name)
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    wanted = requested_dtype(function, dtype, stacklevel=4)
+    return _running_of_numbers(a, function=function, name=name, axis=along, dtype=wanted)
+
+
+@unit
+def _running_of_numbers(a: Any, *, function: str, name: str, axis: int | None, dtype: Any) -> Any:
+    a = as_array(function, a)
+    filled = chosen(_is_number(a), a, 0 if name == "cumsum" else 1)
+    return reductions.running(function, filled, axis, dtype, name)
+
+
+@unit
+def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Any:
+    a = as_array("nanmean", a)
+    mask = masks[0] if masks else None
+    numbers = _is_number(a)
+    count = reductions.sum(converted(numbers, dtype), axes, keepdims=keepdims, where=mask)
+    total = reductions.sum(chosen(numbers, a, 0), axes, dtype, keepdims=keepdims, where=mask)
+    return elementwise.div(total, count)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
+    """Return the mean over `axis` (None: all) of the elements that are not NaN where `where` holds; NaN for none."""
+    may_hold_nan, axes = _checked("nanmean", a, axis, out)
+    if not may_hold_nan:
+        return reductions.mean(a, axes, dtype, None, keepdims, where=where)
+    own = type_of("nanmean", a).dtype
+    wanted = requested_dtype("nanmean", dtype)
+    masks = reductions.masks_of("nanmean", where)
+    return _mean_of_numbers(a, *masks, axes=axes, dtype=own if wanted is None else wanted, keepdims=bool(keepdims))
+
+
+@unit
+def _variance_of_numbers(
+    a: Any, ddof: Any, *options: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool,
+    given: tuple[str, ...], root: bool,
+) -> Any:  # fmt: skip
+    """Return the variance of the numbers in `a`, or its `root`; `options` are called as `given` says."""
+    values = dict(zip(given, options, strict=True))
+    mask = values.get("where")
+    a = converted(a, compute, False)
+    numbers = _is_number(a)
+    centre = values["mean"] if "mean" in given else nanmean(a, axes, compute, keepdims=True, where=mask)
+    centred = chosen(numbers, elementwise.sub(a, converted(centre, compute, False)), 0)
+    if dtypes.is_complex(compute):
+        squares = elementwise.real(elementwise.mul(centred, elementwise.conj(centred)))
+    else:
+        squares = elementwise.square(centred)
+    integer = dtypes.default_int(config.enable_x64.value)
+    count = reductions.sum(converted(numbers, integer), axes, keepdims=keepdims, where=mask)
+    divisor = count - ddof
+    enough = elementwise.gt(divisor, scalar_of(0, divisor.dtype))
+    total = reductions.sum(squares, axes, keepdims=keepdims, where=mask)
+    if not dtypes.is_inexact(total.dtype):
+        total = converted(total, dtypes.default_float(config.enable_x64.value), False)
+    total = chosen(enough, total, math.nan)
+    found = elementwise.div(total, converted(chosen(enough, divisor, 1), total.dtype, False))
+    found = converted(found, dtype, False)
+    return elementwise.sqrt(found) if root else found
+
+
+def _variance(
+    function: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any, root: bool
+) -> Any:
+    _, axes = _checked(function, a, axis, out)
+    compute, wanted = reductions.variance_dtypes(function, type_of(function, a).dtype, dtype)
+    if dtype is not None:
+        # Unlike `var`, which computes in floats and has real results.
+        wanted = dtypes.canonicalize(dtype, config.enable_x64.value)
+        compute = compute if dtypes.is_inexact(wanted) else wanted
+    reductions.masks_of(function, mask)
+    if type_of(function, ddof, 1).shape:
+        raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")
+    operands, given = _options(function, where=mask, mean=mean)
+    return _variance_of_numbers(
+        a if isinstance(a, Array) else as_array(function, a), ddof, *operands, axes=axes, compute=compute,
+        dtype=wanted, keepdims=bool(keepdims), given=given, root=root,
+    )  # fmt: skip
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """Return the variance over `axis` (None: all) of the elements that are not NaN, over their number less `ddof`.
+
+    `mean` gives the mean, with the reduced axes kept. NaN where the divisor is not positive.
+    """
+    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean, False)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """Return the standard deviation over `axis` (None: all), the square root of `nanvar`."""
+    return _variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean, True)
