@@ -274,12 +274,12 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 
 def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, **_: Any) -> ShapedArray:
-    return ShapedArray(operand.shape, new_dtype, weak_type)
     if isinstance(operand.dtype, dtypes.ExtendedDType) and new_dtype != operand.dtype:
         raise TypeError(
             f"convert_element_type: {operand.str_short()} is no array of numbers and does not convert to "
             f"{dtypes.full_name(new_dtype)}"
         )
+    return ShapedArray(operand.shape, new_dtype, weak_type)
 
 
 def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: Any) -> Value:

@@ -12,8 +12,8 @@ from xtrace.core.collection import collection_paused
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition
-from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace.runtime.arrays import ConcreteArray
+from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
 HIDDEN_ARGUMENT_BYTES = 1024
@@ -65,13 +65,13 @@ def lower(
     return LoweredModule(module, hidden, [i for i, donor in enumerate(donors) if donor and i not in aliases])
 
 
-def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
-    """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
 def _stored(constant: Any) -> Any:
     """Return a constant of the program as a NumPy array."""
     return constant.storage() if isinstance(constant, ConcreteArray) else np.asarray(constant)
 
 
+def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
+    """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
     if not any(donated):
         return {}
     free: dict[Any, list[int]] = {}
