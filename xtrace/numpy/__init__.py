@@ -94,11 +94,14 @@ __all__ = [
 _late, __getattr__ = _late_names(
     "xtrace.numpy",
     {
+        "xtrace.numpy.contraction": ("cross", "kron"),
         "xtrace.numpy.einsum": ("einsum", "einsum_path"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
+        "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
         "xtrace.numpy.nan_reductions": (
             "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",
         ),
     },
+    submodules=("linalg",),
 )  # fmt: skip
 __all__ += _late

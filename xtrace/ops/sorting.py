@@ -70,14 +70,14 @@ def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
     return [select(builder, compare(builder, "NE", x, x, truth), nan, x_or_zero)]
 
 
-def taken(x: Any, positions: Any, axis: int) -> Any:
-    """Return the elements of `x` at distinct positions along an axis; on the other axes both run together."""
+def taken(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
+    """Return the elements of `x` at positions along an axis, distinct if `unique`; on other axes both run together."""
     shape = aval_of(x).shape
     others = tuple([i for i in range(len(shape)) if i != axis])
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     vectors = expand_dims(positions, (len(shape),))
     parameters = (
-        numbers, tuple([min(1, n) for n in shape]), False, True, GatherScatterMode.PROMISE_IN_BOUNDS, None
+        numbers, tuple([min(1, n) for n in shape]), False, unique, GatherScatterMode.PROMISE_IN_BOUNDS, None
     )  # fmt: skip
     return gather.apply((x, vectors), parameters)
 
