@@ -268,16 +268,20 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
 
 
 def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -> Any:
-    """Return a cotangent of a result of type `aval`, None if it is an integer's; ValueError if the types disagree."""
-    wanted = tangent_aval(aval)
+    """Return a cotangent of a result of type `aval`; ValueError if the types disagree.
+
+    That of an integer is None, unless a function of integers is transposed.
+    """
+    linear = flat.transformation == "linear_transpose"
+    wanted = aval if linear else tangent_aval(aval)
     own = aval_of(cotangent) if is_array_like(cotangent) else None
-    if own is not None and not is_differentiable(aval):
+    if own is not None and not is_differentiable(aval) and not linear:
         return None
     if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
         paths, _ = pytree.tree_flatten_with_path(flat.results([0] * flat.out_tree.num_leaves))
         name = pytree.keystr(paths[position][0])
         where = f" at {name}" if name else ""
-        error = TypeError if own is None or flat.transformation == "linear_transpose" else ValueError
+        error = TypeError if own is None or linear else ValueError
         raise error(
             f"{flat.transformation}: the cotangent{where} must have the type of the result of {flat.name}, "
             f"{wanted.str_short()}; got {repr(cotangent) if own is None else own.str_short()}"
@@ -316,7 +320,7 @@ def value_and_grad(
         flat = Flat("grad", functools.update_wrapper(of_chosen, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()
         for position, aval in enumerate(avals):
-            _check_input(flat, position, aval, holomorphic, allow_int)
+            check_input("grad", flat, position, aval, holomorphic, allow_int)
         results, linear = _linearized(flat)
         _check_scalar(flat, results, holomorphic)
         one = aval_of(results[0])
@@ -392,24 +396,33 @@ def argument_positions(
     return chosen
 
 
-def _check_input(flat: Flat, position: int, aval: ShapedArray, holomorphic: bool, allow_int: bool) -> None:
-    dtype = aval.dtype
-    if dtypes.is_complex(dtype) if holomorphic else dtypes.is_floating(dtype):
+def check_input(
+    function: str, flat: Flat, position: int, aval: ShapedArray, holomorphic: bool, allow_int: bool
+) -> None:
+    """Raise TypeError if reverse mode takes no derivatives by the leaf at `position`, of type `aval`."""
+    if dtypes.is_complex(aval.dtype) if holomorphic else is_differentiable(aval) or allow_int:
         return
     where = f"argument {flat.path(position)} of {flat.name} is {aval.str_short()}"
     if holomorphic:
-        raise TypeError(f"grad with holomorphic=True requires inputs with complex dtype, but {where}")
-    if dtypes.is_complex(dtype) and not allow_int:
+        raise TypeError(f"{function} with holomorphic=True requires inputs with complex dtype, but {where}")
+    raise TypeError(
+        f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
+        f"but {where}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True; "
+        "or write the number with a point, 2.0"
+    )
+
+
+def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool) -> None:
+    """Raise TypeError if reverse mode takes no derivatives of a result of type `aval` of the function called `name`."""
+    if holomorphic and not dtypes.is_complex(aval.dtype):
         raise TypeError(
-            f"grad requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but {where}. For "
-            "holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-            "involving complex inputs, use vjp directly"
+            f"{function} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name}"
         )
-    if not allow_int:
+    if not holomorphic and not dtypes.is_floating(aval.dtype):
         raise TypeError(
-            "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
-            f"but {where}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True; "
-            "or write the number with a point, 2.0"
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
+            f"{name} returned {aval.dtype.name}. For holomorphic differentiation, pass holomorphic=True; for "
+            "differentiation of other functions with complex outputs, use vjp"
         )
 
 
@@ -425,10 +438,4 @@ def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None
             f"Gradient only defined for scalar-output functions. Output of {flat.name} had shape: {aval.shape}. "
             "Sum it, or use jacrev"
         )
-    if holomorphic and not dtypes.is_complex(aval.dtype):
-        raise TypeError(f"grad with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name}")
-    if not holomorphic and not dtypes.is_floating(aval.dtype):
-        raise TypeError(
-            "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
-            f"{flat.name} returned {aval.dtype.name}. For differentiation of functions with complex outputs, use vjp"
-        )
+    check_output("grad", flat.name, aval, holomorphic)

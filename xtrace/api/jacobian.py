@@ -15,6 +15,8 @@ from xtrace.api.grad import (
     argument_numbers,
     argument_positions,
     as_cotangent,
+    check_input,
+    check_output,
     concrete,
     jvp,
     refuse_reduce_axes,
@@ -24,11 +26,10 @@ from xtrace.api.grad import (
 from xtrace.api.tracing import abstract_leaf, abstract_leaves, check_callable
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import aval_of
+from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.ops import elementwise
-from xtrace.ops.shape import iota
-from xtrace.ops.slicing import slice_in_dim
+from xtrace.ops.shape import iota, split
 from xtrace.transforms.backward import backward
 from xtrace.transforms.stage import stage
 
@@ -40,22 +41,25 @@ def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
     rows = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (0,))
     columns = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (1,))
     same = elementwise.eq(rows, columns)
-    found, start = [], 0
-    for aval in avals:
-        block = slice_in_dim(same, start, start + aval.size, axis=1)
-        found.append(reshape(converted(block, aval.dtype, aval.weak_type), (total, *aval.shape)))
-        start += aval.size
-    return found
+    blocks = _parts(same, 1, avals)
+    return [
+        reshape(converted(block, aval.dtype, aval.weak_type), (total, *aval.shape))
+        for block, aval in zip(blocks, avals, strict=True)
+    ]
+
+
+def _parts(x: Any, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
+    """Return `x` cut along `axis` into parts of the sizes of `avals`."""
+    return [x] if len(avals) == 1 else split(x, [a.size for a in avals], axis)
 
 
 def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
     """Return the parts of `x` along `axis`, one for each leaf, with the leaf's axes in place of that one."""
-    shape, found, start = x.shape, [], 0
-    for aval in map(aval_of, leaves):
-        part = slice_in_dim(x, start, start + aval.size, axis=axis)
-        found.append(reshape(part, (*shape[:axis], *aval.shape, *shape[axis + 1 :])))
-        start += aval.size
-    return found
+    avals = list(map(aval_of, leaves))
+    return [
+        reshape(part, (*part.shape[:axis], *aval.shape, *part.shape[axis + 1 :]))
+        for part, aval in zip(_parts(x, axis, avals), avals, strict=True)
+    ]
 
 
 def _of_integers(tangent: Any, value: Any) -> Any:
@@ -76,21 +80,16 @@ def _of_chosen(fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[An
     return of_chosen
 
 
-def _check_leaves(name: str, function: str, leaves: Sequence[Any], holomorphic: bool, allow_int: bool) -> None:
+def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, put: str) -> None:
+    """Raise TypeError for inputs or outputs (`put`) that forward mode takes no Jacobian by or of."""
+    wanted, accepted = ("complex", dtypes.is_complex) if holomorphic else ("floating", dtypes.is_floating)
     for leaf in leaves:
         aval = aval_of(leaf)
-        if holomorphic and not dtypes.is_complex(aval.dtype):
-            raise TypeError(f"{name} with holomorphic=True requires complex inputs and outputs, {function} has "
-                            f"{aval.str_short()}")  # fmt: skip
-        if not holomorphic and dtypes.is_complex(aval.dtype):
+        if not accepted(aval.dtype):
+            rest = "" if holomorphic else ". For holomorphic differentiation, pass holomorphic=True"
             raise TypeError(
-                f"{name} requires real-valued inputs and outputs, {function} has {aval.str_short()}. For holomorphic "
-                "differentiation, pass holomorphic=True"
-            )
-        if not is_differentiable(aval) and not allow_int:
-            raise TypeError(
-                f"{name} requires real- or complex-valued inputs and outputs (dtypes that are sub-dtypes of "
-                f"np.inexact), {function} has {aval.str_short()}"
+                f"jacfwd with holomorphic={holomorphic} requires {put}s of {wanted} dtype, {name} has "
+                f"{aval.str_short()}{rest}"
             )
 
 
@@ -116,7 +115,7 @@ def jacfwd(
         # The types of the arguments, or an error that names the one that is no array.
         if not Flat("jacfwd", of_chosen, primals, has_aux, chosen).avals():
             raise ValueError(f"jacfwd: argument {chosen[0]} of {name} has no arrays to differentiate by")
-        _check_leaves("jacfwd", name, leaves, holomorphic, False)
+        _check_forward(name, leaves, holomorphic, "input")
         aux: Any = None
 
         def pushed(tangents: Any) -> Any:
@@ -128,7 +127,7 @@ def jacfwd(
         basis = pytree.tree_unflatten(tree, _standard_basis(leaves))
         columns = vmap(pushed, out_axes=-1)(basis)
         if holomorphic:
-            _check_leaves("jacfwd", name, pytree.tree_leaves(columns), True, False)
+            _check_forward(name, pytree.tree_leaves(columns), True, "output")
 
         def arranged(column: Any) -> Any:
             found = pytree.tree_unflatten(tree, _split(column, column.ndim - 1, leaves))
@@ -161,13 +160,15 @@ def jacrev(
         name = arguments.function_name(fun)
         of_chosen = _of_chosen(fun, chosen, args, kwargs)
         # The types of the arguments, or an error that names the one that is no array.
-        Flat("jacrev", of_chosen, primals, has_aux, chosen).avals()
-        _check_leaves("jacrev", name, pytree.tree_leaves(primals), holomorphic, allow_int)
+        flat = Flat("jacrev", of_chosen, primals, has_aux, chosen)
+        for position, aval in enumerate(flat.avals()):
+            check_input("jacrev", flat, position, aval, holomorphic, allow_int)
         result, pullback, *aux = vjp(of_chosen, *primals, has_aux=has_aux)
         leaves, tree = pytree.tree_flatten(result)
         if not leaves:
             raise ValueError(f"jacrev: {name} returned {result!r}, which has no arrays to differentiate")
-        _check_leaves("jacrev", name, leaves, holomorphic, False)
+        for leaf in leaves:
+            check_output("jacrev", name, aval_of(leaf), holomorphic)
 
         def pulled(cotangents: Any) -> Any:
             return pytree.tree_map(_of_integers, pullback(cotangents), primals)
@@ -176,8 +177,8 @@ def jacrev(
         # For each leaf of the arguments the derivatives of all leaves of the result are one under the other.
         parts = pytree.tree_map(lambda row: _split(row, 0, leaves), rows if several else rows[0])
         below = pytree.tree_structure(primals if several else primals[0])
-        flat = [pytree.tree_leaves(part) for part in _leaf_lists(parts, below)]
-        jacobians = [pytree.tree_unflatten(below, [column[i] for column in flat]) for i in range(len(leaves))]
+        lists = [pytree.tree_leaves(part) for part in _leaf_lists(parts, below)]
+        jacobians = [pytree.tree_unflatten(below, [column[i] for column in lists]) for i in range(len(leaves))]
         found = pytree.tree_unflatten(tree, jacobians)
         return (found, *aux) if has_aux else found
 
@@ -200,26 +201,21 @@ def hessian(
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
     """Return the transpose of `fun`, which is linear: a function of a cotangent that gives a tuple, one a primal.
 
-    primals: arrays, or ShapeDtypeStructs, which say the types. TypeError for types that are not floating or complex,
-    NotImplementedError where an operation in `fun` is not linear.
+    primals: arrays, or ShapeDtypeStructs, which say the types: all floating or complex, or all integers, and the
+    results too; TypeError otherwise. NotImplementedError where an operation in `fun` is not linear.
     """
     refuse_reduce_axes("linear_transpose", reduce_axes)
     flat = Flat("linear_transpose", fun, primals, False)
     avals = abstract_leaves(fun, NO_STATIC, flat.leaves, pytree.tree_structure((primals, {})), abstract_leaf)
-    for position, aval in enumerate(avals):
-        if not is_differentiable(aval):
-            raise TypeError(
-                "linear_transpose only supports inputs of floating or complex dtype, but argument "
-                f"{flat.path(position)} of {flat.name} is {aval.str_short()}"
-            )
     jaxpr, consts = stage(flat, avals, flat.info)
     out_avals = jaxpr.out_avals
-    for aval in out_avals:
-        if not is_differentiable(aval):
-            raise TypeError(
-                f"linear_transpose only supports outputs of floating or complex dtype; {flat.name} returns "
-                f"{aval.str_short()}"
-            )
+    types = [*avals, *out_avals]
+    if not all(map(is_differentiable, types)) and not all(dtypes.is_integer(a.dtype) for a in types):
+        raise TypeError(
+            "linear_transpose only supports functions of floating or complex arguments and results, or of integer ones "
+            f"and integer results; {flat.name} takes ({', '.join(a.str_short() for a in avals)}) and returns "
+            f"({', '.join(a.str_short() for a in out_avals)})"
+        )
     out_tree = flat.out_tree
 
     def transposed(cotangent: Any) -> Any:

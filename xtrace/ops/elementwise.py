@@ -64,7 +64,8 @@ def constant_like(x: Any, value: Any) -> Literal:
 
 def constants_like(x: Any, value: Any) -> Any:
     """Return `value` in the shape and dtype of `x`."""
-    return broadcast_in_dim(constant_like(x, value), aval_of(x).shape, ())
+    shape = aval_of(x).shape
+    return broadcast_in_dim(constant_like(x, value), shape, ()) if shape else constant_like(x, value)
 
 
 # How derivatives read below: t is the tangent, x and y are the operands, r is the result.
@@ -273,8 +274,10 @@ def _pow_result(x: Any, y: Any) -> Any:
     return x
 
 
-# The derivative y x**(y - 1) is 0 for the integer exponent 0, also where x**-1 is infinite.
+# The derivative y x**(y - 1) is 0 for the integer exponent 0, also where x**-1 is infinite. As in JAX it is strongly
+# typed, unless that by y is added to it.
 def _pow_by_base(t: Any, x: Any, y: Any, r: Any) -> Any:
+    x = converted(x, aval_of(x).dtype)
     if dtypes.is_inexact(aval_of(y).dtype):
         return mul(t, mul(y, pow(x, sub(y, constants_like(y, 1)))))
     exponent = converted(y, aval_of(x).dtype)
@@ -514,13 +517,18 @@ def _conj(x: Any, *, input_dtype: Any) -> Any:
 
 
 # Transposes are those of real linear maps under the pairing Re(cotangent * value).
+# The cotangent of a complex number is strongly typed, also where that of its part is not, as in JAX.
+def _strong_zero(ct: Any) -> Literal:
+    return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
+
+
 real = unary(
     "real", _part("real"), (COMPLEX,), "Real part.", result=dtypes.real_part_dtype, jvp=LINEAR,
-    transpose=lambda ct, x: [complex(ct, constant_like(ct, 0))],
+    transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
 )  # fmt: skip
 imag = unary(
     "imag", _part("imag"), (COMPLEX,), "Imaginary part.", result=dtypes.real_part_dtype, jvp=LINEAR,
-    transpose=lambda ct, x: [complex(constant_like(ct, 0), neg(ct))],
+    transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
 )  # fmt: skip
 
 

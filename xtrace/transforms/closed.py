@@ -58,7 +58,10 @@ def _instantiated(tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted:
     for tangent, aval, always in zip(tangents, avals, wanted, strict=True):
         if tangent is None and always:
             tangent = zeros(tangent_aval(aval))
-        found.append(tangent if tangent is None else as_type(tangent, tangent_aval(aval)))
+        if tangent is not None:
+            # The transpose of a function of integers has cotangents that are integers.
+            tangent = as_type(tangent, aval if aval_of(tangent).dtype == aval.dtype else tangent_aval(aval))
+        found.append(tangent)
     return found
 
 
@@ -202,7 +205,7 @@ def transpose_jaxpr(
         out_nonzero[:] = [c is not None for c in found]
         return chosen(found, out_nonzero)
 
-    cotangents = [tangent_aval(a) for a in chosen(closed.out_avals, nonzero)]
+    cotangents = chosen(closed.out_avals, nonzero)
     return staged(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)
 
 

@@ -465,9 +465,9 @@ def _transposed_body(
     kinds = loop.split(in_avals)
     known = loop.split([not x for x in linear])
     fixed, carried, scanned = [chosen(k, w) for k, w in zip(kinds, known, strict=True)]
-    accumulated = list(map(tangent_aval, chosen(kinds[0], found_consts)))
-    moved = list(map(tangent_aval, chosen(kinds[1], carry_given)))
-    ys = list(map(tangent_aval, chosen(closed.out_avals[loop.num_carry :], ys_given)))
+    accumulated = chosen(kinds[0], found_consts)
+    moved = chosen(kinds[1], carry_given)
+    ys = chosen(closed.out_avals[loop.num_carry :], ys_given)
     extra_avals = list(map(aval_of, extra))
 
     def body(*values: Any) -> list[Any]:
@@ -479,7 +479,7 @@ def _transposed_body(
         consts, carry, xs = loop.split(spread(results, nonzero))
         sums = [add_any.apply((s, c)) for s, c in zip(sums, [c for c in consts if c is not None], strict=True)]
         after = [
-            zeros(tangent_aval(a)) if c is None else c
+            zeros(a) if c is None else c
             for a, c, g in zip(kinds[1], carry, carry_given, strict=True)
             if g
         ]
@@ -512,10 +512,10 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **
         carried = bind_scan(parts.before, parts.before_loop, [*fixed, *carried, *scanned])[len(carried) :]
     consts_found, _, xs_found = loop.split(parts.nonzero)
     avals = loop.split(jaxpr.in_avals)
-    sums = [zeros(tangent_aval(a)) for a in chosen(avals[0], consts_found)]
+    sums = [zeros(a) for a in chosen(avals[0], consts_found)]
     carry_given, ys_given = _halves(parts.given, loop.num_carry)
     moved = [
-        zeros(tangent_aval(a)) if c is None else c
+        zeros(a) if c is None else c
         for a, c, g in zip(avals[1], cotangents, carry_given, strict=False)
         if g
     ]

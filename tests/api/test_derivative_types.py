@@ -1,0 +1,178 @@
+"""Types that derivatives accept and give: complex inputs, integers that are transposed, weak types."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import xtrace
+from tests.support.operands import assert_same, ours, theirs
+from tests.support.operations import plain_text
+from xtrace import lax
+
+COMPLEX = np.array([1 + 2j, 3 - 1j], np.complex64)
+
+
+# Complex arguments
+
+
+@pytest.mark.parametrize("part", ["real", "imag", "abs"])
+def test_real_functions_of_complex_arguments_have_gradients(part):
+    def function(lax, z):
+        return lax.reduce_sum(getattr(lax, part)(z * z), (0,))
+
+    for name in ("grad", "value_and_grad", "jacrev"):
+        got = getattr(xtrace, name)(lambda z: function(lax, z))(ours(COMPLEX))
+        expected = getattr(jax, name)(lambda z: function(jax.lax, z))(theirs(COMPLEX))
+        assert_same(got, expected, 16, name)
+    got = xtrace.jit(xtrace.jacrev(lambda z: lax.real(z)))(ours(COMPLEX))
+    assert_same(got, jax.jacrev(lambda z: jax.lax.real(z))(theirs(COMPLEX)))
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "operand", "keywords", "message"),
+    [
+        ("grad", lambda z: z, 2 + 1j, {}, "requires real-valued outputs .* returned complex64"),
+        ("grad", lambda x: x, 2.0, {"holomorphic": True}, "requires inputs with complex dtype, but argument x of"),
+        ("grad", abs, 2 + 1j, {"holomorphic": True}, "requires outputs with complex dtype, but got float32"),
+        ("jacrev", lambda x: x * 1j, 2.0, {}, "requires real-valued outputs .* returned complex64"),
+        ("jacrev", abs, 2 + 1j, {"holomorphic": True}, "requires outputs with complex dtype, but got float32"),
+        ("jacrev", lambda x: x, 2, {}, "requires real- or complex-valued inputs .* argument x of .* is i32"),
+        ("jacrev", lambda x: x > 1, 2.0, {}, "requires real-valued outputs .* returned bool"),
+        ("jacfwd", abs, 2 + 1j, {}, "requires inputs of floating dtype, .* has c64"),
+        ("jacfwd", abs, 2 + 1j, {"holomorphic": True}, "requires outputs of complex dtype, .* has f32"),
+        ("jacfwd", lambda x: x, 2.0, {"holomorphic": True}, "requires inputs of complex dtype, .* has f32"),
+        ("hessian", abs, 2 + 1j, {}, "requires inputs of floating dtype, .* has c64"),
+    ],
+)
+def test_types_that_have_no_derivatives_are_refused(name, function, operand, keywords, message):
+    with pytest.raises(TypeError):
+        getattr(jax, name)(function, **keywords)(operand)
+    with pytest.raises(TypeError, match=message):
+        getattr(xtrace, name)(function, **keywords)(operand)
+
+
+# Integers
+
+
+INTEGERS = {
+    "mul": lambda p, x: x * 2,
+    "sum": lambda p, x: p.numpy.sum(x),
+    "cumsum": lambda p, x: p.numpy.cumsum(x),
+    "index": lambda p, x: x[1:3],
+    "gather": lambda p, x: x[np.array([0, 0, 2])],
+    "pad": lambda p, x: p.numpy.pad(x, (1, 2)),
+    "twice": lambda p, x: (x * 2, x * 3),
+    "jit": lambda p, x: p.jit(lambda x: x + x)(x),
+    "vmap": lambda p, x: p.vmap(lambda x: x * 2)(x),
+    "scan": lambda p, x: p.lax.scan(lambda c, _: (c * 2, None), x, None, length=3)[0],
+    "cond": lambda p, x: p.lax.cond(True, lambda x: x * 2, lambda x: x, x),
+    "part": lambda p, x: p.numpy.concatenate([x, x * 3]),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_linear_functions_of_integers_have_transposes(name):
+    x = np.arange(4, dtype=np.int32)
+    results = []
+    for package, convert in ((xtrace, ours), (jax, theirs)):
+        function = lambda x, package=package: INTEGERS[name](package, x)  # noqa: E731
+        leaves, tree = package.tree.flatten(package.eval_shape(function, x))
+        given = [np.arange(np.prod(s.shape), dtype=np.int32).reshape(s.shape) + 1 for s in leaves]
+        cotangent = package.tree.unflatten(tree, list(convert(given)))
+        transposed = package.linear_transpose(function, x)
+        results.append((transposed(cotangent), package.jit(transposed)(cotangent)))
+    assert_same(*results)
+
+
+def test_the_transpose_of_a_function_of_integers_keeps_weak_types():
+    for function in (lambda x: x * 2, lambda p: p):
+        assert_same(xtrace.linear_transpose(xtrace.jit(function), 3)(4), jax.linear_transpose(jax.jit(function), 3)(4))
+    # What the function does not read has a zero of its tangent type.
+    found = xtrace.linear_transpose(lambda x, y: x, np.arange(3), np.arange(2))(np.arange(3, dtype=np.int32))
+    assert found[1].dtype == xtrace.dtypes.float0
+
+
+def test_transposes_where_jax_fails():
+    x = np.arange(4, dtype=np.int32)
+    checkpointed = xtrace.linear_transpose(xtrace.checkpoint(lambda x: x * 2), x)
+    np.testing.assert_array_equal(np.asarray(checkpointed(x)[0]), 2 * x)
+    sliced = xtrace.linear_transpose(lambda x: lax.dynamic_slice(x, (1,), (2,)), x)
+    np.testing.assert_array_equal(np.asarray(sliced(x[:2])[0]), [0, 0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("function", "primal", "cotangent"),
+    [
+        (lambda x: x.astype(np.float32), np.arange(3), np.ones(3, np.float32)),
+        (lambda x: x.astype(np.int32), np.ones(3, np.float32), np.arange(3)),
+        (lambda x: x, np.ones(3, bool), np.ones(3, bool)),
+        (lambda x: x * 2, 3, 4.0),
+    ],
+    ids=["to float", "to integer", "bool", "cotangent"],
+)
+def test_mixed_types_are_not_transposed(function, primal, cotangent):
+    with pytest.raises(TypeError):
+        jax.linear_transpose(function, primal)(cotangent)
+    with pytest.raises(TypeError, match="linear_transpose"):
+        xtrace.linear_transpose(function, primal)(cotangent)
+
+
+# Weak types
+
+STRONG, WEAK = np.float32(2), 2.0
+BASES = {
+    "operator": lambda p, x: x**2.5,
+    "power": lambda p, x: p.numpy.power(x, 2.5),
+    "pow": lambda p, x: p.lax.pow(x, 2.5),
+    "integer": lambda p, x: p.lax.pow(x, 3),
+}
+
+
+@pytest.mark.parametrize("operand", [STRONG, WEAK], ids=["strong", "weak"])
+@pytest.mark.parametrize("name", BASES)
+def test_powers_of_weak_numbers_have_strong_derivatives(name, operand):
+    def of(package):
+        return lambda x: BASES[name](package, x)
+
+    assert_same(xtrace.grad(of(xtrace))(operand), jax.grad(of(jax))(operand), 8)
+    assert_same(xtrace.jvp(of(xtrace), (operand,), (operand,)), jax.jvp(of(jax), (operand,), (operand,)), 8)
+    if name != "integer":
+        mine, other = (p.make_jaxpr(p.grad(of(p)))(operand) for p in (xtrace, jax))
+        assert plain_text(str(mine)) == plain_text(str(other))
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_cotangents_of_weak_complex_numbers_are_strong(part):
+    mine, other = getattr(lax, part), getattr(jax.lax, part)
+    for operand in (2 + 1j, np.complex64(2 + 1j)):
+        for cotangent in (1.0, np.float32(1)):
+            assert_same(xtrace.vjp(mine, operand)[1](cotangent), jax.vjp(other, operand)[1](cotangent))
+
+
+@pytest.mark.parametrize(("custom", "names"), [
+    (False, ["jacrev"] * 2), (False, ["jacfwd", "jacrev"]), (True, ["jacrev"] * 3), (True, ["grad", "jacrev"]),
+])  # fmt: skip
+def test_nested_jacobians_keep_weak_types(custom, names):
+    def derivative(package):
+        sin, cos = package.lax.sin, package.lax.cos
+        function = package.custom_vjp(lambda x: sin(x)) if custom else sin
+        if custom:
+            function.defvjp(lambda x: (sin(x), x), lambda x, cotangent: (cotangent * cos(x),))
+        for name in names:
+            function = getattr(package, name)(function)
+        return function
+
+    for operand in (WEAK, STRONG):
+        assert_same(derivative(xtrace)(operand), derivative(jax)(operand), 8)
+
+
+def test_jacobians_by_several_arguments():
+    def function(p, x, y):
+        return {"a": x * p.numpy.sum(y), "b": y}
+
+    x, y = np.arange(3, dtype=np.float32), np.arange(4, dtype=np.float32).reshape(2, 2)
+    for name in ("jacrev", "jacfwd"):
+        got = getattr(xtrace, name)(lambda x, y: function(xtrace, x, y), (0, 1))(x, y)
+        assert_same(got, getattr(jax, name)(lambda x, y: function(jax, x, y), (0, 1))(x, y))
