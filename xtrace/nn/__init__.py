@@ -1,0 +1,20 @@
+"""Functions of neural networks, as ``jax.nn`` has them: activations, softmax and its relatives, attention."""
+
+from xtrace.core.late import late_names as _late_names
+
+_late, __getattr__ = _late_names(
+    "xtrace.nn",
+    {
+        "xtrace.nn.activations": (
+            "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity",
+            "leaky_relu", "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign",
+            "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "swish",
+        ),
+        "xtrace.nn.attention": ("dot_product_attention",),
+        "xtrace.nn.normalization": (
+            "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize",
+        ),
+        "xtrace.numpy.ufuncs": ("tanh",),
+    },
+)  # fmt: skip
+__all__ = _late

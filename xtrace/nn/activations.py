@@ -1,0 +1,234 @@
+"""Activation functions, with derivatives that are exact where the formulas of the values are delicate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.operators import as_array, choose
+from xtrace.api.promotion import as_inexact, promote
+from xtrace.api.units import unit
+from xtrace.core.avals import aval_of
+from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
+from xtrace.ops.elementwise import constants_like, logistic, select
+from xtrace.ops.shape import split
+from xtrace.ops.special import erfc
+
+
+def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:
+    """Return `x` as an array, of the type that `adjust` makes of its own. TypeError for what is no array or scalar."""
+    return as_array(promote(function, x, adjust=adjust)[0])
+
+
+def _where(condition: Any, tangent: Any) -> Any:
+    return select(condition, tangent, constants_like(tangent, 0))
+
+
+# Piecewise linear
+
+
+@custom_jvp
+@unit
+def relu(x: Any) -> Any:
+    """max(x, 0), of slope 0 at 0. Integers stay integers."""
+    return maximum(operand("relu", x), 0)
+
+
+relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
+
+
+@custom_jvp
+@unit
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6), of slope 0 at 0 and 6."""
+    return minimum(maximum(operand("relu6", x), 0), 6.0)
+
+
+@relu6.defjvps
+def _relu6_tangent(t: Any, y: Any, x: Any) -> Any:
+    x = operand("relu6", x)
+    return _where((x > 0) & (x < 6), t)
+
+
+@unit
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x where it is not negative, negative_slope * x elsewhere."""
+    x = operand("leaky_relu", x)
+    return choose(x >= 0, x, negative_slope * x)
+
+
+@unit
+def hard_tanh(x: Any) -> Any:
+    """x moved into [-1, 1]. Integers stay integers."""
+    x = operand("hard_tanh", x)
+    return choose(x > 1, 1, choose(x < -1, -1, x))
+
+
+@unit
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6."""
+    return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
+
+
+@unit
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x)."""
+    x = operand("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+@unit
+def sparse_plus(x: Any) -> Any:
+    """0 for x <= -1, (x + 1)² / 4 between -1 and 1, x for x >= 1."""
+    x = operand("sparse_plus", x)
+    return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@unit
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 moved into [0, 1]. ValueError for complex numbers, which have no order."""
+    return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+
+
+# Made of exponentials
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)). TypeError for integers and booleans."""
+    return logistic(x)
+
+
+@unit
+def silu(x: Any) -> Any:
+    """x * sigmoid(x). TypeError for integers and booleans."""
+    x = operand("silu", x)
+    return x * logistic(x)
+
+
+swish = silu
+
+
+@custom_jvp
+@unit
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), without overflow."""
+    return logaddexp(operand("softplus", x), 0)
+
+
+# That of max(x, 0) + log1p(exp(-|x|)) would have a second derivative of 0 at 0, where 1/4 is right.
+softplus.defjvps(lambda t, y, x: t * logistic(operand("softplus", x, as_inexact)))
+
+
+@unit
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)) = -softplus(-x)."""
+    return -softplus(-operand("log_sigmoid", x))
+
+
+@unit
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x))."""
+    x = operand("mish", x)
+    return x * tanh(softplus(x))
+
+
+@custom_jvp
+@unit
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for positive x, exact near 0 and far from it.
+
+    Each of two formulas keeps the digits on its side of log 2 (Mächler, Accurately Computing log(1 - exp(-|a|)), 2012).
+    """
+    x = operand("log1mexp", x)
+    return choose(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
+
+
+log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
+
+
+@unit
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
+    x = operand("elu", x)
+    positive = x > 0
+    # The unused branch must not overflow, or its derivative is NaN.
+    return choose(positive, x, alpha * expm1(choose(positive, 0.0, x)))
+
+
+@unit
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), whose derivative is continuous."""
+    x = operand("celu", x)
+    return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
+
+
+# The fixed point of mean 0 and variance 1 (Klambauer et al., Self-Normalizing Neural Networks, 2017).
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@unit
+def selu(x: Any) -> Any:
+    """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
+    return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
+
+
+@unit
+def _gelu(x: Any, *, approximate: bool) -> Any:
+    x = operand("gelu", x, as_inexact)
+    x = converted(x, aval_of(x).dtype)
+    if not approximate:
+        return 0.5 * x * erfc(-x * math.sqrt(0.5))
+    return x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution's cumulative function, or a formula with tanh for that if `approximate`.
+
+    Integers give the default float. TypeError for complex numbers that are not approximated.
+    """
+    return _gelu(x, approximate=bool(approximate))
+
+
+@unit
+def _glu(x: Any, *, axis: int) -> Any:
+    left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
+    return left * logistic(right)
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along `axis` times the sigmoid of the second. ValueError for an odd number or no such axis."""
+    x = operand("glu", x)
+    axis = canonical_axis("glu", axis, x.ndim)
+    if x.shape[axis] % 2:
+        raise ValueError(
+            f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}"
+        )
+    return _glu(x, axis=axis)
+
+
+# Made of roots and quotients
+
+
+@unit
+def soft_sign(x: Any) -> Any:
+    """x / (|x| + 1)."""
+    x = operand("soft_sign", x)
+    return x / (abs(x) + 1)
+
+
+@unit
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x² + b)) / 2, a smooth max(x, 0)."""
+    x = operand("squareplus", x)
+    return (x + sqrt(square(x) + b)) / 2
+
+
+def identity(x: Any) -> Any:
+    """x as an array."""
+    return operand("identity", x)

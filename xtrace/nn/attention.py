@@ -1,0 +1,215 @@
+"""Attention: softmax of scaled products of queries and keys, times values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.algebra.vector_space import converted, reshape, transpose
+from xtrace.api.operators import as_array, choose
+from xtrace.api.promotion import operand_aval
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.nn.normalization import logsumexp, softmax
+from xtrace.ops.contraction import dot_general
+from xtrace.ops.shape import broadcasted_iota
+from xtrace.ops.stop_gradient import stop_gradient
+
+_FUNCTION = "dot_product_attention"
+_LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
+
+
+def _batched(x: Any, aval: ShapedArray) -> Any:
+    """Return `x` with axes of size 1 in front, four axes in all."""
+    x = as_array(x)
+    return reshape(x, (1,) * (4 - aval.ndim) + aval.shape) if aval.ndim < 4 else x
+
+
+def _grouped(x: Any, heads: int, groups: int) -> Any:
+    """Return what has the axes (B, N, T, S), or 1 in place of any, with those of the scores: (B, K, T, G, S)."""
+    batch, own, queries, keys = x.shape
+    if heads == groups:
+        return x
+    if own == 1:
+        return reshape(x, (batch, 1, queries, 1, keys))
+    return transpose(reshape(x, (batch, groups, heads // groups, queries, keys)), (0, 1, 3, 2, 4))
+
+
+def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Any:
+    """Return which keys each query sees by their positions, (T, S), or None if all."""
+    if not causal and window is None:
+        return None
+    query = broadcasted_iota(dtypes.int32, (queries, keys), 0)
+    key = broadcasted_iota(dtypes.int32, (queries, keys), 1)
+    found = query >= key if causal else None
+    if window is not None:
+        inside = (query <= key + window[0]) & (query >= key - window[1])
+        found = inside if found is None else found & inside
+    return found
+
+
+def _within(lengths: Any, count: int, shape: tuple[int, ...], axis: int) -> Any:
+    """Return which positions along `axis` lie in each sequence of a batch, in an array of size 1 elsewhere."""
+    own = tuple(count if i == axis else 1 for i in range(4))
+    return broadcasted_iota(lengths.dtype, own, axis) < reshape(lengths, shape)
+
+
+@unit
+def _attention(
+    query: Any, key: Any, value: Any, scale: Any, *rest: Any, given: str, causal: bool,
+    window: tuple[int, int] | None, residual: bool,
+) -> Any:  # fmt: skip
+    """`rest` has what the letters of `given` say: bias, mask, lengths of queries and of keys (bmqk)."""
+    options = {name: as_array(x) for name, x in zip(given, rest, strict=True)}
+    query, key, value = [_batched(x, aval_of(x)) for x in (query, key, value)]
+    (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
+    grouped = heads != groups
+    split = reshape(query, (batch, queries, groups, heads // groups, size)) if grouped else query
+    # The scores (B, N, T, S), with several heads for each of the keys (B, K, T, G, S).
+    pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
+    scores = dot_general(split, key, pairs, preferred_element_type=dtypes.float32)
+    scores = scores * converted(as_array(scale), scores.dtype)
+    if "b" in options:
+        bias = options["b"]
+        scores = scores + _grouped(_batched(bias, aval_of(bias)), heads, groups)
+    visible = []
+    near = _near(queries, keys, causal, window)
+    if near is not None:
+        visible.append(reshape(near, (1, 1, queries, keys)))
+    if "m" in options:
+        visible.append(_batched(options["m"], aval_of(options["m"])))
+    column = (batch, 1, 1, 1)
+    inside = _within(options["q"], queries, column, 2) if "q" in options else None
+    if inside is not None:
+        visible.append(inside)
+    if "k" in options:
+        visible.append(_within(options["k"], keys, column, 3))
+    if visible:
+        mask = _grouped(visible[0], heads, groups)
+        for more in visible[1:]:
+            mask = mask & _grouped(more, heads, groups)
+        # Far below any score, and finite: a query that sees nothing gives the mean of the values, not NaN.
+        scores = choose(mask, scores, -0.7 * float(dtypes.finfo(dtypes.float32).max))
+    weights = converted(softmax(scores), key.dtype)
+    # (B, K, T, G, H), or (B, N, T, H).
+    mixed = dot_general(
+        weights, value, (((weights.ndim - 1,), (1,)), ((0, 1), (0, 2))), preferred_element_type=key.dtype
+    )
+    found = reshape(transpose(mixed, (0, 2, 1, *range(3, mixed.ndim))), query.shape)
+    if inside is not None:
+        found = found * reshape(converted(inside, found.dtype), (batch, queries, 1, 1))
+    if not residual:
+        return found
+    logs = logsumexp(scores, axis=-1)
+    logs = reshape(transpose(logs, (0, 2, 1, *range(3, logs.ndim))), (batch, queries, heads))
+    return found, stop_gradient(logs)
+
+
+def _check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) -> None:
+    avals = {"query": query, "key": key, "value": value}
+    for name, aval in avals.items():
+        if aval.ndim not in (3, 4) or aval.ndim != query.ndim:
+            raise ValueError(
+                f"{_FUNCTION}: query, key and value must all have the axes (T, N, H), or all (B, T, N, H), but {name} "
+                f"is {aval.str_short()} and query {query.str_short()}"
+            )
+        if aval.dtype != query.dtype:
+            raise ValueError(
+                f"{_FUNCTION}: {name} dtype should be {query.dtype.name}, as that of query, but got {aval.dtype.name}"
+            )
+    if value.shape != key.shape:
+        raise ValueError(f"{_FUNCTION}: value shape should be {key.shape}, as that of key, but got {value.shape}")
+    if query.shape[:-3] != key.shape[:-3] or query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"{_FUNCTION}: query shape should agree with key's in the batch and the size of a head, but got "
+            f"{query.shape} and {key.shape}"
+        )
+    if key.shape[-2] == 0 or query.shape[-2] % key.shape[-2]:
+        raise ValueError(
+            f"{_FUNCTION}: The number of query heads must be a multiple of key/value heads, but got "
+            f"{query.shape[-2]} vs {key.shape[-2]}"
+        )
+
+
+def _check_scores(name: str, aval: ShapedArray, whole: tuple[int, ...]) -> None:
+    own = (1,) * (4 - aval.ndim) + aval.shape
+    if len(own) > 4 or any(n not in (1, m) for n, m in zip(own, whole, strict=True)):
+        raise ValueError(
+            f"{_FUNCTION}: {name} must broadcast to (batch, heads, queries, keys) = {whole}, but got shape {aval.shape}"
+        )
+    if name == "mask" and not dtypes.is_boolean(aval.dtype):
+        raise ValueError(f"{_FUNCTION}: mask dtype should be bool, but got {aval.dtype.name}")
+
+
+def _check_lengths(name: str, aval: ShapedArray, batch: int) -> None:
+    if aval.ndim != 1:
+        raise ValueError(f"{_FUNCTION}: {name} ndim should be 1, one length for a sequence, but got {aval.ndim}")
+    if aval.dtype != dtypes.int32:
+        raise ValueError(f"{_FUNCTION}: {name} dtype should be int32, but got {aval.dtype.name}")
+    if aval.shape != (batch,):
+        raise ValueError(f"{_FUNCTION}: {name} shape should be [{batch}], but got {aval.shape}")
+
+
+def _window(size: Any) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    if isinstance(size, int):
+        return (size, size)
+    if not isinstance(size, tuple) or not all(isinstance(n, int) for n in size):
+        raise TypeError(f"{_FUNCTION}: local_window_size must be an int or a pair of them, got {size!r}")
+    if len(size) != 2:
+        raise ValueError(f"{_FUNCTION}: local_window_size must be (left, right), got {size!r}")
+    return size
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: Any = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """Attention softmax(scale query keyᵀ + bias) value for each head, the softmax in float32.
+
+    query: (B, T, N, H); key and value: (B, S, K, H), K a divisor of the heads N, each for N / K heads in turn; all
+    of one dtype, that of the result, (B, T, N, H). B may be left out of all. bias is added to the scores, and where
+    the boolean mask is False they count as -infinity; both broadcast to (B, N, T, S). scale: 1 / sqrt(H) if None.
+    is_causal: a query sees no later keys. local_window_size: how far a query sees to the left and to the right. The
+    lengths, int32 (B,), say how much of each sequence counts; what is beyond in the result is 0. return_residual: a
+    pair, with the logarithms of the sums of exponentials, (B, T, N). implementation: None or "xla"; RuntimeError for
+    "cudnn", ValueError for shapes and dtypes that do not fit.
+    """
+    if implementation == "cudnn":
+        raise RuntimeError(
+            f"{_FUNCTION}: cuDNN is not detected: xtrace has no calls of cuDNN's kernels. Leave implementation at None"
+        )
+    if implementation not in (None, "xla"):
+        raise ValueError(f"{_FUNCTION}: Unsupported implementation option: {implementation!r}. Use None or 'xla'")
+    avals = [operand_aval(_FUNCTION, i, x) for i, x in enumerate((query, key, value))]
+    _check_operands(*avals)
+    queries, keys = avals[0].shape, avals[1].shape
+    batch = 1 if len(queries) == 3 else queries[0]
+    for name, given in (("bias", bias), ("mask", mask)):
+        if given is not None:
+            _check_scores(name, operand_aval(_FUNCTION, 3, given), (batch, queries[-2], queries[-3], keys[-3]))
+    for name, given in zip(_LENGTHS, (query_seq_lengths, key_value_seq_lengths), strict=True):
+        if given is not None:
+            _check_lengths(name, operand_aval(_FUNCTION, 4, given), batch)
+    options = {"b": bias, "m": mask, "q": query_seq_lengths, "k": key_value_seq_lengths}
+    kept = {name: x for name, x in options.items() if x is not None}
+    found = _attention(
+        query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *kept.values(),
+        given="".join(kept), causal=bool(is_causal), window=_window(local_window_size), residual=bool(return_residual),
+    )  # fmt: skip
+    if len(queries) == 4:
+        return found
+    return (found[0][0], found[1][0]) if return_residual else found[0]

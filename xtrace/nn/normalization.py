@@ -1,0 +1,266 @@
+"""Softmax and its relatives, standardization, and one-hot encoding."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum
+from xtrace.api.operators import as_array, choose
+from xtrace.api.promotion import as_inexact, promote
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.arguments import axes_of, chosen, requested_dtype, type_of
+from xtrace.numpy.reductions import mean as mean_of
+from xtrace.numpy.ufuncs import abs as absolute
+from xtrace.numpy.ufuncs import clip, exp, log, sign, square
+from xtrace.ops.collectives import axis_index, axis_size
+from xtrace.ops.elementwise import eq, is_finite, real, rsqrt
+from xtrace.ops.reductions import reduce_max
+from xtrace.ops.shape import broadcasted_iota, expand_dims
+from xtrace.ops.stop_gradient import stop_gradient
+
+_INFINITY = math.inf
+
+
+def _mask(function: str, where: Any) -> tuple[Any, ...]:
+    """Return the mask, where there is one, as operands of a unit."""
+    if where is None:
+        return ()
+    aval = type_of(function, where, 1)
+    if not dtypes.is_boolean(aval.dtype):
+        raise ValueError(f"{function}: where must be None or a boolean array; got {aval.str_short()}")
+    return (where,)
+
+
+def _static(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _along(reduce: Callable[..., Any], x: Any, axes: Sequence[int]) -> Any:
+    """Return `x` reduced, with the axes kept at size 1."""
+    shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    return broadcast_in_dim(reduce(x, axes), shape, [i for i in range(x.ndim) if i not in axes])
+
+
+# Softmax
+
+
+def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[Any, Any, tuple[int, ...]]:
+    """Return `x` less its largest element along `axis`, the exponential of that, zero where masked, and the axes."""
+    x = as_array(promote(function, x)[0])
+    axes = axes_of(function, axis, x.ndim)
+    kept = x
+    if masks:
+        kept = choose(masks[0], x, -_INFINITY)
+        kept = converted(kept, kept.dtype, x.weak_type)
+    if dtypes.is_boolean(kept.dtype):
+        raise TypeError(f"{function} does not accept dtype bool; convert the array to a floating dtype")
+    # The largest element shifts numerator and denominator alike, so it has no derivative.
+    moved = kept - stop_gradient(_along(reduce_max, kept, axes))
+    return moved, exp(moved), axes
+
+
+def _total(powers: Any, axes: Sequence[int], masks: Sequence[Any]) -> Any:
+    return _along(reduce_sum, chosen(masks[0], powers, 0) if masks else powers, axes)
+
+
+@unit
+def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
+    _, powers, axes = _shifted("softmax", x, axis, masks)
+    found = powers / _total(powers, axes, masks)
+    return chosen(masks[0], found, 0) if masks else found
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """exp(x) over its sum along `axis` (None: all axes), without overflow; where `where` is False, left out and 0.
+
+    ValueError for an axis that is not there and a mask that is not boolean; TypeError for booleans.
+    """
+    return _softmax(x, *_mask("softmax", where), axis=_static(axis))
+
+
+@unit
+def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
+    moved, powers, axes = _shifted("log_softmax", x, axis, masks)
+    found = moved - log(_total(powers, axes, masks))
+    return chosen(masks[0], found, -_INFINITY) if masks else found
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """The logarithm of `softmax`, computed without it; -inf where `where` is False.
+
+    ValueError for an axis that is not there and a mask that is not boolean; TypeError for booleans.
+    """
+    return _log_softmax(x, *_mask("log_softmax", where), axis=_static(axis))
+
+
+# Logarithms of sums
+
+
+@unit
+def _logsumexp(
+    a: Any, *rest: Any, function: str, axis: Any, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
+) -> Any:
+    """`rest` has the weights and the mask, where there are any."""
+    operands = [as_array(x) for x in promote(function, a, *rest[:weighted], adjust=as_inexact)]
+    x = converted(operands[0], operands[0].dtype)
+    weights = operands[1] if weighted else None
+    if weights is not None:
+        # What has no weight, or is masked, is left out even where its exponential overflows.
+        weights = chosen(rest[-1], weights, 0) if masked else weights
+        x = choose(weights != 0, x, -_INFINITY)
+    elif masked:
+        x = chosen(rest[-1], x, -_INFINITY)
+    complex_operands = dtypes.is_complex(x.dtype)
+    axes = axes_of(function, axis, x.ndim)
+    largest = _along(reduce_max, real(x) if complex_operands else x, axes)
+    shift = stop_gradient(choose(is_finite(largest), largest, 0))
+    terms = exp(x - shift)
+    if weights is not None:
+        terms = terms * weights
+    if keepdims:
+        total = _along(reduce_sum, terms, axes)
+    else:
+        total, shift = reduce_sum(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
+    if not return_sign:
+        return log(total) + shift
+    positive = not complex_operands and weights is None
+    return log(total if positive else absolute(total)) + shift, sign(total)
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
+    """log(sum(b * exp(a))) over `axis` (None: all axes) where `where` holds, without overflow.
+
+    return_sign: a pair, the logarithm of the sum's absolute value and the sum's sign; without it the logarithm of a
+    negative sum is NaN. Integers give the default float. ValueError for an axis that is not there and a mask that is
+    not boolean.
+    """
+    given = () if b is None else (b,)
+    return _logsumexp(
+        a, *given, *_mask("logsumexp", where), function="logsumexp", axis=_static(axis), keepdims=bool(keepdims),
+        return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
+    )  # fmt: skip
+
+
+@unit
+def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
+    found = _logsumexp(
+        x, *masks, function="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
+        masked=bool(masks),
+    )  # fmt: skip
+    aval = aval_of(x)
+    axes = axes_of("logmeanexp", axis, aval.ndim)
+    if not masks:
+        count = math.prod([aval.shape[i] for i in axes])
+        return found - (math.log(count) if count else -_INFINITY)
+    # A mask is counted in its own shape, as in JAX.
+    mask = converted(as_array(masks[0]), dtypes.real_part_dtype(found.dtype))
+    whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
+    return found - log(_along(reduce_sum, whole, axes) if keepdims else reduce_sum(whole, axes))
+
+
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) over `axis` (None: all axes) where `where` holds, without overflow.
+
+    Integers give the default float. ValueError for an axis that is not there and a mask that is not boolean.
+    """
+    return _logmeanexp(x, *_mask("logmeanexp", where), axis=_static(axis), keepdims=bool(keepdims))
+
+
+# Standardization
+
+_ALGORITHMS = ("fast", "stable")
+
+
+@unit
+def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algorithm: str) -> Any:
+    """`rest` has what the letters of `given` say: the mean, the variance and the mask (mvw)."""
+    options = dict(zip(given, rest, strict=True))
+    mask = options.get("w")
+    x = as_array(promote("standardize", x, adjust=as_inexact)[0])
+    centre, variance = options.get("m"), options.get("v")
+    if centre is None:
+        centre = mean_of(x, axis, keepdims=True, where=mask)
+    if variance is None and algorithm == "fast":
+        # The mean of squares less the square of the mean, which rounding may bring below zero.
+        variance = clip(mean_of(square(x), axis, keepdims=True, where=mask) - square(centre), 0)
+    elif variance is None:
+        variance = mean_of(square(x - centre), axis, keepdims=True, where=mask)
+    return (x - centre) * rsqrt(variance + epsilon)
+
+
+def standardize(
+    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
+    algorithm: str = "fast",
+) -> Any:  # fmt: skip
+    """(x - mean) / sqrt(variance + epsilon), both taken along `axis` (None: all axes) where they are not given.
+
+    algorithm: "fast" takes the variance from the mean of squares in one pass, "stable" from the centred elements.
+    Integers give the default float. ValueError for an axis that is not there, another algorithm, a mask that is not
+    boolean, or complex numbers with "fast".
+    """
+    if algorithm not in _ALGORITHMS:
+        raise ValueError(f"standardize: Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+    axes_of("standardize", axis, type_of("standardize", x).ndim)
+    options = [mean, variance, *(_mask("standardize", where) or (None,))]
+    return _standardize(
+        x, epsilon, *[v for v in options if v is not None], axis=_static(axis), algorithm=algorithm,
+        given="".join([name for name, v in zip("mvw", options, strict=True) if v is not None]),
+    )  # fmt: skip
+
+
+# One-hot encoding
+
+
+@unit
+def _one_hot(x: Any, *, count: int, dtype: Any, axis: int) -> Any:
+    x = as_array(promote("one_hot", x)[0])
+    shape = [1] * (x.ndim + 1)
+    shape[axis] = count
+    positions = broadcasted_iota(x.dtype, shape, axis)
+    return converted(expand_dims(x, (axis,)) == positions, dtype)
+
+
+@unit
+def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
+    x = as_array(promote("one_hot", x)[0])
+    return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
+    """1 at the position `x` of a new axis of `num_classes` elements, 0 elsewhere, and where `x` is out of range.
+
+    axis: where the new axis is in the result, or the name of a mapped axis of that size. dtype: of the result, the
+    default float if None. TypeError if num_classes is no integer, ValueError for an axis that is not there or of
+    another size.
+    """
+    try:
+        count = operator.index(num_classes)
+    except TypeError as error:
+        raise TypeError(f"one_hot: num_classes must be a static integer, got {num_classes!r}. {error}") from None
+    aval = type_of("one_hot", x)
+    if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
+        warnings.warn(
+            f"one_hot: x should be of an integer dtype, got {aval.dtype.name}; convert it with x.astype(int)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    wanted = requested_dtype("one_hot", dtype)
+    wanted = dtypes.default_float(config.enable_x64.value) if wanted is None else wanted
+    try:
+        position = operator.index(axis)
+    except TypeError:
+        size = axis_size(axis)
+        if count != size:
+            raise ValueError(
+                f"one_hot: num_classes must be the size {size} of the mapped axis {axis!r}, got {count}"
+            ) from None
+        return _is_here(x, dtype=wanted, axis=axis)
+    return _one_hot(x, count=count, dtype=wanted, axis=canonical_axis("one_hot", position, aval.ndim + 1))
