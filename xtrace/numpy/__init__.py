@@ -96,6 +96,8 @@ _late, __getattr__ = _late_names(
     {
         "xtrace.numpy.contraction": ("cross", "kron"),
         "xtrace.numpy.einsum": ("einsum", "einsum_path"),
+        "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
+        "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
         "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
         "xtrace.numpy.nan_reductions": (

@@ -1,0 +1,267 @@
+"""Medians, percentiles and quantiles, of all elements or of those that are not NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace.api.operators import add, multiply, subtract, true_divide
+from xtrace.api.promotion import as_inexact
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
+from xtrace.numpy.creation import as_array, broadcast_to
+from xtrace.numpy.indexing import DEFAULT, gathered
+from xtrace.numpy.ufuncs import minimum
+from xtrace.ops import elementwise, slicing, sorting
+from xtrace.ops import shape as shapes
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def _flattened(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
+    """Return `x` with several axes made one, and that one."""
+    if len(axes) == 1:
+        return x, axes[0]
+    others = [i for i in range(x.ndim) if i not in axes]
+    x = transpose(x, [*others, *axes]) if others else x
+    return reshape(x, (*x.shape[: len(others)], math.prod(x.shape[len(others) :]))), len(others)
+
+
+def _at_axis(x: Any, axis: int, vector: bool) -> Any:
+    """Return positions with the axis of quantiles (size 1 if there is none) at `axis`."""
+    if not vector:
+        return shapes.expand_dims(x, (axis,))
+    return transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
+
+
+def _picked(x: Any, places: Any, axis: int, of_all: bool) -> Any:
+    """Return the elements of `x` at `places` along `axis`, the axis of quantiles first.
+
+    of_all: `places` are the same everywhere; else they have the other axes of `x` too.
+    """
+    if of_all:
+        return gathered(x, [places], (axis,), 0, DEFAULT)
+    vector = places.ndim == x.ndim
+    found = sorting.taken(x, _at_axis(places, axis, vector), axis, unique=False)
+    if not vector:
+        return shapes.squeeze(found, (axis,))
+    return transpose(found, [axis, *[i for i in range(x.ndim) if i != axis]])
+
+
+def _spread(q: Any, rank: int) -> Any:
+    """Return quantiles with `rank` axes of size 1 behind."""
+    return q if not q.ndim or not rank else shapes.expand_dims(q, range(1, rank + 1))
+
+
+def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
+    """Return the quantiles `q` of the elements of sorted `x` along `axis`, by one of the methods.
+
+    counts: how many elements there are, where it is not all of them.
+    """
+    of_all, rank = counts is None, x.ndim - 1
+    q = q if of_all else _spread(q, rank)
+    counts = scalar_of(x.shape[axis], q.dtype) if of_all else converted(counts, q.dtype)
+    top = subtract(counts, 1)
+    index = multiply(q, top)
+    one, zero = scalar_of(1, index.dtype), scalar_of(0, index.dtype)
+    below, above = elementwise.floor(index), elementwise.ceil(index)
+    past = elementwise.sub(index, below)
+    before = elementwise.sub(one, past)
+    if method == "inverted_cdf":
+        below = above = elementwise.sub(elementwise.ceil(multiply(q, counts)), one)
+
+    def at(place: Any) -> Any:
+        place = elementwise.max(zero, minimum(place, top))
+        return _picked(x, converted(place, dtypes.int32), axis, of_all)
+
+    if of_all:
+        past, before = _spread(past, rank), _spread(before, rank)
+    if method in ("lower", "inverted_cdf"):
+        return at(below)
+    if method == "higher":
+        return at(above)
+    low, high = at(below), at(above)
+    if method == "nearest":
+        close = broadcast_to(elementwise.le(past, scalar_of(0.5, past.dtype)), low.shape)
+        return elementwise.select_n(close, high, low)
+    if method == "midpoint":
+        return elementwise.mul(elementwise.add(low, high), scalar_of(0.5, low.dtype))
+    return add(multiply(low, before), multiply(high, past))
+
+
+def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
+    """Return the first elements of sorted `x` up to which the weights come to the share `q`, NaN for bad weights."""
+    right = elementwise.ge(weights, scalar_of(0, weights.dtype))
+    there = elementwise.eq(x, x)
+    running = reductions.cumsum(chosen(elementwise.bitwise_and(there, right), weights, 0), axis)
+    length = x.shape[axis]
+    total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
+    share = converted(q, x.dtype)
+    along = broadcast_in_dim(share, (*share.shape, *[1] * x.ndim), range(share.ndim))
+    reached = multiply(along, total)
+    places = reductions.sum(running < reached, axis + q.ndim)
+    last = length - 1 if counts is None else subtract(counts, 1)
+    places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
+    found = _picked(x, places, axis, False)
+    return chosen(reductions.all(right | ~there, axis), found, math.nan)
+
+
+@unit
+def _quantiles(
+    a: Any, q: Any, *weights: Any, axes: tuple[int, ...], dtype: Any, method: str, keepdims: bool, percent: bool,
+    only_numbers: bool,
+) -> Any:  # fmt: skip
+    a, q = converted(as_array("quantile", a), dtype, False), as_array("quantile", q)
+    own = a.shape
+    q = true_divide(q, 100) if percent else q
+    spread_weights = [_spread_weights(w, own, axes, dtype) for w in weights]
+    a, axis = _flattened(a, axes)
+    if weights:
+        a, ordered = sorting.sort((a, _flattened(spread_weights[0], axes)[0]), axis)
+    else:
+        a = sorting.sort(a, axis)
+    length = a.shape[axis]
+    counts = reductions.sum(elementwise.eq(a, a), axis) if only_numbers else None
+    if weights:
+        found = _by_weight(a, ordered, q, counts, axis)
+    else:
+        found = converted(_between(a, q, counts, axis, method), dtype, False)
+    if not only_numbers:
+        # NaN is sorted last, and makes all quantiles NaN.
+        last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
+        found = chosen(elementwise.eq(last, last), found, math.nan)
+    if keepdims:
+        found = reshape(found, (*q.shape, *[1 if i in axes else n for i, n in enumerate(own)]))
+    return found
+
+
+def _spread_weights(weights: Any, own: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> Any:
+    weights = converted(as_array("quantile", weights), dtype, False)
+    return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
+
+
+def _checked(
+    function: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
+    weights: Any, *, percent: bool = False, only_numbers: bool = False,
+) -> Any:  # fmt: skip
+    if out is not None or overwrite_input:
+        raise ValueError(
+            f"{function}: out and overwrite_input are not supported, since arrays are immutable; use the result"
+        )
+    aval, share = type_of(function, a), type_of(function, q, 1)
+    if dtypes.is_complex(aval.dtype):
+        raise ValueError(f"{function}: complex numbers have no order; got {aval}. Take abs(x) or x.real")
+    if share.ndim > 1:
+        raise ValueError(f"{function}: q must have rank <= 1, got shape {share.shape}")
+    if not dtypes.is_floating(share.dtype) and not (percent and not dtypes.is_complex(share.dtype)):
+        raise TypeError(f"{function}: q must be a float or an array of floats, got dtype {share.dtype.name}")
+    if method not in _METHODS:
+        raise ValueError(f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}")
+    axes = axes_of(function, axis, aval.ndim)
+    if not aval.ndim:
+        a, axes = reshape(as_array(function, a), (1,)), (0,)
+    elif not axes:
+        raise ValueError(f"{function}: axis=() leaves nothing to take a quantile of; name an axis")
+    elif 0 in [aval.shape[i] for i in axes]:
+        raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
+    given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]
+    return _quantiles(
+        a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
+        keepdims=bool(keepdims) and aval.ndim > 0, percent=percent, only_numbers=only_numbers,
+    )  # fmt: skip
+
+
+def _checked_weights(
+    function: str, weights: Any, own: tuple[int, ...], axis: Any, axes: tuple[int, ...], method: str
+) -> Any:
+    shape = type_of(function, weights, 2).shape
+    if method != "inverted_cdf":
+        raise NotImplementedError(f"{function}: method {method!r} takes no weights; only 'inverted_cdf' does")
+    if shape != own and (axis is None or shape != tuple([own[i] for i in axes])):
+        raise ValueError(
+            f"{function}: weights of shape {shape} fit neither the array's shape {own}, nor its axes "
+            f"{'(axis is None)' if axis is None else axis}"
+        )
+    return weights
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return the values below which the shares `q`, in [0, 1], of the elements over `axis` (None: all) lie.
+
+    Shares outside count as 0 or 1; a vector of them gives the result a first axis. NaN among the elements gives NaN.
+    method: 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', which alone takes `weights`, of the
+    array's shape or its axes' lengths. ValueError for complex elements, none at all, or q of rank 2 and more.
+    """
+    return _checked("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return the quantiles of the elements that are not NaN; the rest is as for `quantile`."""
+    return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, only_numbers=True)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Return the quantiles for shares `q` in percent, integers too; the rest is as for `quantile`."""
+    refuse("percentile", out_sharding=out_sharding)
+    return _checked("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, percent=True)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Return the quantiles for shares `q` in percent of the elements that are not NaN."""
+    return _checked(
+        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, percent=True, only_numbers=True
+    )
+
+
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """Return the middle element over `axis` (None: all), of two in the middle their mean; NaN if there is a NaN."""
+    return _checked("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
+
+
+def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """Return the middle element that is not NaN over `axis` (None: all); NaN if all are."""
+    return _checked("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, only_numbers=True)
