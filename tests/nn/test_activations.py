@@ -101,7 +101,7 @@ def test_errors():
         nn.relu([1.0])
     with pytest.raises(ValueError, match="glu: the size along axis 0 must be divisible by 2"):
         nn.glu(np.ones(3, np.float32))
-    with pytest.raises(ValueError, match="glu.*out of bounds"):
+    with pytest.raises(ValueError, match=r"glu.*out of bounds"):
         nn.glu(np.ones(4, np.float32), axis=2)
     with pytest.raises(ValueError, match="clip: complex"):
         nn.sparse_sigmoid(np.ones(2, np.complex64))
