@@ -333,25 +333,6 @@ def unary_function(
     return _public(_NumpyFunction(name, operation, adjust, cases).unary(), name, doc, names)
 
 
-def ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with NumPy's parameters `out` and `where`, which raise NotImplementedError when given."""
-    name = function.__name__
-
-    def call(*args: Any, out: Any = None, where: Any = None) -> Any:
-        if out is not None or where is not None:
-            which = "out" if out is not None else "where"
-            raise NotImplementedError(
-                f"The '{which}' argument to xtrace.numpy.{name} is not supported; leave it at None"
-                + (" and use the result, since arrays are immutable" if which == "out" else ", and use where(...)")
-            )
-        return function(*args)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__, call.__module__ = function.__doc__, function.__module__
-    call.methods = getattr(function, "methods", None)  # type: ignore[attr-defined]
-    return call
-
-
 def identity(x: Any) -> Any:
     """Return the operand."""
     return x

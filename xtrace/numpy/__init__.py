@@ -99,6 +99,8 @@ _late, __getattr__ = _late_names(
         "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
         "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
+        "xtrace.numpy.ordering": ("argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"),
+        "xtrace.numpy.histograms": ("bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"),
         "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
         "xtrace.numpy.nan_reductions": (
             "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",

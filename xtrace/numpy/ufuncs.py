@@ -20,7 +20,6 @@ from xtrace.api.operators import (
     identity,
     rounded,
     truth,
-    ufunc,
     unary_function,
 )
 from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
@@ -29,6 +28,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.numpy.indexing import nonzero
+from xtrace.numpy.ufunc_methods import as_ufunc
 from xtrace.ops import elementwise as lax
 from xtrace.ops.special import bessel_i0e
 
@@ -66,10 +66,10 @@ def _of_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 # Arithmetic
 
-add = ufunc(operators.add)
-subtract = ufunc(operators.subtract)
-multiply = ufunc(operators.multiply)
-negative = ufunc(operators.negative)
+add = as_ufunc(operators.add)
+subtract = as_ufunc(operators.subtract)
+multiply = as_ufunc(operators.multiply)
+negative = as_ufunc(operators.negative)
 true_divide = operators.true_divide
 divide = binary_function("divide", lax.div, "Quotient as a floating number.", adjust=as_inexact)
 floor_divide = operators.floor_divide
@@ -207,7 +207,7 @@ logaddexp2 = binary_function(
     adjust=as_inexact,
     cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
 )
-logaddexp, logaddexp2 = ufunc(logaddexp), ufunc(logaddexp2)
+logaddexp, logaddexp2 = as_ufunc(logaddexp), as_ufunc(logaddexp2)
 
 
 # Trigonometric and hyperbolic functions
@@ -273,10 +273,10 @@ i0 = unary_function(
 
 # Larger and smaller
 
-maximum = ufunc(
+maximum = as_ufunc(
     binary_function("maximum", lax.max, "Larger element, NaN if either is; complex numbers by real part first.")
 )
-minimum = ufunc(
+minimum = as_ufunc(
     binary_function("minimum", lax.min, "Smaller element, NaN if either is; complex numbers by real part first.")
 )
 
@@ -667,9 +667,9 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 # Bits
 
-bitwise_and = ufunc(operators.bitwise_and)
-bitwise_or = ufunc(operators.bitwise_or)
-bitwise_xor = ufunc(operators.bitwise_xor)
+bitwise_and = as_ufunc(operators.bitwise_and)
+bitwise_or = as_ufunc(operators.bitwise_or)
+bitwise_xor = as_ufunc(operators.bitwise_xor)
 invert = operators.invert
 bitwise_invert = operators.invert
 bitwise_not = operators.invert
@@ -699,7 +699,7 @@ def _logical(name: str, combine: Callable[[Any, Any], Any], doc: str) -> Callabl
 
     logical.__name__ = logical.__qualname__ = name
     logical.__doc__ = doc
-    return ufunc(unit(logical))
+    return as_ufunc(unit(logical))
 
 
 logical_and = _logical("logical_and", lax.bitwise_and, "Whether both are true or not zero.")

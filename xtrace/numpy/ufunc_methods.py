@@ -1,0 +1,222 @@
+"""The methods of NumPy's own ufuncs: `add` reduces by `sum`, accumulates by `cumsum`, and so on."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace.api.operators import truth
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of
+from xtrace.numpy.creation import as_array, asarray
+from xtrace.numpy.ufunc_objects import ufunc
+from xtrace.ops import elementwise
+from xtrace.ops import reductions as operations
+from xtrace.ops.stop_gradient import stop_gradient
+
+_Method = Callable[..., Any]
+
+
+def as_ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with the methods of the ufunc of its name, and NumPy's parameters `out` and `where`.
+
+    It stays a plain function, which takes less time to call than an object, and counts as a `ufunc` all the same.
+    """
+    name = function.__name__
+    own = _OWN[name]
+    count = own.get("nin", 2)
+
+    def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse(name, out=out, where=where)
+        return function(x1, x2)
+
+    def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse(name, out=out, where=where)
+        return function(x)
+
+    call: Any = binary if count == 2 else unary
+    call.__name__ = call.__qualname__ = name
+    call.__doc__, call.__module__ = function.__doc__, function.__module__
+    call.__signature__ = _SIGNATURE
+    made = ufunc(function, count, 1, name=name, call=function, **{k: v for k, v in own.items() if k != "nin"})
+    for attribute in ("nin", "nout", "nargs", "identity", "reduce", "accumulate", "at", "reduceat", "outer"):
+        setattr(call, attribute, getattr(made, attribute))
+    call._ufunc = ufunc
+    return call  # type: ignore[no-any-return]
+
+
+_SIGNATURE = inspect.Signature(list(inspect.signature(ufunc.__call__).parameters.values())[1:])
+
+
+def _at(update: str) -> _Method:
+    """Return the method that scatters by ``x.at[indices].update(b)``, in the type of `x`."""
+
+    def at(a: Any, indices: Any, b: Any) -> Any:
+        return getattr(a.at[indices], update)(b)
+
+    return at
+
+
+def _extreme_at(update: str) -> _Method:
+    """Return the method that scatters so where the type stays that of `x`."""
+    scatter = _at(update)
+
+    def at(a: Any, indices: Any, b: Any) -> Any:
+        return scatter(a, indices, b) if common_dtype(update, (a, b))[1] == a.dtype else NotImplemented
+
+    return at
+
+
+def _along(running: Callable[..., Any]) -> _Method:
+    """Return the method that accumulates by an operation over one axis."""
+
+    def accumulate(a: Any, *, axis: Any, dtype: Any) -> Any:
+        a = as_array("accumulate", a)
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
+        wanted = requested_dtype("accumulate", dtype)
+        return running(converted(a, wanted or a.dtype, False), canonical_axis("accumulate", axis, a.ndim))
+
+    return accumulate
+
+
+def _extreme(reduction: Callable[..., Any]) -> _Method:
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        wanted = requested_dtype("reduce", dtype)
+        if wanted is not None:
+            a = converted(as_array("reduce", a), wanted, False)
+        return reduction(a, axis, keepdims=keepdims, initial=initial, where=where)
+
+    return reduce
+
+
+def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: bool = False) -> _Method:
+    """Return the method that reduces by `operation`, of truth values if `logical`."""
+
+    @unit
+    def combined(a: Any, *options: Any, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Any:
+        rest = list(options)
+        a = truth(a) if logical else converted(a, a.dtype if dtype is None else dtype, False)
+        neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
+        if masked:
+            a = chosen(rest.pop(0), a, neutral if neutral != -1 else _all_bits(a.dtype))
+        found = operation(a, axes)
+        if rest:
+            found = join(found, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
+        return _kept(found, a.shape, axes) if keepdims else found
+
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        a = as_array(name, a)
+        options = [asarray(x) for x in (where, initial) if x is not None]
+        return combined(
+            a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
+            dtype=requested_dtype(f"{name}.reduce", dtype),
+        )  # fmt: skip
+
+    return reduce
+
+
+def _all_bits(dtype: Any) -> int:
+    return -1 if dtypes.is_signed(dtype) else int(dtypes.iinfo(dtype).max)
+
+
+def _kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Return what was reduced over `axes` of an array of `shape` with axes of size 1 there."""
+    target = [1 if i in axes else n for i, n in enumerate(shape)]
+    return broadcast_in_dim(x, target, [i for i in range(len(shape)) if i not in axes])
+
+
+def _log_of_sum(name: str, base: float) -> _Method:
+    """Return the reduction of logaddexp to a base: the largest element is taken out before the powers are summed."""
+    scale = math.log(base)
+
+    @unit
+    def combined(a: Any, *options: Any, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Any:
+        rest = list(options)
+        a = converted(a, dtype, False)
+        if masked:
+            a = chosen(rest.pop(0), a, -math.inf)
+        largest = stop_gradient(operations.reduce_max(a, axes))
+        if rest:
+            start = broadcast_in_dim(converted(rest[0], dtype, False), largest.shape, ())
+            largest = elementwise.max(largest, stop_gradient(start))
+        infinite = elementwise.eq(elementwise.abs(largest), scalar_of(math.inf, dtype))
+        zero = broadcast_in_dim(scalar_of(0, dtype), largest.shape, ())
+        shift = elementwise.select_n(infinite, largest, zero)
+
+        def power(x: Any, by: Any) -> Any:
+            difference = elementwise.sub(x, by)
+            if base != math.e:
+                difference = elementwise.mul(difference, scalar_of(scale, dtype))
+            return elementwise.exp(difference)
+
+        total = operations.reduce_sum(power(a, _spread(shift, a.shape, axes)), axes)
+        if rest:
+            total = elementwise.add(total, power(start, shift))
+        found = elementwise.log(total)
+        if base != math.e:
+            found = elementwise.div(found, scalar_of(scale, dtype))
+        found = elementwise.add(found, shift)
+        return _kept(found, a.shape, axes) if keepdims else found
+
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        a = as_array(name, a)
+        wanted = requested_dtype(f"{name}.reduce", dtype) or a.dtype
+        options = [asarray(x) for x in (where, initial) if x is not None]
+        return combined(
+            a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
+            dtype=as_inexact(wanted, False)[0],
+        )  # fmt: skip
+
+    return reduce
+
+
+def _spread(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in axes])
+
+
+_OWN: dict[str, dict[str, Any]] = {
+    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": reductions.cumsum, "at": _at("add")},
+    "multiply": {
+        "identity": 1, "reduce": reductions.prod, "accumulate": reductions.cumprod, "at": _at("multiply"),
+    },
+    "subtract": {"at": _at("subtract")},
+    "negative": {"nin": 1},
+    "maximum": {
+        "reduce": _extreme(reductions.max), "accumulate": _along(operations.cummax), "at": _extreme_at("max"),
+    },
+    "minimum": {
+        "reduce": _extreme(reductions.min), "accumulate": _along(operations.cummin), "at": _extreme_at("min"),
+    },
+    "logaddexp": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp", math.e)},
+    "logaddexp2": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp2", 2.0)},
+    "bitwise_and": {
+        "identity": -1, "reduce": _monoid("bitwise_and", operations.reduce_and, elementwise.bitwise_and, -1),
+    },
+    "bitwise_or": {
+        "identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, elementwise.bitwise_or, 0),
+    },
+    "bitwise_xor": {
+        "identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, elementwise.bitwise_xor, 0),
+    },
+    "logical_and": {
+        "identity": True,
+        "reduce": _monoid("logical_and", operations.reduce_and, elementwise.bitwise_and, 1, logical=True),
+    },
+    "logical_or": {
+        "identity": False,
+        "reduce": _monoid("logical_or", operations.reduce_or, elementwise.bitwise_or, 0, logical=True),
+    },
+    "logical_xor": {
+        "identity": False,
+        "reduce": _monoid("logical_xor", operations.reduce_xor, elementwise.bitwise_xor, 0, logical=True),
+    },
+}  # fmt: skip

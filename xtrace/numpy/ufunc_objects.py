@@ -1,0 +1,287 @@
+"""ufuncs: elementwise functions that also reduce, accumulate, scatter and combine in pairs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.tracing import eval_shape
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.avals import ShapedArray
+from xtrace.numpy import indexing
+from xtrace.numpy.arguments import refuse, requested_dtype, spread_to, type_of
+from xtrace.numpy.creation import arange, as_array, full
+from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.vectorization import vectorize
+from xtrace.ops import elementwise
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.shape import concatenate, expand_dims
+
+
+class _Recognized(type):
+    """The class of `ufunc`: NumPy-level functions that have its methods are its instances too.
+
+    They are plain functions because calling one takes less time than calling an object.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(getattr(instance, "_ufunc", None), type) or type.__instancecheck__(cls, instance)
+
+
+class ufunc(metaclass=_Recognized):
+    """A function of `nin` numbers with `nout` results, made one of arrays, with NumPy's methods.
+
+    call, reduce, accumulate, at, reduceat: what is used in place of the general way, with the same parameters; `at`
+    may return NotImplemented.
+    identity: what changes nothing; reductions over no element give it.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ) -> None:
+        if not callable(func):
+            raise TypeError(f"frompyfunc: the first argument must be a function, got {func!r}")
+        self.nin, self.nout = operator.index(nin), operator.index(nout)
+        self.nargs = self.nin if nargs is None else operator.index(nargs)
+        self.identity = identity
+        self.__name__: str = name or str(getattr(func, "__name__", type(func).__name__))
+        self.__doc__ = getattr(func, "__doc__", None)
+        self._function, self._call = func, call or vectorize(func)
+        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._function, self.nin, self.nout, repr(self.identity), self.__name__
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ufunc and self._key() == other._key()
+
+    def __repr__(self) -> str:
+        return f"<xtrace.numpy.ufunc {self.__name__!r}>"
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        """Return the function of every element of the arguments, broadcast."""
+        refuse(self.__name__, out=out, where=where)
+        return self._call(*args)
+
+    def _check(self, method: str, out: Any = None) -> str:
+        """Return the name of the method for messages; ValueError if the ufunc is not one of two operands."""
+        name = f"{self.__name__}.{method}"
+        if self.nin != 2:
+            raise ValueError(f"{name}: {method} only supported for binary ufuncs; this one has nin={self.nin}")
+        if self.nout != 1:
+            raise ValueError(f"{name}: {method} only supported for functions returning a single value")
+        refuse(name, out=out)
+        return name
+
+    def _operand(self, name: str, a: Any, dtype: Any) -> Any:
+        """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
+        a = as_array(name, a)
+        wanted = requested_dtype(name, dtype, stacklevel=4)
+        return converted(a, self._result_dtype(a, a) if wanted is None else wanted, False)
+
+    def _result_dtype(self, *operands: Any) -> Any:
+        """Return the dtype of the function of elements of `operands`."""
+        scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
+        return eval_shape(self._call, *scalars).dtype
+
+    def reduce(
+        self,
+        a: Any,
+        axis: int | None = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """Combine the elements of `a` along `axis` (None: all of them), from the first to the last.
+
+        initial: what comes before the first. where: which elements count; it needs an identity or `initial`.
+        ValueError for no element without either.
+        """
+        name = self._check("reduce", out)
+        if where is not None and self.identity is None and initial is None:
+            raise ValueError(
+                f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
+                "specify 'initial'."
+            )
+        if self._own["reduce"] is not None:
+            return self._own["reduce"](a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        if isinstance(axis, tuple):
+            raise NotImplementedError(f"{name}: a tuple of axes; reduce over one after the other, got {axis}")
+        a = self._operand(name, a, dtype)
+        rank = a.ndim
+        options = []
+        if where is not None:
+            options.append(spread_to(name, where, type_of(name, where, 1).shape, a.shape))
+        if axis is None:
+            a, options, along = reshape(a, (a.size,)), [reshape(x, (a.size,)) for x in options], 0
+        else:
+            along = canonical_axis(name, axis, rank)
+        if initial is None and (where is not None or not a.shape[along]):
+            initial = self.identity
+        if initial is None and not a.shape[along]:
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+        if initial is not None:
+            options.append(initial)
+        found = _reduced(a, *options, ufunc=self, axis=along, masked=where is not None, initialised=initial is not None)
+        if keepdims:
+            found = expand_dims(found, range(rank) if axis is None else (along,))
+        return found
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """Return what `reduce` gives for the first element along `axis`, the first two, and so on."""
+        name = self._check("accumulate", out)
+        if self._own["accumulate"] is not None:
+            return self._own["accumulate"](a, axis=axis, dtype=dtype)
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
+        a = self._operand(name, a, dtype)
+        along = canonical_axis(name, axis, a.ndim)
+        return _accumulated(a, ufunc=self, axis=along) if a.shape[along] else a
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
+
+        NotImplementedError unless ``inplace=False``: arrays are immutable.
+        """
+        if inplace:
+            raise NotImplementedError(
+                f"{self.__name__}.at cannot operate inplace, since arrays are immutable; use x = "
+                f"{self.__name__}.at(x, indices, b, inplace=False)"
+            )
+        given = self.nin - 1
+        if self.nin not in (1, 2) or self.nout != 1 or (b is None) != (not given):
+            raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={b!r}")
+        name = f"{self.__name__}.at"
+        a = as_array(name, a)
+        operands = [] if b is None else [as_array(name, b, 2)]
+        if self._own["at"] is not None:
+            found = self._own["at"](a, indices, *operands)
+            if found is not NotImplemented:
+                return found
+        dtype = self._result_dtype(a, *operands)
+        # Where each element stands in the flattened array; outside of it there is none, and nothing happens.
+        places = indexing.get_at(
+            reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size
+        )
+        operands = [reshape(spread_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
+        return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
+
+    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """Return for each of `indices` the elements along `axis` from it up to the next one, reduced.
+
+        Where the next one is not larger, the element at the index. An index out of bounds gives what `take` gives.
+        """
+        name = self._check("reduceat", out)
+        if self._own["reduceat"] is not None:
+            return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError(f"{name}: reduceat requires a single integer axis, got {axis}")
+        found = type_of(name, indices, 1)
+        if not dtypes.is_integer(found.dtype):
+            raise ValueError(f"{name}: indices must have an integer type, got {found.dtype.name}")
+        if found.ndim != 1:
+            raise ValueError(f"{name}: indices must be one-dimensional, got shape {found.shape}")
+        a = self._operand(name, a, dtype)
+        return _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """Return the function of every element of `A` with every element of `B`; the axes of `A` come first."""
+        name = self._check("outer")
+        shapes = [type_of(name, x, i).shape for i, x in enumerate((A, B))]
+        if shapes[1]:
+            A = expand_dims(as_array(name, A), range(len(shapes[0]), len(shapes[0]) + len(shapes[1])))
+        return self._call(A, B)
+
+
+@unit
+def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Any:
+    rest, dtype = list(options), a.dtype
+    a = moveaxis(a, axis, 0)
+    elements: Any = (a, moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
+    if initialised:
+        start = broadcast_in_dim(converted(rest.pop(), dtype, False), a.shape[1:], ())
+    else:
+        start, elements = indexing.getitem(a, 0), (indexing.getitem(a, slice(1, None)),)
+
+    def step(carry: Any, element: Any) -> tuple[Any, None]:
+        found = converted(ufunc._call(carry, element[0]), dtype, False)
+        return (elementwise.select_n(element[1], carry, found) if masked else found), None
+
+    return scan(step, start, elements)[0]
+
+
+@unit
+def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
+    dtype = a.dtype
+    a = moveaxis(a, axis, 0)
+
+    def step(carry: Any, element: Any) -> tuple[Any, Any]:
+        found = converted(ufunc._call(carry, element), dtype, False)
+        return found, found
+
+    later = scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
+    return moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
+
+
+@unit
+def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> Any:
+    flat = reshape(converted(a, dtype, False), (a.size,))
+
+    def step(carry: Any, element: Any) -> tuple[Any, None]:
+        place, *others = element
+        found = ufunc._call(indexing.get_at(carry, place, mode="clip"), *others)
+        return carry.at[place].set(converted(found, dtype, False), mode="drop"), None
+
+    return reshape(scan(step, flat, (places, *operands))[0], a.shape) if a.size else converted(a, dtype, False)
+
+
+@unit
+def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
+    a = moveaxis(a, axis, 0)
+    length, count = a.shape[0], indices.shape[0]
+    start = indexing.take(a, indices, 0)
+    if not length or not count:
+        return moveaxis(start, 0, axis)
+    indices = converted(indices, dtypes.int32, False)
+    first = elementwise.select_n(
+        elementwise.lt(indices, 0), indices, elementwise.add(indices, length)
+    )
+    last = concatenate([indexing.getitem(first, slice(1, None)), full((1,), length, dtypes.int32)], 0)
+
+    def step(carry: Any, element: Any) -> tuple[Any, None]:
+        position, value = element
+        inside = elementwise.bitwise_and(elementwise.gt(position, first), elementwise.lt(position, last))
+        inside = broadcast_in_dim(inside, carry.shape, (0,))
+        found = ufunc._call(carry, broadcast_in_dim(value, carry.shape, range(1, carry.ndim)))
+        return elementwise.select_n(inside, carry, converted(found, carry.dtype, False)), None
+
+    return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """Return the `ufunc` of a function of `nin` numbers that gives `nout`; `identity` is what changes nothing.
+
+    The function is traced, by `vectorize`. TypeError for what is no function.
+    """
+    return ufunc(func, nin, nout, identity=identity)

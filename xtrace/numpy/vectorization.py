@@ -1,0 +1,190 @@
+"""Functions of single numbers or slices made functions of arrays: vectorize, apply_along_axis, apply_over_axes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
+
+from xtrace.algebra.vector_space import canonical_axis
+from xtrace.api.promotion import check_broadcast
+from xtrace.api.vmap import vmap
+from xtrace.core import pytree
+from xtrace.numpy.creation import as_array, asarray
+from xtrace.ops.shape import expand_dims, squeeze
+
+_Names = tuple[str, ...]
+_TERM = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"
+_TERMS = rf"\s*{_TERM}\s*(?:,\s*{_TERM}\s*)*"
+_SIGNATURE = re.compile(rf"{_TERMS}->{_TERMS}")
+
+
+class _Signature(NamedTuple):
+    """The names of the core axes of each argument and each result."""
+
+    inputs: tuple[_Names, ...]
+    outputs: tuple[_Names, ...]
+
+
+def _parsed(text: str) -> _Signature:
+    if not _SIGNATURE.fullmatch(text):
+        raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {text!r}")
+    sides = [
+        tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")
+    ]
+    return _Signature(*sides)
+
+
+def vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """Return `pyfunc`, a function of single numbers, as one of arrays that broadcast against each other, by `vmap`.
+
+    signature: the axes that `pyfunc` itself takes and gives, such as "(n,m),(m)->(n)"; the others broadcast.
+    excluded: positions and names of arguments handed over as they are. An argument that is None is so too.
+    TypeError or ValueError, at the call, for arguments or results that do not fit the signature.
+    """
+    if any(not isinstance(exclude, (str, int)) for exclude in excluded):
+        raise TypeError(f"vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
+    if any(isinstance(exclude, int) and exclude < 0 for exclude in excluded):
+        raise ValueError(f"vectorize: excluded={excluded!r} contains negative numbers; count from the front")
+    without = frozenset(excluded)
+    parsed = None if signature is None else _parsed(signature)
+    about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        mapped = [i for i, x in enumerate(args) if i not in without and x is not None]
+        names = [k for k in kwargs if k not in without]
+        if names:
+            raise TypeError(
+                f"vectorize: the argument {names[0]!r} {about} must be given by position, or be in excluded"
+            )
+
+        def function(*values: Any) -> Any:
+            full = list(args)
+            for i, value in zip(mapped, values, strict=True):
+                full[i] = value
+            return pyfunc(*full, **kwargs)
+
+        cores: tuple[_Names, ...] = ((),) * len(mapped)
+        if parsed is not None:
+            if len(parsed.inputs) != len(args):
+                raise TypeError(
+                    f"vectorize: wrong number of positional arguments {about}: expected {len(parsed.inputs)}, got "
+                    f"{len(args)}"
+                )
+            cores = tuple([parsed.inputs[i] for i in mapped])
+        values = [asarray(args[i]) for i in mapped]
+        sizes = _core_sizes(values, cores, about)
+        if parsed is not None:
+            function = _checked(function, parsed.outputs, sizes, about)
+        return _mapped(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
+
+    return vectorized
+
+
+def _core_sizes(values: list[Any], cores: Iterable[_Names], about: str) -> dict[str, int]:
+    """Return the length of each named axis; ValueError where two differ, or an array has too few axes."""
+    sizes: dict[str, int] = {}
+    for value, names in zip(values, cores, strict=True):
+        if value.ndim < len(names):
+            raise ValueError(
+                f"vectorize: input with shape {value.shape} does not have enough dimensions for all core dimensions "
+                f"{names} {about}"
+            )
+        _match(value.shape[value.ndim - len(names) :], names, sizes, about)
+    return sizes
+
+
+def _match(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: str) -> None:
+    for name, size in zip(names, shape, strict=True):
+        if sizes.setdefault(name, size) != size:
+            raise ValueError(
+                f"vectorize: inconsistent size for core dimension {name!r}: {size} vs {sizes[name]} {about}"
+            )
+
+
+def _checked(
+    function: Callable[..., Any], outputs: tuple[_Names, ...], sizes: dict[str, int], about: str
+) -> Callable[..., Any]:
+    """Return `function` with a check of what it gives against its signature."""
+
+    def checked(*values: Any) -> Any:
+        found = function(*values)
+        results = found if isinstance(found, (list, tuple)) else (found,)
+        if len(outputs) > 1 and not isinstance(found, (list, tuple)):
+            raise TypeError(f"vectorize: output must be a tuple {about}; got {found!r}")
+        if len(results) != len(outputs):
+            raise TypeError(
+                f"vectorize: wrong number of output arguments {about}: expected {len(outputs)}, got {len(results)}"
+            )
+        known = dict(sizes)
+        for result, names in zip(results, outputs, strict=True):
+            shape = asarray(result).shape
+            if len(shape) != len(names):
+                raise ValueError(f"vectorize: output shape {shape} does not match core dimensions {names} {about}")
+            _match(shape, names, known, about)
+        return found
+
+    return checked
+
+
+def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Any:
+    """Return `function` mapped over the leading axes of `values`, as many as `ranks` says, broadcast."""
+    whole = check_broadcast("vectorize", [x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
+    ready, kept = [], []
+    for x, rank in zip(values, ranks, strict=True):
+        axes = range(len(whole) - rank, len(whole))
+        # What has size 1 is not mapped, so that nothing is repeated; mapped over no array, an axis is added later.
+        kept.append([axis for axis in axes if x.shape[axis - len(whole) + rank] != 1])
+        ready.append(squeeze(x, [i for i, axis in enumerate(axes) if axis not in kept[-1]]))
+    for axis in reversed(range(len(whole))):
+        positions = tuple([0 if axis in own else None for own in kept])
+        if 0 in positions:
+            function = vmap(function, in_axes=positions)
+    found = function(*ready)
+    added = [axis for axis, size in enumerate(whole) if size == 1]
+    if not added:
+        return pytree.tree_map(asarray, found) if not whole else found
+    return pytree.tree_map(lambda x: expand_dims(asarray(x), added), found)
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return `func1d` of every vector of `arr` along `axis`, with `args` and `kwargs` handed on.
+
+    The axes of what it gives stand where `axis` was. ValueError for an axis that is not there.
+    """
+    arr = as_array("apply_along_axis", arr)
+    along = canonical_axis("apply_along_axis", axis, arr.ndim)
+
+    def function(vector: Any) -> Any:
+        return func1d(vector, *args, **kwargs)
+
+    # The axes behind it come out behind those that the function gives, in order.
+    for i in range(1, arr.ndim - along):
+        function = vmap(function, in_axes=i, out_axes=-1)
+    for _ in range(along):
+        function = vmap(function)
+    return function(arr)
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]) -> Any:
+    """Return ``func(a, axis)`` applied for one axis of `axes` after the other; axes it takes away stay, of size 1.
+
+    ValueError if it gives an array of another rank.
+    """
+    a = as_array("apply_over_axes", a)
+    for axis in axes:
+        found = func(a, axis)
+        if found.ndim == a.ndim:
+            a = found
+        elif found.ndim == a.ndim - 1:
+            a = expand_dims(found, (canonical_axis("apply_over_axes", axis, a.ndim),))
+        else:
+            raise ValueError(
+                "apply_over_axes: the function must give an array of as many dimensions, or one less; it made "
+                f"{found.shape} of the shape {a.shape}"
+            )
+    return a
