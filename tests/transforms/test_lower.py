@@ -407,7 +407,7 @@ def test_rules_are_told_the_platform(platform, new_primitive):
     seen = []
     primitive = new_primitive("p", abstract=lambda x: x, emit=lambda b, x: seen.append(b.platform) or x)
     lower(xtrace.make_jaxpr(lambda x: primitive.bind(x))(VECTOR), "f", platform)
-    assert seen == [platform]
+    assert set(seen) == {platform}
 
 
 # Cost

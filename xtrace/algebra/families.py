@@ -42,9 +42,6 @@ def _bilinear_jvp(
 BILINEAR = Derived(_bilinear_jvp)
 
 
-_MOST_FORMS = 1024
-
-
 class Elementwise(Primitive):
     """An operation on corresponding elements of its operands, which agree in dtype unless the definition says not.
 
@@ -91,7 +88,6 @@ class Elementwise(Primitive):
             self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         if transpose is not None:
             self.transpose = transpose
-        self._forms: dict[tuple[ShapedArray, ...], tuple[str, str]] = {}
         self.op, self.result, self.promoting, self.same_dtype = op, result, promoting, same_dtype
         self.cases = dict(cases or {})
         self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)
@@ -116,11 +112,6 @@ class Elementwise(Primitive):
     def _emit(self, builder: FunctionBuilder, *values: Value, **parameters: Any) -> Value:
         aval = builder.results[0]
         accuracy = parameters.get("accuracy") if parameters else None
-        if accuracy is None:
-            # Operands of the result's shape met before need nothing but their names.
-            form = self._forms.get((aval, *[x.aval for x in values]))
-            if form is not None:
-                return builder.line(f"{form[0]} {', '.join([x.name for x in values])} : {form[1]}", aval)
         shape = aval.shape
         operands = [x if x.aval.shape == shape else builder.spread(x, shape) for x in values]
         op = self.op
@@ -129,10 +120,7 @@ class Elementwise(Primitive):
                 op = other
         if not isinstance(op, str):
             return op(builder, *operands, **parameters)
-        types = (aval, *[x.aval for x in operands])
-        signature = _signature_text(op, types)
-        if all(a.shape == shape for a in types) and len(self._forms) < _MOST_FORMS:
-            self._forms[types] = op, signature
+        signature = _signature_text(op, (aval, *[x.aval for x in operands]))
         attributes = "" if accuracy is None else f" {{result_accuracy = {accuracy.attribute()}}}"
         return builder.line(f"{op} {', '.join([x.name for x in operands])}{attributes} : {signature}", aval)
 

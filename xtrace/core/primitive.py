@@ -50,16 +50,21 @@ class Primitive:
     jvp(primals, tangents, **parameters) -> result and its tangent, or a list of each; a tangent that is zero is None.
     linearize: the same, used in its place when linearizing, for operations that hold jaxprs: what involves tangents
         must be bound in equations of their own, since the other ones are computed at once.
+    partial_evaluate(unknown, **parameters): how the operation is split where the operands that `unknown` says are on a
+        tape and the others are not, for operations that hold jaxprs: a function from the operands to the results, which
+        binds what does not depend on the unknown ones in equations of their own. None where all of it does.
     transpose(cotangent, *operands, **parameters) -> a cotangent, or None, for each operand. The operands that the
         operation is linear in are `Linear`; where `multiple_results`, the cotangents are a list, None for zero.
     batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
         a list of each; an operand that is not mapped has the axis None, at least one is.
     evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
+    moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
 
     A rule that an operation cannot have is ``no_rule(why)``.
 
     Called, it is the public operation: `operation` checks and normalises arguments and then binds. Without one,
-    calling binds directly. `programs` is where eager evaluation keeps what it compiled.
+    calling binds directly. `programs` is where eager evaluation keeps what it compiled, `recordings` and
+    `forms` keep what rules bind and write: they must depend on nothing but types, parameters, settings and platform.
     """
 
     def __init__(
@@ -72,12 +77,14 @@ class Primitive:
         effects: Callable[..., Effects] | None = None,
         jvp: Callable[..., Any] | Derived | None = None,
         linearize: Callable[..., Any] | None = None,
+        partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
         transpose: Callable[..., Any] | None = None,
         batch: Callable[..., Any] | Derived | None = None,
         evaluate: Callable[..., Any] | None = None,
         multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None,
         memoised: bool = True,
+        moves_elements: bool = False,
         operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
@@ -85,10 +92,13 @@ class Primitive:
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
-        self.multiple_results, self.memoised = multiple_results, memoised
+        self.partial_evaluate = partial_evaluate
+        self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types: dict[Any, Any] = {}
         self.programs: dict[Any, Any] = {}
+        self.recordings: dict[Any, Any] = {}
+        self.forms: dict[Any, Any] = {}
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"
         self.__doc__ = abstract.__doc__

@@ -284,7 +284,7 @@ class ConcreteArray(Array):
         return self._described()
 
     def __str__(self) -> str:
-        return format(self, "")
+        return repr(self) if type(self.aval.dtype) is dtypes.ExtendedDType else str(self.host())
 
     def __format__(self, specification: str) -> str:
         if type(self.aval.dtype) is dtypes.ExtendedDType:

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.core import dtypes
-from xtrace.core.avals import ShapedArray
+from xtrace.core.avals import ShapedArray, physical
 from xtrace.core.source import Position, resolve
 from xtrace.stablehlo import attributes
+
+# The texts of scalars met before.
+_texts: dict[Any, str] = {}
+_MOST_TEXTS = 4096
 
 _Place = tuple[Position | None, str]
 
@@ -26,6 +30,14 @@ class Value:
     def type(self) -> str:
         """The StableHLO type."""
         return self.aval.mlir_type
+
+    def stored(self) -> Value:
+        """This value, seen as the array its elements are stored in if its dtype is an extended one."""
+        return self.seen_as(physical(self.aval))
+
+    def seen_as(self, aval: ShapedArray) -> Value:
+        """This value with the type `aval`, which has the same storage."""
+        return self if aval is self.aval else Value(self.name, aval)
 
 
 class Constant(Value):
@@ -123,7 +135,7 @@ class FunctionBuilder:
 
     __slots__ = (
         "module", "name", "arguments", "argument_attributes", "result_types", "result_attributes", "lines", "places",
-        "place", "result", "results", "public", "_number", "_constants", "_spread", "scope",
+        "place", "result", "results", "public", "number", "_constants", "_spread", "scope",
     )  # fmt: skip
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
@@ -136,7 +148,7 @@ class FunctionBuilder:
         self.places: list[_Place | None] = []
         self.place: _Place | None = None
         self.results: Sequence[ShapedArray] = ()
-        self._number = itertools.count().__next__
+        self.number = itertools.count().__next__
         self._constants: dict[tuple[str, str], Value] = {}
         self._spread: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
 
@@ -154,7 +166,7 @@ class FunctionBuilder:
 
     def line(self, text: str, aval: ShapedArray) -> Value:
         """Write ``%n = text`` and return the value, of type `aval`."""
-        name = f"%{self._number()}"
+        name = f"%{self.number()}"
         self.lines.append(f"{name} = {text}")
         self.places.append(self.place)
         return Value(name, aval)
@@ -163,7 +175,7 @@ class FunctionBuilder:
         """Write an operation with several (or no) results."""
         if len(avals) == 1:
             return [self.line(text, avals[0])]
-        name = f"%{self._number()}"
+        name = f"%{self.number()}"
         self.lines.append(f"{name}:{len(avals)} = {text}" if avals else text)
         self.places.append(self.place)
         return [Value(f"{name}#{i}", aval) for i, aval in enumerate(avals)]
@@ -197,7 +209,14 @@ class FunctionBuilder:
 
     def literal(self, value: Any, aval: ShapedArray) -> Value:
         """Return the scalar constant `value`, written when it is first used."""
-        return Constant(self, attributes.scalar(value, aval.dtype), aval)
+        # Zeros of both signs are equal, also as parts of complex numbers.
+        key = (value, aval) if value and not dtypes.is_complex(aval.dtype) else (str(value), aval)
+        text = _texts.get(key)
+        if text is None:
+            if len(_texts) >= _MOST_TEXTS:
+                _texts.clear()
+            text = _texts[key] = attributes.scalar(value, aval.dtype)
+        return Constant(self, text, aval)
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
@@ -250,8 +269,8 @@ class FunctionBuilder:
         Its arguments have the types `avals`. Names inside and outside come from one sequence, so none is used twice.
         """
         inner = FunctionBuilder(self.module, self.name, self.scope)
-        inner.place, inner._number = self.place, self._number
-        inner.arguments = [Value(f"%{self._number()}", aval) for aval in avals]
+        inner.place, inner.number = self.place, self.number
+        inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]
         return inner
 
     def op_with_regions(
@@ -281,7 +300,7 @@ class FunctionBuilder:
             lines.append(end if returned else "  stablehlo.return")
             places.append(None)
         signature = f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
-        number = self._number()
+        number = self.number()
         binder = "" if not results else f"%{number} = " if len(results) == 1 else f"%{number}:{len(results)} = "
         self.lines += [binder + head, *lines, f"}}) : {signature}"]
         self.places += [None, *places, self.place]

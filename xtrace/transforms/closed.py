@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import converted, with_axis, zeros
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
+from xtrace.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from xtrace.core.tangents import Linear, tangent_aval
 from xtrace.transforms.backward import backward
 from xtrace.transforms.batch import MappedAxis, batch
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.jvp import jvp
-from xtrace.transforms.linearize import LinearMap, linearize
+from xtrace.transforms.linearize import LinearMap, linearize, partial_evaluate
 from xtrace.transforms.stage import stage
 
 
@@ -99,18 +99,22 @@ def jvp_jaxpr(
     return found, tuple(out_nonzero)
 
 
-class LinearizedJaxpr(NamedTuple):
+class SplitJaxpr(NamedTuple):
     """A jaxpr in two parts.
 
     known: from inputs to results, followed by new residuals. linear: from all residuals, then the nonzero tangents of
     the inputs, to the nonzero tangents of the results, which are those that `nonzero` says. residuals: where each
-    residual comes from: ("input", i), or ("output", i) of `known`.
+    residual comes from: ("input", i), or ("output", i) of `known`. results: how many outputs of `known` are results.
+
+    Of a partially evaluated jaxpr, `known` takes and gives what is known only, and `linear` the rest: its unknown
+    inputs, and the results that `nonzero` says.
     """
 
     known: ClosedJaxpr
     linear: ClosedJaxpr
     nonzero: tuple[bool, ...]
     residuals: tuple[tuple[str, int], ...]
+    results: int
 
     def gather(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         """Return the residuals, from the inputs and outputs of `known`."""
@@ -120,7 +124,7 @@ class LinearizedJaxpr(NamedTuple):
 @per_jaxpr
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
-) -> LinearizedJaxpr:
+) -> SplitJaxpr:
     """Return `closed` split into what is computed at once and what is linear in the nonzero tangents.
 
     `always` says for which results there is a tangent even if it is zero.
@@ -139,11 +143,8 @@ def linearize_jaxpr(
         counts.append(len(linear.consts))
         return [*results, *linear.consts]
 
-    whole = staged(known, closed.in_avals, jaxpr.debug_info)
+    known_jaxpr, residuals = _without_forwarded(staged(known, closed.in_avals, jaxpr.debug_info), len(jaxpr.outvars))
     linear = maps[0]
-    count = len(jaxpr.outvars)
-    residuals, kept = _forwarded(whole.jaxpr, count)
-    known_jaxpr = ClosedJaxpr(whole.jaxpr.replace(outvars=[*whole.jaxpr.outvars[:count], *kept]), whole.consts)
     tangents = chosen(closed.in_avals, nonzero)
 
     def tangent_part(*values: Any) -> list[Any]:
@@ -154,7 +155,65 @@ def linearize_jaxpr(
     avals = [v.aval for v in linear.jaxpr.constvars]
     linear_jaxpr = staged(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
     out_nonzero = tuple([n or a for n, a in zip(linear.nonzero, always, strict=True)])
-    return LinearizedJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals)
+    return SplitJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
+
+
+@per_jaxpr
+def partial_evaluate_jaxpr(
+    closed: ClosedJaxpr, unknown: tuple[bool, ...], always: tuple[bool, ...] | None = None
+) -> SplitJaxpr:
+    """Return `closed` split into what depends on none of the `unknown` inputs and the rest.
+
+    `always` says which results are among the rest even if they are known.
+    """
+    jaxpr = closed.jaxpr
+    always = always or (False,) * len(jaxpr.outvars)
+    maps: list[LinearMap] = []
+    types = spread(chosen(closed.in_avals, unknown), unknown)
+
+    def known(*values: Any) -> list[Any]:
+        info = _info(jaxpr, "partial evaluation")
+        results, rest = partial_evaluate(
+            lambda *args: evaluate(jaxpr, closed.consts, args), values, types, always, info
+        )
+        # Of the residuals, which are tracers, nothing is kept: they end with the trace.
+        maps.append(LinearMap(rest.jaxpr, [], rest.nonzero))
+        return [*results, *rest.consts]
+
+    whole = staged(known, chosen(closed.in_avals, [not u for u in unknown]), jaxpr.debug_info)
+    rest = maps[0]
+    count = rest.nonzero.count(False)
+    known_jaxpr, residuals = _without_forwarded(whole, count)
+    opened = rest.jaxpr.replace(constvars=[], invars=[*rest.jaxpr.constvars, *rest.jaxpr.invars])
+    return SplitJaxpr(known_jaxpr, ClosedJaxpr(opened, []), tuple(rest.nonzero), residuals, count)
+
+
+@per_jaxpr
+def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tuple[bool, ...]]:
+    """Return whether partial evaluation finds work to do at once, and which results depend on the `unknown` inputs.
+
+    What is computed from no input at all is no work. Where there is work inside of an operation that holds jaxprs,
+    fewer of the results may depend on the unknown inputs.
+    """
+    jaxpr = closed.jaxpr
+    pending: set[Atom] = set(chosen(jaxpr.invars, unknown))
+    given = {*jaxpr.constvars, *jaxpr.invars} - pending
+    works = False
+    for equation in jaxpr.eqns:
+        flags = tuple([x in pending for x in equation.invars])
+        if any(flags):
+            rule = equation.primitive.partial_evaluate
+            works = works or (rule is not None and rule(flags, **equation.params) is not None)
+            pending.update(equation.outvars)
+        else:
+            works = works or any(x in given for x in equation.invars)
+    return works, tuple([x in pending for x in jaxpr.outvars])
+
+
+def merged(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Return what is `known` and the `rest` in one order, in which the flags say where the rest is."""
+    sources = iter(known), iter(rest)
+    return [next(sources[flag]) for flag in flags]
 
 
 def _info(jaxpr: Jaxpr, transformation: str) -> DebugInfo:
@@ -162,6 +221,13 @@ def _info(jaxpr: Jaxpr, transformation: str) -> DebugInfo:
     if info is None:
         return DebugInfo(transformation, "<jaxpr>", None, None)
     return DebugInfo(transformation, info.function, info.file, info.line)
+
+
+def _without_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[tuple[str, int], ...]]:
+    """Return `whole` without those outputs after the first `count` that are known anyway, and where all come from."""
+    residuals, kept = _forwarded(whole.jaxpr, count)
+    outvars = [*whole.jaxpr.outvars[:count], *kept]
+    return ClosedJaxpr(whole.jaxpr.replace(outvars=outvars), whole.consts), residuals
 
 
 def _forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], list[Any]]:

@@ -13,6 +13,8 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace.transforms.recordings import linearized
+from xtrace.transforms.stage import StagingTrace
 
 
 class JVPTracer(Tracer):
@@ -49,38 +51,42 @@ aval_rules[JVPTracer] = _aval_of_tracer
 class JVPTrace(Trace):
     """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
 
-    __slots__ = ("rules", "linearizing")
+    __slots__ = ("rules", "linearizing", "staging")
 
     def __init__(self, parent: Trace, rules: Trace) -> None:
         super().__init__(parent)
         # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
         self.rules = rules
         self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
+        # Where both record, what rules do is copied from what they did before.
+        self.staging = parent if type(parent) is StagingTrace and rules.is_tape else None
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        primals, tangents, found = [], [], False
+        primals, tangents, involved = [], [], False
         for x in operands:
             if type(x) is JVPTracer and x.owner is self:
-                found = True
+                involved = True
                 primals.append(x.primal)
                 tangents.append(x.tangent)
             else:
                 primals.append(x)
                 tangents.append(None)
-        if not found:
+        if not involved:
             assert self.parent is not None
             return self.parent.process(primitive, operands, parameters)
-        rule = primitive.linearize if self.linearizing else None
-        if rule is None:
-            rule = primitive.rule("jvp")
-        token = current_trace.set(self.rules)
-        try:
-            if parameters:
-                results, out = rule(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
-            else:
-                results, out = rule(primals, tangents)
-        finally:
-            current_trace.reset(token)
+        found: Any = None
+        if self.staging is not None:
+            found = linearized(self.staging, self.rules, primitive, primals, tangents, parameters)
+        if found is None:
+            rule = primitive.linearize if self.linearizing else None
+            if rule is None:
+                rule = primitive.rule("jvp")
+            token = current_trace.set(self.rules)
+            try:
+                found = rule(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
+            finally:
+                current_trace.reset(token)
+        results, out = found
         if primitive.multiple_results:
             return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, out, strict=True)]
         return results if out is None else JVPTracer(self, results, out)

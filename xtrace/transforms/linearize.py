@@ -7,34 +7,64 @@ from typing import Any
 
 from xtrace.core import config
 from xtrace.core.arrays import Array
-from xtrace.core.avals import aval_of
+from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.check import check_jaxpr
-from xtrace.core.ir import Atom, DebugInfo, Jaxpr, Var
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import tangent_aval
-from xtrace.core.trace import current_trace, use_trace
+from xtrace.core.trace import Trace, current_trace, use_trace
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.jvp import JVPTrace, JVPTracer
 from xtrace.transforms.stage import StagedTracer, StagingTrace
 
 
 class Tape(StagingTrace):
-    """Records what is bound on its tracers, the tangents; its parent does everything else, at once."""
+    """Records what is bound on its tracers, the tangents; its parent does everything else, at once.
 
-    __slots__ = ()
+    This is partial evaluation: the tangents are what is unknown.
+    """
+
+    __slots__ = ("residuals",)
 
     is_tape = True
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
+        super().__init__(parent, debug_info)
+        # By the variable of the parent, where that records too.
+        self.residuals: dict[Var, Var] = {}
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         for x in operands:
             if type(x) is StagedTracer and x.owner is self:
+                if primitive.partial_evaluate is not None:
+                    return self._split(primitive, operands, parameters)
                 return super().process(primitive, operands, parameters)
         assert self.parent is not None
         return self.parent.process(primitive, operands, parameters)
 
+    def _split(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        """Compute what of the operation does not depend on tangents, and record the rest."""
+        assert primitive.partial_evaluate is not None
+        unknown = tuple([self.records(x) for x in operands])
+        parts = primitive.partial_evaluate(unknown, **dict(zip(primitive.parameters, parameters, strict=True)))
+        if parts is None:
+            return self.record(primitive, operands, parameters)
+        with use_trace(self):
+            return parts(operands)
+
+    def record(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        """Record the operation as a whole."""
+        return super().process(primitive, operands, parameters)
+
+    def records(self, value: Any) -> bool:
+        """Whether the value is one of the tape's tracers."""
+        return type(value) is StagedTracer and value.owner is self
+
     def capture(self, value: Any) -> Atom:
         if not isinstance(value, Array):
             return super().capture(value)
+        if type(value) is StagedTracer and value.owner is self.parent:
+            return self.residual(value.variable)
         found = self.captured.get(id(value))
         if found is not None:
             return found[0]
@@ -44,6 +74,16 @@ class Tape(StagingTrace):
         self.captured[id(value)] = (variable, value, value)
         return variable
 
+    def residual(self, atom: Atom) -> Atom:
+        """Return the atom of a value that the parent, a staging trace, records."""
+        if type(atom) is Literal:
+            return atom
+        found = self.residuals.get(atom)  # type: ignore[arg-type]
+        if found is None:
+            found = self.residuals[atom] = Var(atom.aval)  # type: ignore[index]
+            self.constants.append((found, StagedTracer(self.parent, atom.aval, atom)))  # type: ignore[arg-type]
+        return found
+
     def constant(self, value: Any, aval: Any) -> Any:
         assert self.parent is not None
         return self.parent.constant(value, aval)
@@ -52,7 +92,8 @@ class Tape(StagingTrace):
 class LinearMap:
     """A function of tangents as a linear jaxpr: its constvars are the residuals `consts`, its inputs tangents.
 
-    `nonzero` says for each result of the linearized function whether its tangent is among the jaxpr's outputs.
+    `nonzero` says for each result of the function whether its tangent, or where the function was partially evaluated
+    the result itself, is among the jaxpr's outputs.
     """
 
     __slots__ = ("jaxpr", "consts", "nonzero")
@@ -84,6 +125,31 @@ def linearize(
         trace.ended = True
         tape.end()
     return primals_out, _linear_map(tape, outvars, [t is not None for t in tangents_out])
+
+
+def partial_evaluate(
+    function: Callable[..., Sequence[Any]],
+    values: Sequence[Any],
+    unknown: Sequence[ShapedArray | None],
+    always: Sequence[bool],
+    info: DebugInfo,
+) -> tuple[list[Any], LinearMap]:
+    """Return those results of `function` that are known, and the map from the unknown inputs to the other results.
+
+    unknown: the types of the unknown inputs, None for the known ones, which `values` holds. always: which results are
+    the map's even if they are known.
+    """
+    tape = Tape(current_trace.get(), info)
+    given = iter(values)
+    try:
+        inputs = [next(given) if aval is None else tape.new_input(aval) for aval in unknown]
+        with use_trace(tape):
+            results = function(*inputs)
+        pending = [tape.records(x) or wanted for x, wanted in zip(results, always, strict=True)]
+        outvars = [tape.atom(x) for x, wanted in zip(results, pending, strict=True) if wanted]
+    finally:
+        tape.end()
+    return [x for x, wanted in zip(results, pending, strict=True) if not wanted], _linear_map(tape, outvars, pending)
 
 
 def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:

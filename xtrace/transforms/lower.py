@@ -7,16 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.core import config
 from xtrace.core.avals import AbstractToken, aval_of, physical
 from xtrace.core.collection import collection_paused
-from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal
+from xtrace.core.dtypes import ExtendedDType
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_of
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
+from xtrace.stablehlo.forms import form_of
+from xtrace.transforms.storage import on_storage
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
 HIDDEN_ARGUMENT_BYTES = 1024
+
+# Numbers of what texts depend on besides the equation: the platform and the settings.
+_contexts: dict[Any, int] = {}
+_MOST_FORMS = 4096
 
 
 class LoweredModule:
@@ -100,6 +108,7 @@ def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Va
     scope, literal = builder.scope, builder.literal
     names: dict[Primitive, str] = {}
     outer_place = builder.place
+    context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
     for equation in jaxpr.eqns:
         primitive = equation.primitive
         name = names.get(primitive)
@@ -112,17 +121,63 @@ def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Va
         outvars = equation.outvars
         builder.results = [v.aval for v in outvars]
         operands = [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in equation.invars]
-        if equation.parameters:
-            parameters = dict(zip(primitive.parameters, equation.parameters, strict=True))
-            emitted = primitive.emit(builder, *operands, **parameters)
-        else:
-            emitted = primitive.emit(builder, *operands)
+        parameters = equation.parameters
+        # Literals are part of the text, other operands gaps in it.
+        kinds = [x.aval if type(x) is Value else (x.text, x.aval) for x in operands]  # type: ignore[attr-defined]
+        key = (context, parameters, *kinds, *builder.results)
+        try:
+            form = primitive.forms.get(key)
+        except TypeError:  # a parameter without a hash
+            form = None
+        emitted = (
+            _emit(builder, primitive, parameters, key, operands) if form is None else form.write(builder, operands)
+        )
         if primitive.multiple_results:
             values.update(zip(outvars, emitted, strict=True))
         else:
             values[outvars[0]] = emitted
     builder.place = outer_place
     return [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in jaxpr.outvars]
+
+
+def _emit(
+    builder: FunctionBuilder, primitive: Primitive, parameters: tuple[Any, ...], key: tuple[Any, ...],
+    operands: Sequence[Value],
+) -> Any:  # fmt: skip
+    """Write an equation that has no form yet, or none at all."""
+    if primitive.moves_elements and type(builder.results[0].dtype) is ExtendedDType:
+        return _emit_on_storage(builder, primitive, parameters, operands)
+    named = dict(zip(primitive.parameters, parameters, strict=True))
+    if primitive.linearize is None and _are_told_apart(parameters) and key not in primitive.forms:
+        if len(primitive.forms) >= _MOST_FORMS:
+            primitive.forms.clear()
+        form = primitive.forms[key] = form_of(primitive.emit, builder.platform, operands, builder.results, named)
+        if form is not None:
+            return form.write(builder, operands)
+    return primitive.emit(builder, *operands, **named)
+
+
+def _are_told_apart(parameters: tuple[Any, ...]) -> bool:
+    """Whether parameters that are written otherwise are unequal, unlike 0.0 and -0.0, and can be kept for long."""
+    try:
+        hash(parameters)
+    except TypeError:
+        return False
+    return not any(isinstance(x, (float, complex)) for x in parameters) and not jaxprs_of(parameters)
+
+
+def _emit_on_storage(
+    builder: FunctionBuilder, primitive: Primitive, parameters: tuple[Any, ...], operands: Sequence[Value]
+) -> Any:
+    """Write an operation that moves elements of an extended dtype, at the place of its equation."""
+    avals, jaxpr = builder.results, on_storage(primitive, parameters, [x.aval for x in operands])
+    source = builder.place[0] if builder.place is not None else None
+    for equation in jaxpr.eqns:
+        equation.source = source
+    stored = [x.stored() for x in operands]
+    results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
+    seen = [x.seen_as(aval) for x, aval in zip(results, avals, strict=True)]
+    return seen if primitive.multiple_results else seen[0]
 
 
 def emit_call(

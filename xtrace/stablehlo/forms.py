@@ -1,0 +1,134 @@
+"""Forms: the lines that an emission rule writes, kept with gaps for names and filled in to write them again.
+
+What a rule writes follows from the types of its operands, the parameters, the platform and the settings. A `Recorder`
+stands in for the builder while the rule runs once; a rule that asks it for more than that has no form.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.core.avals import ShapedArray
+from xtrace.stablehlo.builder import Constant, FunctionBuilder, Value
+
+# A gap: which list its name comes from (operands, constants, or new numbers), and the place in that list.
+_GAP = re.compile("\0([ocn])([0-9]+)\0")
+
+
+class _Unrecordable(Exception):
+    """The rule depends on more than what forms are found by."""
+
+
+class _Module:
+    """All that a rule may know of the module it writes into."""
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Unrecordable(name)
+
+
+class Recorder(FunctionBuilder):
+    """A builder whose names are gaps."""
+
+    __slots__ = ("constants", "count")
+
+    def __init__(self, platform: str, results: Sequence[ShapedArray]) -> None:
+        super().__init__(_Module(platform), "", "")  # type: ignore[arg-type]
+        self.results = results
+        self.place = (None, "")
+        self.constants: dict[tuple[str, str], Value] = {}
+        self.count = 0
+        self.number = self._next_number  # type: ignore[assignment]
+
+    def _next_number(self) -> str:
+        self.count += 1
+        return f"\0n{self.count - 1}\0"
+
+    def constant_line(self, text: str, aval: ShapedArray) -> Value:
+        """Return a gap for the constant, which the builder that the form is written into writes."""
+        key = text, aval.mlir_type
+        if key not in self.constants:
+            self.constants[key] = Value(f"\0c{len(self.constants)}\0", aval)
+        return self.constants[key]
+
+    def text_of_constant(self, value: Value) -> str | None:
+        """Return the text of a literal; what else is a constant depends on the builder."""
+        if type(value) is Constant:
+            return value.text
+        raise _Unrecordable("constants")
+
+
+class Form:
+    """Lines with gaps: `write` fills them in with the names of operands, of constants and of new values."""
+
+    __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick", "aval")
+
+    def __init__(self, recorder: Recorder, operands: Sequence[Value], emitted: Any) -> None:
+        self.count, self.constants = recorder.count, [(t, v.aval) for (t, _), v in recorder.constants.items()]
+        self.placed = [p is not None for p in recorder.places]
+        self.many = not isinstance(emitted, Value)
+        written = [self._split(line) for line in recorder.lines]
+        values = list(emitted) if self.many else [emitted]
+        if any(type(v) is Constant or not v.name.startswith("%\0n") for v in values):
+            raise _Unrecordable("a result that is an operand")
+        results = [self._split(v.name) for v in values]
+        # The order of what fills the gaps: new numbers, constants, and the operands that are named.
+        self.named = sorted({i for _, gaps in written for kind, i in gaps if kind == "o"})
+        start = {"n": 0, "c": self.count}
+        after = self.count + len(self.constants)
+        place = {("o", i): after + n for n, i in enumerate(self.named)}
+
+        def filled(text: str, gaps: list[tuple[str, int]]) -> tuple[str, list[int]]:
+            return text, [place[g] if g[0] == "o" else start[g[0]] + g[1] for g in gaps]
+
+        self.lines = [filled(*line) for line in written]
+        self.results = [(*filled(*name), v.aval) for name, v in zip(results, values, strict=True)]
+        self.single = not (self.constants or self.many) and self.count == len(self.lines) == 1 and self.placed == [True]
+        if self.single:
+            (self.text, gaps), self.aval = self.lines[0], values[0].aval
+            self.pick = operator.itemgetter(*gaps)
+
+    @staticmethod
+    def _split(line: str) -> tuple[str, list[tuple[str, int]]]:
+        gaps = [(kind, int(i)) for kind, i in _GAP.findall(line)]
+        return _GAP.sub("%s", line.replace("%", "%%")), gaps
+
+    def write(self, builder: FunctionBuilder, operands: Sequence[Value]) -> Any:
+        """Write the lines for `operands` and return the values of the results."""
+        if self.single:
+            # Most operations are one line without constants.
+            number = builder.number()
+            builder.lines.append(self.text % self.pick((number, *[operands[i].name for i in self.named])))
+            builder.places.append(builder.place)
+            return Value(f"%{number}", self.aval)
+        constants = [builder.constant_line(text, aval).name for text, aval in self.constants]
+        fill: list[Any] = [builder.number() for _ in range(self.count)]
+        fill += constants
+        fill += [operands[i].name for i in self.named]
+        for text, gaps in self.lines:
+            builder.lines.append(text % tuple([fill[i] for i in gaps]))
+        place = builder.place
+        builder.places += [place if placed else None for placed in self.placed]
+        values = [Value(text % tuple([fill[i] for i in gaps]), aval) for text, gaps, aval in self.results]
+        return values if self.many else values[0]
+
+
+def form_of(
+    emit: Callable[..., Any], platform: str, operands: Sequence[Value], results: Sequence[ShapedArray],
+    parameters: dict[str, Any],
+) -> Form | None:  # fmt: skip
+    """Return the form of what `emit` writes for operands of these types, None if it has none."""
+    recorder = Recorder(platform, results)
+    named = [
+        Constant(recorder, x.text, x.aval) if type(x) is Constant else Value(f"\0o{i}\0", x.aval)
+        for i, x in enumerate(operands)
+    ]
+    try:
+        return Form(recorder, operands, emit(recorder, *named, **parameters))
+    except _Unrecordable:
+        return None
