@@ -59,6 +59,15 @@ def check_same_dtype(name: str, avals: Sequence[ShapedArray], promoting: str | N
         )
 
 
+def no_sharding(function: str, sharding: Any, parameter: str = "out_sharding") -> None:
+    """Return None, the only layout that results have; NotImplementedError if another one is asked for."""
+    if sharding is not None:
+        raise NotImplementedError(
+            f"{function}: {parameter}={sharding!r} is not supported, operations leave their results on the device of "
+            f"their operands; leave {parameter} at None, and move the result with xtrace.device_put(x, device)"
+        )
+
+
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common shape of operands that are scalars or of one rank, with equal sizes or 1 on each axis."""
     ranked = [s for s in shapes if s]

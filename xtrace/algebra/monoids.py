@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.kinds import check_kind, signature_of
+from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.core.primitive import Primitive
@@ -198,7 +198,8 @@ class Reduction(Primitive):
         return self.apply(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
 
     def _sharded(self, operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
-        return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), out_sharding))
+        no_sharding(self.name, out_sharding)
+        return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
 
     def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
         if self.operation is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.kinds import NUMBER
+from xtrace.algebra.kinds import NUMBER, no_sharding
 from xtrace.algebra.monoids import SUM, Reduction, integers
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
@@ -162,7 +162,7 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
     dimensions = integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
     if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
         return operand
-    return broadcast_in_dim.apply((operand,), (shape, dimensions, out_sharding))
+    return broadcast_in_dim.apply((operand,), (shape, dimensions, no_sharding("broadcast_in_dim", out_sharding)))
 
 
 def _reshape_abstract(
@@ -220,7 +220,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
             dimensions = None
     if dimensions is None and shape and isinstance(operand, Array) and operand.shape == shape:
         return operand
-    return reshape.apply((operand,), (shape, dimensions, out_sharding))
+    return reshape.apply((operand,), (shape, dimensions, no_sharding("reshape", out_sharding)))
 
 
 def _transpose_abstract(operand: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:

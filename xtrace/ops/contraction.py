@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
 from xtrace.algebra.families import BILINEAR
+from xtrace.algebra.kinds import no_sharding
 from xtrace.algebra.vector_space import converted, operand_aval, transpose
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
@@ -181,7 +182,7 @@ class DotDimensionNumbers(tuple):  # type: ignore[type-arg]
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         pairs = [f"({list(lhs)}, {list(rhs)})" for lhs, rhs in self]
         return f"({pairs[0]}, {pairs[1]})"
 
@@ -339,7 +340,7 @@ def _dot_transpose(
     # The cotangent has batch axes, the free axes of lhs, then those of rhs; those of `known` are summed over.
     start = batch_count + len(own_free) if left else batch_count
     summed = tuple(range(start, start + len(other_free)))
-    numbers = ((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch)))
+    numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
     found = dot_general.apply((cotangent, known), (numbers, precision, preferred_element_type, None))
@@ -372,7 +373,7 @@ def _dot_batch(
         lhs_free = _free(aval_of(operands[0]).ndim, lhs_batch, lhs_contracting)
         rhs_free = _free(aval_of(operands[1]).ndim, rhs_batch, rhs_contracting)
         place = len(lhs_batch) + len(lhs_free) + rhs_free.index(right)
-    numbers = ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
+    numbers = DotDimensionNumbers(((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)))
     return dot_general.apply(operands, (numbers, precision, preferred_element_type, out_sharding)), place
 
 
@@ -406,7 +407,7 @@ def dot_general(
         _canonical_dimension_numbers(dimension_numbers),
         canonical_precision("dot_general", precision),
         preferred_element_type,
-        out_sharding,
+        no_sharding("dot_general", out_sharding),
     )
     return dot_general.apply((lhs, rhs), parameters)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
 from xtrace.algebra.families import BILINEAR
-from xtrace.algebra.kinds import check_same_dtype
+from xtrace.algebra.kinds import check_same_dtype, no_sharding
 from xtrace.algebra.monoids import integers
 from xtrace.algebra.vector_space import (
     broadcast_in_dim,
@@ -540,7 +540,7 @@ def conv_general_dilated(
         preferred_element_type = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
-        canonical_precision(name, precision), preferred_element_type, out_sharding,
+        canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),
     )  # fmt: skip
     return conv_general_dilated.apply((lhs, rhs), parameters)
 

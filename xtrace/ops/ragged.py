@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.algebra.families import BILINEAR
+from xtrace.algebra.kinds import no_sharding
 from xtrace.algebra.vector_space import (
     broadcast_in_dim,
     convert_element_type,
@@ -348,7 +349,7 @@ def ragged_dot_general(
         preferred_element_type = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)
     parameters = (
         ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
-        None, out_sharding,
+        None, no_sharding("ragged_dot_general", out_sharding),
     )  # fmt: skip
     return ragged_dot_general.apply((lhs, rhs, group_sizes), parameters)
 

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace.algebra.kinds import no_sharding
 from xtrace.algebra.vector_space import FLAT, canonical_shape, moved_axis, operand_aval, zeros
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray
@@ -96,7 +97,7 @@ def rng_bit_generator(
         ) from None
     dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
     sizes = canonical_shape("rng_bit_generator", shape)
-    return tuple(rng_bit_generator.apply((key,), (sizes, dtype, found, out_sharding)))
+    return tuple(rng_bit_generator.apply((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding))))
 
 
 # What XLA's expansion of the operation accepts: any other type kills the process.

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace.algebra import vector_space
 from xtrace.algebra.families import binary, mul
-from xtrace.algebra.kinds import ANY, BITS, COMPLEX, FLOAT, INEXACT, NUMBER, ORDERED, check_kind
+from xtrace.algebra.kinds import ANY, BITS, COMPLEX, FLOAT, INEXACT, NUMBER, ORDERED, check_kind, no_sharding
 from xtrace.algebra.monoids import (
     AND,
     MAXIMUM,
@@ -508,6 +508,7 @@ def reduce(
     neutral elements; the function takes two such trees and returns one. It may be applied in any order, and may close
     over nothing traced. TypeError if shapes, dtypes or structures do not agree.
     """
+    no_sharding("reduce", out_sharding)
     arrays, tree = pytree.tree_flatten(operands)
     initial, initial_tree = pytree.tree_flatten(init_values)
     if tree != initial_tree or not arrays:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.kinds import NUMBER, check_kind, check_same_dtype
+from xtrace.algebra.kinds import NUMBER, check_kind, check_same_dtype, no_sharding
 from xtrace.algebra.monoids import integers
 from xtrace.algebra.vector_space import (
     FLAT,
@@ -30,9 +30,11 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace.core.tangents import Linear
-from xtrace.runtime.transfer import array_from_host
+from xtrace.runtime.arrays import ConcreteArray
+from xtrace.runtime.transfer import array_from_host, put_on
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.xla.buffers import DeviceSharding
 
 
 def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
@@ -67,7 +69,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     if not sizes and isinstance(operand, Array):
         return operand
     dimensions = tuple(range(len(sizes), len(sizes) + len(shape)))
-    return broadcast_in_dim.apply((operand,), (sizes + shape, dimensions, out_sharding))
+    return broadcast_in_dim.apply((operand,), (sizes + shape, dimensions, no_sharding("broadcast", out_sharding)))
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -142,7 +144,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     """
     shape = canonical_shape("broadcasted_iota", shape)
     dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
-    return broadcasted_iota.apply((), (dtype, shape, operator.index(dimension), out_sharding))
+    no_sharding("broadcasted_iota", out_sharding)
+    return broadcasted_iota.apply((), (dtype, shape, operator.index(dimension), None))
 
 
 def iota(dtype: Any, size: int) -> Any:
@@ -158,7 +161,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else dtypes.canonicalize(dtype, config.enable_x64.value)
     value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return spread_scalar(value, canonical_shape("full", shape), sharding)
+    return _placed("full", spread_scalar(value, canonical_shape("full", shape)), sharding)
 
 
 def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
@@ -179,10 +182,19 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def spread_scalar(value: Any, shape: tuple[int, ...], sharding: Any = None) -> Any:
+def _placed(function: str, array: Any, sharding: Any) -> Any:
+    """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
+    if isinstance(sharding, DeviceSharding):
+        # Under a trace everything is where the compiled program will run.
+        return put_on(array, sharding.device) if isinstance(array, ConcreteArray) else array
+    no_sharding(function, sharding, "sharding")
+    return array
+
+
+def spread_scalar(value: Any, shape: tuple[int, ...]) -> Any:
     """Return a scalar operand, literals included, over `shape`."""
     if shape:
-        return broadcast_in_dim.apply((value,), (shape, (), sharding))
+        return broadcast_in_dim.apply((value,), (shape, (), None))
     return array_from_host(np.asarray(value.val), value.aval) if type(value) is Literal else value
 
 
@@ -192,7 +204,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else dtypes.canonicalize(dtype, config.enable_x64.value)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return spread_scalar(value, shape, sharding)
+    return _placed("full_like", spread_scalar(value, shape), sharding)
 
 
 def zeros_like(x: Any) -> Any:
@@ -221,7 +233,7 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     """Return an array whose elements are unspecified (zeros, at present)."""
     dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
-    return empty.apply((), (canonical_shape("empty", shape), dtype, out_sharding))
+    return empty.apply((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
 
 
 def shape_as_value(shape: Any) -> Any:
