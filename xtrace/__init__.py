@@ -83,8 +83,8 @@ _late, __getattr__ = _late_names(
         "xtrace.api.vmap": ("vmap",),
     },
     submodules=(
-        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "lax", "nn", "numpy",
-        "stages", "tree", "tree_util",
+        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "flatten_util", "lax", "nn",
+        "numpy", "ops", "stages", "tree", "tree_util",
     ),
 )  # fmt: skip
 __all__ += _late
