@@ -58,10 +58,10 @@ def common_dtype(
 
 
 def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
-    """The floating type that results of division and transcendental functions of integers have."""
+    """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
     if dtypes.is_inexact(dtype):
         return dtype, weak
-    return dtypes.default_float(config.enable_x64.value), weak
+    return dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32, weak
 
 
 def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
-from xtrace.api.operators import multiply
+from xtrace.api.operators import multiply, subtract
+from xtrace.api.promotion import check_broadcast
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
 from xtrace.numpy.creation import diagonal_mask
-from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.manipulation import moveaxis, stack
 from xtrace.ops.contraction import dot_general
 from xtrace.ops.elementwise import conj
+from xtrace.ops.shape import split, squeeze, zeros_like
 
 _Axes = tuple[int, ...]
 
@@ -276,3 +278,67 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     wanted = requested_dtype("trace", dtype)
     moved = moveaxis(a, (first, second), (-2, -1))
     return _diagonal_sum(moved, offset, dtype=wanted)
+
+
+def _refuse_booleans(function: str, *operands: Any) -> None:
+    if all(dtypes.is_boolean(type_of(function, x, i).dtype) for i, x in enumerate(operands)):
+        raise TypeError(f"{function} does not accept two arrays of dtype bool; convert one with x.astype(int)")
+
+
+@unit
+def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
+    rank = len(left)
+    rows = reshape(a, [n for size in left for n in (size, 1)])
+    columns = reshape(b, [n for size in right for n in (1, size)])
+    found = multiply(rows, columns)
+    return reshape(found, [m * n for m, n in zip(left, right, strict=True)]) if rank else found
+
+
+def kron(a: Any, b: Any) -> Any:
+    """Return the Kronecker product: `b` times every element of `a`, side by side along every axis.
+
+    The array of fewer axes gets leading ones of size 1. TypeError for two boolean arrays.
+    """
+    shapes = [type_of("kron", x, i).shape for i, x in enumerate((a, b))]
+    _refuse_booleans("kron", a, b)
+    rank = max(map(len, shapes))
+    left, right = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return _kron(a, b, left=left, right=right)
+
+
+@unit
+def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
+    lengths = [x.shape[i] for x, i in zip((a, b), axes, strict=True)]
+    left, right = [
+        [squeeze(piece, (i,)) for piece in split(x, (1,) * length, i)]
+        for x, i, length in zip((a, b), axes, lengths, strict=True)
+    ]
+
+    def minor(i: int, j: int) -> Any:
+        return subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
+
+    if lengths == [2, 2]:
+        return minor(0, 1)
+    for pieces in (left, right):
+        if len(pieces) == 2:
+            pieces.append(zeros_like(pieces[0]))
+    return stack([minor(1, 2), minor(2, 0), minor(0, 1)], axis or 0)
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """Return the cross product of vectors along `axisa` and `axisb` (or `axis` of all), the result's along `axisc`.
+
+    Vectors of 2 elements have a third one of zero; of two of them only the third element is returned, without an axis.
+    ValueError for other lengths and shapes that do not broadcast, TypeError for two boolean arrays.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    avals = [type_of("cross", x, i) for i, x in enumerate((a, b))]
+    axes = tuple([canonical_axis("cross", i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
+    lengths = [aval.shape[i] for aval, i in zip(avals, axes, strict=True)]
+    if not set(lengths) <= {2, 3}:
+        raise ValueError(f"cross: vectors must have 2 or 3 elements, got the lengths {lengths[0]} and {lengths[1]}")
+    _refuse_booleans("cross", a, b)
+    others = [(*aval.shape[:i], *aval.shape[i + 1 :]) for aval, i in zip(avals, axes, strict=True)]
+    rank = len(check_broadcast("cross", others))
+    return _cross(a, b, axes=axes, axis=None if lengths == [2, 2] else canonical_axis("cross", axisc, rank + 1))

@@ -130,6 +130,8 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 def permuted_rows(x: Any, permutation: Any) -> Any:
     """Return matrices with row i being row ``permutation[..., i]`` of `x`."""
     shape = aval_of(x).shape
+    if 0 in shape:
+        return x
     row, column = len(shape) - 2, len(shape) - 1
     batch = tuple(range(row))
     numbers = GatherDimensionNumbers(

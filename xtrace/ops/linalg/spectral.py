@@ -73,7 +73,7 @@ def _choice(name: str, argument: str, kind: type[enum.Enum], value: Any) -> Any:
     return value
 
 
-def _range(name: str, subset: Any, size: int) -> tuple[int, int] | None:
+def index_range(name: str, subset: Any, size: int) -> tuple[int, int] | None:
     """Return `subset_by_index` as two ints, None where it is the whole range."""
     if subset is None:
         return None
@@ -192,7 +192,7 @@ def eigh(
     """
     aval = operand_aval("eigh", x, "x")
     check_matrices("eigh", (aval,), square=True)
-    subset = _range("eigh", subset_by_index, aval.shape[-1])
+    subset = index_range("eigh", subset_by_index, aval.shape[-1])
     algorithm = _choice("eigh", "implementation", EighImplementation, implementation)
     parameters = (bool(lower), bool(sort_eigenvalues), subset, algorithm)
     vectors, values = eigh.apply((symmetrized(x) if symmetrize_input else x,), parameters)
@@ -389,7 +389,7 @@ def svd(
     aval = operand_aval("svd", x, "x")
     check_matrices("svd", (aval,))
     inner = min(aval.shape[-2:])
-    subset = _range("svd", subset_by_index, inner)
+    subset = index_range("svd", subset_by_index, inner)
     if subset_by_index is not None and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
     algorithm = _choice("svd", "algorithm", SvdAlgorithm, algorithm)

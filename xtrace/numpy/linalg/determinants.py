@@ -1,0 +1,230 @@
+"""Determinants, their logarithms, and how they change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.solutions import solved, solved_by
+from xtrace.ops import elementwise as lax
+from xtrace.ops.linalg.lu import lu, unpermuted_rows
+from xtrace.ops.linalg.matrices import as_column, as_row, constant_of, diagonal, identity, product, transposed
+from xtrace.ops.linalg.qr import geqrf
+from xtrace.ops.linalg.triangular import triangular_solve
+from xtrace.ops.reductions import cumsum, reduce_or, reduce_prod
+from xtrace.ops.shape import broadcasted_iota, full_like, squeeze
+from xtrace.ops.slicing import slice_in_dim
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant (of complex matrices, a number of size 1), and the logarithm of its size."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _exchanged(pivots: Any) -> Any:
+    """Return at which steps a factorisation exchanged two rows."""
+    shape = aval_of(pivots).shape
+    return lax.ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
+
+
+def _sign_and_logarithm(main: Any, negated: Any) -> SlogdetResult:
+    """Return those of the product of `main` along the last axis, with the factors `negated` says negated."""
+    last = (aval_of(main).ndim - 1,)
+    zero = constant_of(main, 0)
+    singular = reduce_or(lax.eq(main, zero), last)
+    size = lax.abs(main)
+    if dtypes.is_complex(aval_of(main).dtype):
+        signs = lax.div(main, converted(size, aval_of(main).dtype))
+        signs = lax.select(negated, lax.neg(signs), signs)
+    else:
+        signs = lax.select(lax.ne(negated, lax.lt(main, zero)), full_like(main, -1), full_like(main, 1))
+    sign, logarithm = reduce_prod(signs, last), reduce_sum(lax.log(size), last)
+    return SlogdetResult(
+        lax.select(singular, full_like(sign, 0), sign),
+        lax.select(singular, full_like(logarithm, -math.inf), logarithm),
+    )
+
+
+def _of_one(a: Any) -> SlogdetResult:
+    """Return sign and logarithm of the only elements of matrices."""
+    rank = aval_of(a).ndim
+    element = squeeze(a, (rank - 2, rank - 1))
+    return SlogdetResult(lax.sign(element), lax.log(lax.abs(element)))
+
+
+def _by_lu(a: Any) -> tuple[SlogdetResult, Any, Any]:
+    """Return sign and logarithm, and the factors and permutation they were read from."""
+    factors, pivots, permutation = lu(a)
+    return _sign_and_logarithm(diagonal(factors), _exchanged(pivots)), factors, permutation
+
+
+def _added_diagonal(x: Any) -> Any:
+    return reduce_sum(diagonal(x), (aval_of(x).ndim - 2,))
+
+
+def _slogdet_tangents(sign: Any, relative: Any) -> SlogdetResult:
+    """Return how sign and logarithm change where the determinant grows by the factor 1 + `relative`."""
+    if not dtypes.is_complex(aval_of(relative).dtype):
+        return SlogdetResult(zeros(aval_of(sign)), relative)
+    turn = lax.complex(zeros(aval_of(lax.imag(relative))), lax.imag(relative))
+    return SlogdetResult(lax.mul(sign, turn), lax.real(relative))
+
+
+@custom_jvp
+def _slogdet_by_lu(a: Any) -> SlogdetResult:
+    return _of_one(a) if aval_of(a).shape[-1] == 1 else _by_lu(a)[0]
+
+
+@_slogdet_by_lu.defjvp
+def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
+    # d log det A = tr A⁻¹ dA.
+    (a,), (da,) = primals, tangents
+    found, factors, permutation = _by_lu(a)
+    return found, _slogdet_tangents(found.sign, _added_diagonal(solved_by(a, factors, permutation, da)))
+
+
+@custom_jvp
+def _slogdet_by_qr(a: Any) -> SlogdetResult:
+    # Each reflection has determinant -1, but one with the factor 0 is none.
+    packed, factors = geqrf(a)
+    return _sign_and_logarithm(diagonal(packed), lax.ne(factors, constant_of(factors, 0)))
+
+
+@_slogdet_by_qr.defjvp
+def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
+    found = _slogdet_by_qr(*primals)
+    return found, _slogdet_tangents(found.sign, _added_diagonal(solved(*primals, *tangents)))
+
+
+_SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
+
+
+@unit
+def _slogdet(a: Any, *, method: str) -> SlogdetResult:
+    return _SLOGDET[method](*inexact("slogdet", a))
+
+
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+    """Return the sign and the logarithm of the size of the determinants of square matrices.
+
+    Singular matrices give 0 and -inf. method: "lu" (None), or "qr", which is for real matrices. ValueError for another
+    method and for matrices that are not square, NotImplementedError for "qr" of complex ones.
+    """
+    aval = matrix_type("slogdet", a, square=True)
+    method = "lu" if method is None else method
+    if method not in _SLOGDET:
+        raise ValueError(f"Unknown slogdet method {method!r}. Supported methods are 'lu' (`None`), and 'qr'.")
+    if method == "qr" and dtypes.is_complex(aval.dtype):
+        raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; use method='lu'")
+    return _slogdet(a, method=method)  # type: ignore[no-any-return]
+
+
+def _element(a: Any, row: int, column: int) -> Any:
+    rank = aval_of(a).ndim
+    found = slice_in_dim(slice_in_dim(a, row, row + 1, 1, rank - 2), column, column + 1, 1, rank - 1)
+    return squeeze(found, (rank - 2, rank - 1))
+
+
+def _expanded(a: Any, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+    """Return the determinants of so many rows and columns, expanded along the first row."""
+    terms = [_element(a, rows[0], column) for column in columns]
+    if len(columns) == 1:
+        return terms[0]
+    minors = [_expanded(a, rows[1:], (*columns[:i], *columns[i + 1 :])) for i in range(len(columns))]
+    products = [lax.mul(term, minor) for term, minor in zip(terms, minors, strict=True)]
+    total = lax.sub(products[0], products[1])
+    return lax.add(total, products[2]) if len(products) == 3 else total
+
+
+def _cofactors(factors: Any, permutation: Any, sign: Any) -> Any:
+    """Return the matrices of cofactors, also of singular matrices, from their LU factors and the rows' exchanges.
+
+    Where U has zeros on its diagonal, at z₁ < … < zₘ, let V be U with ones there, and B its inverse. As
+    U = V - E Eᵀ for the unit vectors E, adj U = det V · B E adj(1 - Eᵀ B E) Eᵀ B, and 1 - Eᵀ B E is strictly upper
+    triangular, so that of its adjugate only one element is left: adj U = det V · ∏ B[zᵢ, zᵢ₊₁] · B[:, z₁] B[zₘ, :].
+    """
+    aval = aval_of(factors)
+    last = aval.ndim - 1
+    one = identity(aval.dtype, aval.shape)
+    main = diagonal(factors)
+    zero = lax.eq(main, constant_of(main, 0))
+    filled = lax.select(zero, full_like(main, 1), main)
+    shifted = lax.add(factors, lax.mul(one, as_row(converted(zero, aval.dtype))))
+    inverse = triangular_solve(shifted, one, left_side=True)
+    # Zeros are numbered, so that neighbours among them are found.
+    number = cumsum(converted(zero, dtypes.int32), last - 1)
+    count = slice_in_dim(number, aval.shape[-1] - 1, aval.shape[-1], 1, last - 1)
+    spread = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(zero, aval.ndim)]
+    places = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(number, aval.ndim)]
+    both = lax.bitwise_and(*spread)
+    neighbours = lax.bitwise_and(both, lax.eq(lax.add(places[0], constant_of(number, 1)), places[1]))
+    chain = reduce_prod(lax.select(neighbours, inverse, full_like(inverse, 1)), (last - 1, last))
+    first = converted(lax.bitwise_and(zero, lax.eq(number, constant_of(number, 1))), aval.dtype)
+    final = lax.bitwise_and(zero, lax.eq(number, broadcast_in_dim(count, aval.shape[:-1], range(last))))
+    column = product(inverse, as_column(first))
+    row = product(as_row(converted(final, aval.dtype)), inverse)
+    corner = lax.mul(product(column, row), broadcast_in_dim(chain, aval.shape, range(last - 1)))
+    regular = lax.eq(count, constant_of(count, 0))
+    regular = broadcast_in_dim(squeeze(regular, (last - 1,)), aval.shape, range(last - 1))
+    scale = lax.mul(sign, reduce_prod(filled, (last - 1,)))
+    adjugate = lax.mul(lax.select(regular, inverse, corner), broadcast_in_dim(scale, aval.shape, range(last - 1)))
+    # adj A = ± adj U · L⁻¹ P, transposed.
+    found = triangular_solve(
+        factors, transposed(adjugate), left_side=True, lower=True, transpose_a=True, unit_diagonal=True
+    )
+    return unpermuted_rows(found, permutation)
+
+
+def _orientations(x: Any, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
+    """Return vectors along the rows and along the columns of matrices, with the axes they have there."""
+    batch = tuple(range(rank - 2))
+    return [(x, (*batch, rank - 2)), (x, (*batch, rank - 1))]
+
+
+def _from_logarithm(found: SlogdetResult) -> Any:
+    return lax.mul(found.sign, converted(lax.exp(found.logabsdet), aval_of(found.sign).dtype))
+
+
+@custom_jvp
+def _det_by_lu(a: Any) -> Any:
+    return _from_logarithm(_by_lu(a)[0])
+
+
+@_det_by_lu.defjvp
+def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # d det A is the sum of the cofactors times dA, whether A is singular or not.
+    factors, pivots, permutation = lu(primals[0])
+    exchanged = _exchanged(pivots)
+    found = _from_logarithm(_sign_and_logarithm(diagonal(factors), exchanged))
+    dtype, last = aval_of(found).dtype, aval_of(exchanged).ndim - 1
+    flips = lax.select(exchanged, full_like(exchanged, -1, dtype), full_like(exchanged, 1, dtype))
+    cofactors = _cofactors(factors, permutation, reduce_prod(flips, (last,)))
+    return found, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
+
+
+@unit
+def _det(a: Any) -> Any:
+    (a,) = inexact("det", a)
+    aval = aval_of(a)
+    size = aval.shape[-1]
+    if 1 <= size <= 3:
+        return _expanded(a, tuple(range(size)), tuple(range(size)))
+    return _det_by_lu(a)
+
+
+def det(a: Any) -> Any:
+    """Return the determinants of square matrices; integers become floats.
+
+    The derivative is that of the polynomial at singular matrices too. ValueError for matrices that are not square.
+    """
+    matrix_type("det", a, square=True)
+    return _det(a)

@@ -1,0 +1,192 @@
+"""Factorisations of matrices: Cholesky, QR, singular values, eigenvalues."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xtrace.algebra.vector_space import broadcast_in_dim
+from xtrace.api.units import unit
+from xtrace.core.avals import aval_of
+from xtrace.numpy.arguments import scalar_of
+from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.ops import elementwise as lax
+from xtrace.ops.linalg import qr as qr_forms
+from xtrace.ops.linalg import spectral, triangular
+from xtrace.ops.linalg.lu import permuted_rows
+from xtrace.ops.linalg.matrices import adjoint, conjugated, transposed
+from xtrace.ops.shape import broadcasted_iota, rev
+from xtrace.ops.slicing import slice_in_dim
+from xtrace.ops.sorting import sort
+
+
+class QRResult(NamedTuple):
+    """Q with orthonormal columns and upper triangular R; of mode "raw", the packed reflections and their factors."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors as columns, singular values, and right singular vectors as conjugated rows."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and eigenvectors, as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Real eigenvalues, which rise, and orthonormal eigenvectors, as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+@unit
+def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
+    found = triangular.cholesky(*inexact("cholesky", a), symmetrize_input=symmetrize)
+    return adjoint(found) if upper else found
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """Return the lower triangular L with a = L Lᴴ, or its adjoint if `upper`, of positive definite matrices.
+
+    symmetrize_input: take half the sum of `a` and its adjoint first; otherwise only the lower triangle is read.
+    Matrices that are not positive definite give NaN, not an error. ValueError for matrices that are not square.
+    """
+    matrix_type("cholesky", a, square=True)
+    return _cholesky(a, upper=bool(upper), symmetrize=bool(symmetrize_input))
+
+
+@unit
+def _qr(a: Any, *, mode: str) -> Any:
+    (a,) = inexact("qr", a)
+    if mode == "raw":
+        packed, factors = qr_forms.geqrf(a)
+        return QRResult(transposed(packed), factors)
+    q, r = qr_forms.qr(a, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return Q and R with a = Q R of the matrices in the last two axes.
+
+    "reduced" (or "full", its old name): Q has as many columns as the shorter side; "complete": Q is square; "r": R
+    alone; "raw": LAPACK's reflections, transposed, and their factors. ValueError for another mode.
+    """
+    matrix_type("qr", a)
+    if mode not in ("reduced", "complete", "r", "raw", "full"):
+        raise ValueError(
+            f"Unsupported QR decomposition mode {mode!r}; it is one of 'reduced', 'complete', 'r', 'raw' and 'full'"
+        )
+    return _qr(a, mode=mode)
+
+
+def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
+    """The singular values of a Hermitian matrix are the sizes of its eigenvalues, whose signs go to the vectors."""
+    vectors, eigenvalues = spectral.eigh(a)
+    last = aval_of(eigenvalues).ndim - 1
+    size = lax.abs(eigenvalues)
+    if not compute_uv:
+        return _part(rev(sort(size), (last,)), last, subset)
+    positions = broadcasted_iota("int32", aval_of(size).shape, last)
+    negative = lax.lt(eigenvalues, scalar_of(0, aval_of(size).dtype))
+    values, order, negative = [
+        _part(rev(x, (last,)), last, subset) for x in sort((size, positions, negative), num_keys=1)
+    ]
+    rows = permuted_rows(transposed(vectors), order)
+    shape = aval_of(rows).shape
+    turned = lax.select_n(broadcast_in_dim(negative, shape, range(len(shape) - 1)), rows, lax.neg(rows))
+    return SVDResult(transposed(rows), values, conjugated(turned))
+
+
+def _part(x: Any, axis: int, subset: tuple[int, int] | None) -> Any:
+    return x if subset is None else slice_in_dim(x, *subset, 1, axis)
+
+
+@unit
+def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
+    (a,) = inexact("svd", a)
+    if hermitian:
+        return _hermitian_svd(a, vectors, subset)
+    found = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
+    return SVDResult(*found) if vectors else found
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Return U, the singular values S, which fall, and Vh with a = U diag(S) Vh, or S alone without `compute_uv`.
+
+    full_matrices: U and Vh are square. hermitian: `a` is, and its eigenvalues are used. subset_by_index: (start, stop),
+    to return only these. ValueError for a subset of full matrices, and for matrices that are not square if `hermitian`.
+    """
+    aval = matrix_type("svd", a, square=bool(hermitian))
+    subset = spectral.index_range("svd", subset_by_index, min(aval.shape[-2:]))
+    if subset_by_index is not None and full_matrices:
+        raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
+    return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), hermitian=bool(hermitian), subset=subset)
+
+
+def svdvals(x: Any, /) -> Any:
+    """Return the singular values of the matrices in the last two axes, the largest first."""
+    return svd(x, compute_uv=False)
+
+
+@unit
+def _eig(a: Any, *, vectors: bool) -> Any:
+    found = spectral.eig(*inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
+    return EigResult(*found) if vectors else found[0]
+
+
+def eig(a: Any) -> EigResult:
+    """Return the complex eigenvalues and eigenvectors of square matrices, on CPU and GPU.
+
+    The vectors are columns of length 1 whose largest component is real. Only the eigenvalues have derivatives; those
+    of the vectors are for ``lax.linalg.eig``. ValueError for matrices that are not square.
+    """
+    matrix_type("eig", a, square=True)
+    return _eig(a, vectors=True)  # type: ignore[no-any-return]
+
+
+def eigvals(a: Any) -> Any:
+    """Return the complex eigenvalues of square matrices, on CPU and GPU. ValueError if they are not square."""
+    matrix_type("eigvals", a, square=True)
+    return _eig(a, vectors=False)
+
+
+@unit
+def _eigh(a: Any, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
+    found, values = spectral.eigh(*inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
+    return EighResult(values, found) if vectors else values
+
+
+def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:
+    matrix_type(function, a, square=True)
+    if triangle not in (None, "L", "U"):
+        raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {triangle!r}")
+    return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Return the real eigenvalues, which rise, and orthonormal eigenvectors of Hermitian matrices.
+
+    symmetrize_input: take half the sum of `a` and its adjoint first; otherwise only the triangle `UPLO` ("L", or "U")
+    is read. ValueError for another triangle and for matrices that are not square.
+    """
+    return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)  # type: ignore[no-any-return]
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """Return the real eigenvalues of Hermitian matrices, which rise; arguments and errors as in `eigh`."""
+    return _checked_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)

@@ -1,0 +1,224 @@
+"""Norms of vectors and matrices, condition numbers and ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.arguments import axes_of, scalar_of, type_of
+from xtrace.numpy.linalg.factorizations import svd, svdvals
+from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.solutions import inv
+from xtrace.numpy.manipulation import expand_dims, moveaxis
+from xtrace.numpy.reductions import amax, amin
+from xtrace.numpy.reductions import sum as summed
+from xtrace.ops import elementwise as lax
+from xtrace.ops.reductions import reduce_or
+from xtrace.ops.shape import full_like
+
+_Axes = tuple[int, ...]
+
+
+def _number(function: str, ord: Any, kind: str) -> Any:
+    """Return `ord` as a float or one of the names of norms; ValueError for what cannot be an order."""
+    if ord is None or isinstance(ord, str):
+        return ord
+    try:
+        return float(ord)
+    except (TypeError, ValueError):
+        raise ValueError(f"{function}: Invalid order {ord!r} for {kind} norm; give a number or a name") from None
+
+
+def _euclidean(x: Any, axes: _Axes, keepdims: bool) -> Any:
+    if dtypes.is_complex(aval_of(x).dtype):
+        square = lax.real(lax.mul(x, lax.conj(x)))
+    else:
+        square = lax.mul(x, x)
+    return lax.sqrt(summed(square, axes, keepdims=keepdims))
+
+
+def _vector_norm(function: str, x: Any, ord: Any, axes: _Axes, keepdims: bool) -> Any:
+    if ord is None or ord == 2:
+        return _euclidean(x, axes, keepdims)
+    if isinstance(ord, str):
+        raise ValueError(
+            f"{function}: Invalid order {ord!r} for vector norm; give a number, or two axes for a norm of matrices"
+        )
+    if ord == 0:
+        counted = lax.ne(x, scalar_of(0, aval_of(x).dtype))
+        return summed(converted(counted, dtypes.real_part_dtype(aval_of(x).dtype)), axes, keepdims=keepdims)
+    size = lax.abs(x)
+    if ord == math.inf:
+        return amax(size, axes, keepdims=keepdims, initial=0)
+    if ord == -math.inf:
+        return amin(size, axes, keepdims=keepdims)
+    if ord == 1:
+        return summed(size, axes, keepdims=keepdims)
+    dtype = aval_of(size).dtype
+    total = summed(lax.pow(size, scalar_of(ord, dtype)), axes, keepdims=keepdims)
+    return lax.pow(total, scalar_of(1 / ord, dtype))
+
+
+def _largest(x: Any, axis: int, keepdims: bool) -> Any:
+    return amax(x, axis, keepdims=keepdims, initial=0)
+
+
+def _smallest(x: Any, axis: int, keepdims: bool) -> Any:
+    return amin(x, axis, keepdims=keepdims)
+
+
+def _added(x: Any, axis: int, keepdims: bool) -> Any:
+    return summed(x, axis, keepdims=keepdims)
+
+
+# From the order of a norm of matrices to whether it adds up columns or rows, and what it takes of the sums.
+_OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
+    1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
+}  # fmt: skip
+# From the order to what is taken of the singular values.
+_OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _added}
+
+
+def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    row, column = axes
+    if ord in (None, "fro"):
+        return _euclidean(x, axes, keepdims)
+    if ord in _OF_SUMS:
+        down, choice = _OF_SUMS[ord]
+        first, second = (row, column) if down else (column, row)
+        totals = summed(lax.abs(x), first, keepdims=keepdims)
+        return choice(totals, second - (first < second and not keepdims), keepdims)
+    if ord in _OF_SINGULAR_VALUES:
+        found = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
+        return expand_dims(found, axes) if keepdims else found
+    raise ValueError(
+        f"{function}: Invalid order {ord!r} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf"
+    )
+
+
+@unit
+def _norm(x: Any, *, function: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
+    (x,) = inexact(function, x)
+    x = converted(x, aval_of(x).dtype)
+    if of_matrices:
+        return _matrix_norm(function, x, ord, (axes[0], axes[1]), keepdims)
+    return _vector_norm(function, x, ord, axes, keepdims)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Return the `ord`-norm over `axis` (None: all, as one vector), which may be several axes.
+
+    0 counts the elements that are not zero, inf and -inf are the largest and smallest size. Integers become floats.
+    ValueError for a name as the order, and for axes that are not there.
+    """
+    aval = type_of("vector_norm", x)
+    axes = axes_of("vector_norm", axis, aval.ndim)
+    kind = _number("vector_norm", ord, "vector")
+    return _norm(x, function="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Return the norm of the matrices in the last two axes: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
+
+    ValueError for other orders and for fewer than two axes.
+    """
+    rank = matrix_type("matrix_norm", x).ndim
+    return _norm(
+        x, function="matrix_norm", ord=_number("matrix_norm", ord, "matrix"), axes=(rank - 2, rank - 1),
+        of_matrices=True, keepdims=bool(keepdims),
+    )  # fmt: skip
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the norm of vectors along one axis, or of matrices along two; without `ord` and `axis`, of all elements.
+
+    Without an axis all axes are meant, of which there may be one or two. Orders are those of `vector_norm` and
+    `matrix_norm`, None the Euclidean or Frobenius norm. ValueError for other orders, axes, and numbers of axes.
+    """
+    aval = type_of("norm", x)
+    axes = axes_of("norm", axis, aval.ndim)
+    whole = ord is None and axis is None
+    if not whole and len(axes) not in (1, 2):
+        raise ValueError(
+            f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to "
+            "compute a matrix-norm."
+        )
+    of_matrices = not whole and len(axes) == 2
+    kind = _number("norm", ord, "matrix" if of_matrices else "vector")
+    return _norm(x, function="norm", ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
+
+
+@unit
+def _cond(x: Any, *, p: Any) -> Any:
+    (x,) = inexact("cond", x)
+    aval = aval_of(x)
+    if p in (None, 2, -2):
+        values = svdvals(x)
+        ends = [values[..., 0], values[..., -1]]
+        found = lax.div(*(reversed(ends) if p == -2 else ends))
+    else:
+        axes = (aval.ndim - 2, aval.ndim - 1)
+        found = lax.mul(_matrix_norm("cond", x, p, axes, False), _matrix_norm("cond", inv(x), p, axes, False))
+    if p in (None, 2):
+        return found
+    # Singular matrices have no inverse, but a condition number: infinity.
+    missing = reduce_or(lax.ne(x, x), (aval.ndim - 2, aval.ndim - 1))
+    undefined = lax.bitwise_and(lax.ne(found, found), lax.bitwise_not(missing))
+    return lax.select(undefined, full_like(found, math.inf), found)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """Return the condition number of the matrices in the last two axes, in the norm `p` (None: 2), as `matrix_norm`.
+
+    It is the norm times that of the inverse, infinity where there is none; for None, 2 and -2 the ratio of the extreme
+    singular values, which matrices need not be square for. ValueError for empty matrices and other orders.
+    """
+    aval = type_of("cond", x)
+    if aval.ndim < 2:
+        raise ValueError(f"cond: the input array must be at least 2D; got shape {aval.shape}")
+    if 0 in aval.shape[-2:]:
+        raise ValueError(f"cond: the input array must not be empty; got shape {aval.shape}")
+    order = _number("cond", p, "matrix")
+    if order not in (None, 2, -2) and aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"cond: for p={p!r}, the array must be square; got shape {aval.shape}")
+    return _cond(x, p=order)
+
+
+@unit
+def _rank_of_vector(x: Any, *, axes: _Axes, dtype: Any) -> Any:
+    found = lax.ne(x, scalar_of(0, aval_of(x).dtype))
+    return converted(reduce_or(found, axes), dtype)
+
+
+@unit
+def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
+    (x,) = inexact("matrix_rank", x)
+    values = svd(x, compute_uv=False, hermitian=hermitian)
+    if tolerance is None:
+        rows, columns = type_of("matrix_rank", x).shape[-2:]
+        own = aval_of(values).dtype
+        tolerance = amax(values, -1) * scalar_of(max(rows, columns) * float(dtypes.finfo(own).eps), own)
+    return summed(values > expand_dims(tolerance, -1), -1, dtype)
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """Return the number of singular values above `rtol` (or `tol`), by default the largest times the size times eps.
+
+    Both names mean the same bound, which is compared with the values as they are, as JAX does (NumPy multiplies `rtol`
+    by the largest). It may have the batch axes of `M`. hermitian: eigenvalues are used. Vectors have rank 1, or 0 if
+    they are zero. ValueError for both bounds at once, and for empty matrices.
+    """
+    aval = type_of("matrix_rank", M)
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
+    dtype = dtypes.default_int(config.enable_x64.value)
+    if aval.ndim < 2:
+        return _rank_of_vector(M, axes=tuple(range(aval.ndim)), dtype=dtype)
+    if not min(aval.shape[-2:]) and rtol is None and tol is None:
+        raise ValueError(f"matrix_rank: an empty matrix has no largest singular value; got shape {aval.shape}")
+    return _rank(M, tol if rtol is None else rtol, hermitian=bool(hermitian), dtype=dtype)

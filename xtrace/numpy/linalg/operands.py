@@ -1,0 +1,27 @@
+"""What the functions of linear algebra share: checks of matrices, and their conversion to a floating dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.api.promotion import as_inexact, cast, common_dtype
+from xtrace.core.avals import ShapedArray
+from xtrace.numpy.arguments import type_of
+
+
+def matrix_type(function: str, a: Any, position: int = 0, *, square: bool = False) -> ShapedArray:
+    """Return the type of an operand that holds matrices in its last two axes.
+
+    TypeError for what is no array, ValueError for fewer than two axes, or matrices that are not `square`.
+    """
+    aval = type_of(function, a, position)
+    if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
+        form = "[..., n, n]" if square else "[..., m, n]"
+        raise ValueError(f"Argument {position} to {function} must have shape {form}, got {aval.shape}")
+    return aval
+
+
+def inexact(function: str, *operands: Any) -> list[Any]:
+    """Return the operands in their common dtype, integers and booleans as the default floating one."""
+    avals, dtype, weak = common_dtype(function, operands, as_inexact)
+    return [cast(x, aval, dtype, weak) for x, aval in zip(operands, avals, strict=True)]

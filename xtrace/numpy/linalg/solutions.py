@@ -1,0 +1,281 @@
+"""Linear systems, exact and least squares, inverses and pseudo-inverses."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.promotion import check_broadcast
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.numpy.arguments import scalar_of, spread_to, type_of
+from xtrace.numpy.linalg.factorizations import svd
+from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.manipulation import moveaxis
+from xtrace.ops import elementwise as lax
+from xtrace.ops.linalg.lu import lu, lu_solve
+from xtrace.ops.linalg.matrices import adjoint, as_column, conjugated, identity, product
+from xtrace.ops.shape import full_like, squeeze
+from xtrace.ops.slicing import slice_in_dim
+from xtrace.ops.solvers import custom_linear_solve
+from xtrace.ops.stop_gradient import stop_gradient
+
+
+def solved_by(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
+    """Return a⁻¹ b for equal batch axes, by the factors `lu` gave of `a`; derivatives use these factors again."""
+    factors = stop_gradient(factors)
+
+    def forwards(_: Any, right: Any) -> Any:
+        return lu_solve(factors, permutation, right)
+
+    def backwards(_: Any, right: Any) -> Any:
+        # The transposed system is the conjugate of the adjoint one.
+        return conjugated(lu_solve(factors, permutation, conjugated(right), adjoint=True))
+
+    return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
+
+
+def solved(a: Any, b: Any) -> Any:
+    """Return a⁻¹ b for matrices with equal batch axes."""
+    factors, _, permutation = lu(stop_gradient(a))
+    return solved_by(a, factors, permutation, b)
+
+
+def _spread_batch(x: Any, batch: tuple[int, ...]) -> Any:
+    aval = aval_of(x)
+    return spread_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
+
+
+@unit
+def _solve(a: Any, b: Any) -> Any:
+    a, b = inexact("solve", a, b)
+    left, right = aval_of(a), aval_of(b)
+    if right.ndim == 1:
+        return squeeze(_solve(a, as_column(b)), (left.ndim - 1,))
+    if left.ndim == 2 and right.ndim > 2:
+        # One matrix for all: the right-hand sides stand side by side, in one system.
+        moved = moveaxis(b, -2, 0)
+        found = solved(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
+        return moveaxis(reshape(found, aval_of(moved).shape), 0, -2)
+    batch = check_broadcast("solve", (left.shape[:-2], right.shape[:-2]))
+    return solved(_spread_batch(a, batch), _spread_batch(b, batch))
+
+
+def solve(a: Any, b: Any) -> Any:
+    """Return x with a x = b for square matrices; `b` is one vector, or matrices whose batch axes broadcast with `a`'s.
+
+    Singular matrices give infinities or NaN. ValueError for shapes that do not agree; several vectors are the columns
+    of a matrix: ``solve(a, b[..., None])[..., 0]``.
+    """
+    left = matrix_type("solve", a, square=True)
+    right = type_of("solve", b, 1)
+    if right.ndim == 0 or right.shape[-1 if right.ndim == 1 else -2] != left.shape[-1]:
+        hint = ". Write solve(a, b[..., None])[..., 0] for vectors" if right.shape == left.shape[:-1] else ""
+        raise ValueError(
+            f"Invalid shapes for solve: {left.shape}, {right.shape}; b must have as many rows as a has columns{hint}"
+        )
+    return _solve(a, b)
+
+
+@unit
+def _inv(a: Any) -> Any:
+    (a,) = inexact("inv", a)
+    aval = aval_of(a)
+    return solved(a, identity(aval.dtype, aval.shape))
+
+
+def inv(a: Any) -> Any:
+    """Return the inverses of square matrices; infinities or NaN for singular ones. ValueError for others."""
+    matrix_type("inv", a, square=True)
+    return _inv(a)
+
+
+# Least squares
+
+
+def _reciprocals(values: Any, kept: Any) -> Any:
+    one = full_like(values, 1)
+    return lax.select(kept, lax.div(one, lax.select(kept, values, one)), full_like(values, 0))
+
+
+def _no_equations(a: ShapedArray, b: Any) -> tuple[Any, Any, Any, Any]:
+    """The solution of systems without rows or columns: zero, or nothing."""
+    size = lax.abs(b)
+    real = aval_of(size).dtype
+    found = broadcast_in_dim(scalar_of(0, a.dtype), (a.shape[1], aval_of(b).shape[1]), ())
+    return found, reduce_sum(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
+
+
+def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the solution, squared residuals, which singular values count, and all of them."""
+    aval = aval_of(a)
+    if not aval.size:
+        return _no_equations(aval, b)
+    u, values, vh = svd(a, full_matrices=False)
+    own = aval_of(values)
+    eps = float(dtypes.finfo(own.dtype).eps)
+    if rcond is None:
+        bound = scalar_of(eps * max(aval.shape), own.dtype)
+    else:
+        given = converted(rcond, own.dtype)
+        bound = lax.select(lax.lt(given, scalar_of(0, own.dtype)), scalar_of(eps, own.dtype), given)
+    limit = lax.mul(broadcast_in_dim(bound, (1,), ()), slice_in_dim(values, 0, 1))
+    positive = lax.gt(values, scalar_of(0, own.dtype))
+    kept = lax.bitwise_and(positive, lax.ge(values, broadcast_in_dim(limit, own.shape, (0,))))
+    scale = converted(as_column(_reciprocals(values, kept)), aval.dtype)
+    found = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
+    size = lax.abs(lax.sub(b, product(a, found)))
+    return found, reduce_sum(lax.mul(size, size), (0,)), kept, values
+
+
+@unit
+def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, Any]:
+    a, b = inexact("lstsq", a, b)
+    vector = aval_of(b).ndim == 1
+    found, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
+    rank = scalar_of(0, dtype) if kept is None else reduce_sum(converted(kept, dtype), (0,))
+    return squeeze(found, (1,)) if vector else found, residuals, converted(rank, dtype), values
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+    """Return the x that makes b - a x smallest, the squared sizes of that, the rank of `a` and its singular values.
+
+    `b` is a vector or a matrix. Singular values below `rcond` times the largest (None: eps times the longer side,
+    negative: eps) count as zero. numpy_resid: residuals are left out where NumPy does, which needs a concrete rank, so
+    not under `jit`. ValueError or TypeError for shapes that do not agree.
+    """
+    left, right = type_of("lstsq", a, 0), type_of("lstsq", b, 1)
+    if left.ndim != 2 or right.ndim not in (1, 2):
+        error = ValueError if left.ndim != 2 else TypeError
+        raise error(f"lstsq takes a matrix and a vector or a matrix; got shapes {left.shape} and {right.shape}")
+    if left.shape[0] != right.shape[0]:
+        raise ValueError(f"lstsq: leading dimensions must match; got shapes {left.shape} and {right.shape}")
+    found, residuals, rank, values = _lstsq(a, b, rcond, dtype=dtypes.default_int(config.enable_x64.value))
+    if numpy_resid:
+        rows, columns = left.shape
+        if rows <= columns or rank != columns:
+            residuals = residuals[:0]
+    return found, residuals, rank, values
+
+
+def _pinv_value(a: Any, rtol: Any, hermitian: bool) -> Any:
+    aval = aval_of(a)
+    *batch, rows, columns = aval.shape
+    if not rows or not columns:
+        return broadcast_in_dim(scalar_of(0, aval.dtype), (*batch, columns, rows), ())
+    u, values, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    own = aval_of(values)
+    if rtol is None:
+        rtol = scalar_of(10.0 * max(rows, columns) * float(dtypes.finfo(own.dtype).eps), own.dtype)
+    bound = converted(rtol, own.dtype)
+    limit = spread_to("pinv", bound, aval_of(bound).shape, tuple(batch))
+    largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
+    kept = lax.gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
+    scale = converted(_reciprocals(values, kept), aval.dtype)
+    return product(adjoint(vh), lax.mul(as_column(scale), adjoint(u)))
+
+
+@custom_jvp
+def _pinv_general(a: Any, rtol: Any) -> Any:
+    return _pinv_value(a, rtol, False)
+
+
+@custom_jvp
+def _pinv_hermitian(a: Any, rtol: Any) -> Any:
+    return _pinv_value(a, rtol, True)
+
+
+def _pinv_tangent(a: Any, da: Any, p: Any) -> Any:
+    # dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, where the rank does not change (Golub and Pereyra 1973,
+    # The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate).
+    right = product(product(p, adjoint(p)), adjoint(da))
+    left = product(adjoint(da), product(adjoint(p), p))
+    total = lax.sub(lax.add(right, left), product(product(p, da), p))
+    return lax.sub(lax.sub(total, product(product(right, a), p)), product(p, product(a, left)))
+
+
+@_pinv_general.defjvp
+def _pinv_general_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    found = _pinv_general(*primals)
+    return found, _pinv_tangent(primals[0], tangents[0], found)
+
+
+@_pinv_hermitian.defjvp
+def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    found = _pinv_hermitian(*primals)
+    return found, _pinv_tangent(primals[0], tangents[0], found)
+
+
+@unit
+def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
+    (a,) = inexact("pinv", a)
+    a = converted(a, aval_of(a).dtype)
+    return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """Return the Moore-Penrose inverses of the matrices in the last two axes.
+
+    Singular values up to `rtol` (or `rcond`, its old name) times the largest count as zero; None is ten times the
+    longer side times eps, and it may have the batch axes of `a`. hermitian: eigenvalues are used. ValueError for both
+    bounds at once, and for fewer than two axes.
+    """
+    matrix_type("pinv", a, square=bool(hermitian))
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: only one of rtol and rcond may be specified.")
+    return _pinv(a, rcond if rtol is None else rtol, hermitian=bool(hermitian))
+
+
+# Systems of tensors
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Return the inverse of `a` as a matrix of its first `ind` axes by the others: tensordot(result, a, ind) is one.
+
+    ValueError unless `ind` is positive and both groups of axes have as many elements.
+    """
+    aval = type_of("tensorinv", a)
+    count = operator.index(ind)
+    if count <= 0:
+        raise ValueError(f"tensorinv: ind must be a positive integer; got ind={ind}")
+    rows, columns = aval.shape[:count], aval.shape[count:]
+    if math.prod(rows) != math.prod(columns):
+        raise ValueError(
+            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the remaining "
+            f"dimensions; got shape {aval.shape} with ind={ind}"
+        )
+    return reshape(inv(reshape(a, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
+
+
+def _axes_at_end(a: Any, axes: Sequence[Any], rank: int) -> Any:
+    last = [canonical_axis("tensorsolve", i, rank) for i in axes]
+    return transpose(a, [i for i in range(rank) if i not in last] + last)
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """Return x with tensordot(a, x, x.ndim) = b, once the `axes` of `a` are moved to its end.
+
+    ValueError unless the first axes of `a` are those of `b` and the others have as many elements.
+    """
+    left, right = type_of("tensorsolve", a, 0), type_of("tensorsolve", b, 1)
+    if axes is not None:
+        a = _axes_at_end(a, axes, left.ndim)
+        left = aval_of(a)
+    own, unknown = left.shape[: right.ndim], left.shape[right.ndim :]
+    if own != right.shape:
+        raise ValueError(
+            "tensorsolve: the leading axes of a, after axes are moved to its end, must be those of b; got shapes "
+            f"{left.shape} and {right.shape}"
+        )
+    if math.prod(own) != math.prod(unknown):
+        raise ValueError(
+            f"tensorsolve: the {right.ndim} first axes of a must have as many elements as the others; got shape "
+            f"{left.shape}"
+        )
+    size = math.prod(own)
+    return reshape(solve(reshape(a, (size, size)), reshape(b, (size,))), unknown)
