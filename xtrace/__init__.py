@@ -84,7 +84,7 @@ _late, __getattr__ = _late_names(
     },
     submodules=(
         "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "flatten_util", "lax", "nn",
-        "numpy", "ops", "stages", "tree", "tree_util",
+        "numpy", "ops", "random", "stages", "tree", "tree_util",
     ),
 )  # fmt: skip
 __all__ += _late

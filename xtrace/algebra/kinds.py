@@ -11,6 +11,8 @@ from xtrace.core.avals import ShapedArray
 
 # Kinds of element type that operations accept.
 FLOAT, COMPLEX, INTEGER, BOOL = "floating", "complexfloating", "integer", "bool"
+# Elements that are no numbers: random keys.
+EXTENDED = "extended"
 SIGNED, UNSIGNED, FLOAT32, FLOAT64 = "signedinteger", "unsignedinteger", "float32", "float64"
 NUMBER = (INTEGER, FLOAT, COMPLEX)
 INEXACT = (FLOAT, COMPLEX)
@@ -28,6 +30,7 @@ _kind_tests: dict[str, Callable[[Any], bool]] = {
     BOOL: dtypes.is_boolean,
     SIGNED: lambda dtype: dtypes.is_integer(dtype) and dtypes.is_signed(dtype),
     UNSIGNED: lambda dtype: dtypes.is_integer(dtype) and not dtypes.is_signed(dtype),
+    EXTENDED: lambda dtype: isinstance(dtype, dtypes.ExtendedDType),
     FLOAT32: lambda dtype: bool(dtype == dtypes.float32),
     FLOAT64: lambda dtype: bool(dtype == dtypes.float64),
 }
@@ -59,13 +62,14 @@ def check_same_dtype(name: str, avals: Sequence[ShapedArray], promoting: str | N
         )
 
 
-def no_sharding(function: str, sharding: Any, parameter: str = "out_sharding") -> None:
+def no_sharding(function: str, sharding: Any, parameter: str = "out_sharding") -> Any:
     """Return None, the only layout that results have; NotImplementedError if another one is asked for."""
     if sharding is not None:
         raise NotImplementedError(
             f"{function}: {parameter}={sharding!r} is not supported, operations leave their results on the device of "
             f"their operands; leave {parameter} at None, and move the result with xtrace.device_put(x, device)"
         )
+    return None
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

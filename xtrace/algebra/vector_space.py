@@ -152,6 +152,7 @@ def _broadcast_batch(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
+    moves_elements=True,
 )
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
@@ -206,7 +207,7 @@ def _reshape_batch(
 
 @primitive(
     "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
-    jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch,
+    jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch, moves_elements=True,
 )  # fmt: skip
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
     """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
@@ -263,7 +264,7 @@ def _transpose_batch(
 
 @primitive(
     "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
-    jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch,
+    jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch, moves_elements=True,
 )  # fmt: skip
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""

@@ -695,7 +695,7 @@ def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
 
 @primitive(
     "select_n", abstract=_select_abstract, emit=_select_emit,
-    jvp=LINEAR, transpose=_select_transpose, batch=_select_batch,
+    jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )  # fmt: skip
 def select_n(which: Any, *cases: Any) -> Any:
     """Element of the case whose index `which` has, a scalar or an array of the cases' shape, integer or boolean.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.families import add_any
-from xtrace.algebra.kinds import ANY, NUMBER, check_kind, check_same_dtype
+from xtrace.algebra.kinds import ANY, EXTENDED, NUMBER, check_kind, check_same_dtype
 from xtrace.algebra.monoids import (
     AND,
     MAXIMUM,
@@ -221,7 +221,7 @@ def default_fill_value(dtype: Any) -> Any:
         return True
     if dtypes.is_inexact(dtype):
         return np.nan
-    bounds = dtypes.iinfo(dtype)
+    bounds = dtypes.iinfo(dtype.physical if isinstance(dtype, dtypes.ExtendedDType) else dtype)
     return int(bounds.min if dtypes.is_signed(dtype) else bounds.max)
 
 
@@ -368,6 +368,7 @@ def _with_batching(
     jvp=_gather_jvp,
     transpose=_gather_transpose,
     batch=_gather_batch,
+    moves_elements=True,
 )
 def gather(
     operand: Any,
@@ -472,6 +473,7 @@ class Scatter(Primitive):
             jvp=jvp,
             transpose=transpose,
             batch=self._batch,
+            moves_elements=monoid is None,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__name__ = self.__qualname__ = name.replace("-", "_")
@@ -775,8 +777,9 @@ EXTREMAL = Derived(_extremal_jvp)
 DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
 
 scatter = Scatter(
-    "scatter", None, ANY, "Replace windows of `operand` by updates.", jvp=_set_jvp, transpose=_set_transpose
-)
+    "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.",
+    jvp=_set_jvp, transpose=_set_transpose,
+)  # fmt: skip
 scatter_add = Scatter(
     "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", jvp=LINEAR, transpose=_sum_transpose
 )

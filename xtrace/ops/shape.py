@@ -275,7 +275,7 @@ def _squeeze_batch(
 
 @primitive(
     "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result,
-    jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch,
+    jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch, moves_elements=True,
 )  # fmt: skip
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Drop axes of size 1; negative axes count from the end.
@@ -352,7 +352,7 @@ def _concatenate_batch(
 
 @primitive(
     "concatenate", ("dimension",), abstract=_concatenate_abstract, emit=_concatenate_emit,
-    jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch,
+    jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
 )  # fmt: skip
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """Join arrays of one dtype along an axis, on which alone their sizes may differ.
@@ -408,7 +408,7 @@ def _stack_batch(
 
 @primitive(
     "stack", ("axis",), abstract=_stack_abstract, emit=_stack_emit,
-    jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch,
+    jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
 )  # fmt: skip
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """Join arrays of one shape and dtype along a new axis of the result, negative ones counted from its end."""
@@ -441,7 +441,7 @@ def _unstack_batch(
 
 @primitive(
     "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
-    jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch,
+    jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
 )  # fmt: skip
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along an axis, as a tuple; ValueError if there is no such axis."""
@@ -491,7 +491,7 @@ def _split_batch(
 
 @primitive(
     "split", ("sizes", "axis"), abstract=_split_abstract, emit=_split_emit, multiple_results=True,
-    jvp=PIECES, transpose=_split_transpose, batch=_split_batch,
+    jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )  # fmt: skip
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
@@ -529,7 +529,7 @@ def _tile_batch(
 
 @primitive(
     "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit,
-    jvp=LINEAR, transpose=_tile_transpose, batch=_tile_batch,
+    jvp=LINEAR, transpose=_tile_transpose, batch=_tile_batch, moves_elements=True,
 )  # fmt: skip
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """Repeat `operand` ``reps[i]`` times along its axis i."""
@@ -564,7 +564,7 @@ def _rev_batch(
 
 @primitive(
     "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit,
-    jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch,
+    jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch, moves_elements=True,
 )  # fmt: skip
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""

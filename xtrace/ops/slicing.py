@@ -104,7 +104,7 @@ def _slice_batch(
 
 @primitive(
     "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
-    jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch,
+    jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch, moves_elements=True,
 )  # fmt: skip
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
@@ -333,7 +333,7 @@ def _dynamic_slice_batch(
 
 @primitive(
     "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
-    jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch,
+    jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )  # fmt: skip
 def dynamic_slice(
     operand: Any,
@@ -489,7 +489,7 @@ def _dynamic_update_slice_batch(
 
 @primitive(
     "dynamic_update_slice", abstract=_dynamic_update_slice_abstract, emit=_dynamic_update_slice_emit,
-    jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch,
+    jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )  # fmt: skip
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True

@@ -67,7 +67,7 @@ def lower(
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
         values[variable] = main.argument(variable.aval, text)
     for variable, constant in small:
-        values[variable] = main.constant(_stored(constant), physical(variable.aval))
+        values[variable] = main.constant(_stored(constant), physical(variable.aval)).seen_as(variable.aval)
     with collection_paused():
         main.return_values(emit_equations(main, jaxpr, values))
     return LoweredModule(module, hidden, [i for i, donor in enumerate(donors) if donor and i not in aliases])

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace.algebra.families import add_any
 from xtrace.algebra.vector_space import moved_axis, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import Effects
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from xtrace.core.primitive import Primitive
@@ -98,7 +98,9 @@ class _Steps:
 
     def write(self, builder: FunctionBuilder, carry: list[Value], xs: list[Value]) -> tuple[list[Value], list[Value]]:
         """Write one step; return the carry and the results of the step."""
-        values, jaxpr = [*self.consts, *carry, *xs], self.jaxpr
+        jaxpr = self.jaxpr
+        rows = [x.seen_as(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
+        values = [*self.consts, *carry, *rows]
         if self.called:
             found = emit_call(builder, jaxpr, "scan_body", values, "func.call")
         else:
@@ -153,7 +155,8 @@ def _element(builder: FunctionBuilder, group: Value, i: int) -> Value:
 
 def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
     """Write the storing of results of a few steps, from `start` on."""
-    rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in parts]
+    stored = [p.stored() for p in parts]
+    rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in stored]
     row = rows[0]
     if len(rows) > 1:
         aval = row.aval.update(shape=(len(rows), *row.aval.shape[1:]))
@@ -172,9 +175,12 @@ def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **details: Any) -> list[Value]:
     loop = Loop(**details)
     consts, carry, xs = loop.split(values)
+    # Rows are read from and put into what is stored of elements of extended dtypes.
+    xs = [x.stored() for x in xs]
     ys = []
     for aval in builder.results[loop.num_carry :]:
         # Spread at run time: a constant of this size would be kept with the program.
+        aval = physical(aval)
         zero = builder.constant(0, aval.update(shape=()))
         ys.append(builder.broadcast(zero, aval.shape))
     if not loop.length:

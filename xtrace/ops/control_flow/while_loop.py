@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from xtrace.algebra.monoids import OR, select, write_reduction
 from xtrace.algebra.vector_space import converted, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
@@ -103,9 +103,10 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
     if loop.predicate.shape:
         going = predicate(body)
+        shapes = [physical(x.aval).shape for x in after]
         after = [
-            select(body, body.broadcast(going, x.aval.shape, axes) if x.aval.shape != going.aval.shape else going, x, y)
-            for x, y in zip(after, body.arguments, strict=True)
+            select(body, body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
+            for shape, x, y in zip(shapes, after, body.arguments, strict=True)
         ]
     return builder.op_with_regions("stablehlo.while", carry, [(condition, [holds]), (body, after)], avals)
 

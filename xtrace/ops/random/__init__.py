@@ -1,0 +1,1 @@
+"""Random keys and the bits that come from them."""

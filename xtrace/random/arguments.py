@@ -1,0 +1,131 @@
+"""Checks of arguments that the distributions share, and the programs they run as."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.operators import spread
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of, not_an_array
+from xtrace.ops.random.keys import random_split
+from xtrace.ops.slicing import index_in_dim
+from xtrace.random.keys import as_typed, check_key
+
+
+def program(sample: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``sample(key, *parameters, **static)`` as one program; of keys in either form `sample` sees typed ones."""
+
+    @unit
+    @functools.wraps(sample)
+    def run(key: Any, *parameters: Any, **static: Any) -> Any:
+        return sample(as_typed(key), *parameters, **static)
+
+    return run
+
+
+def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
+    """Return the floating dtype asked for, the default one for None; ValueError for any other kind of dtype."""
+    x64 = config.enable_x64.value
+    if dtype is None:
+        return dtypes.default_float(x64)
+    found = dtypes.canonicalize(dtype, x64)
+    if not (dtypes.is_floating(found) or (complex_too and dtypes.is_complex(found))):
+        raise ValueError(
+            f"dtype argument to `{function}` must be a float{' or complex' if complex_too else ''} dtype, got "
+            f"{dtypes.full_name(found)}"
+        )
+    return found
+
+
+def int_dtype(function: str, dtype: Any, error: type[Exception] = ValueError) -> Any:
+    """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
+    x64 = config.enable_x64.value
+    if dtype is None:
+        return dtypes.default_int(x64)
+    found = dtypes.canonicalize(dtype, x64)
+    if not dtypes.is_integer(found):
+        raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(found)}")
+    return found
+
+
+def check_unsharded(function: str, out_sharding: Any) -> None:
+    """Raise NotImplementedError if a sharding is asked for."""
+    if out_sharding is not None:
+        raise NotImplementedError(f"{function}: out_sharding is not supported; leave it None, got {out_sharding!r}")
+
+
+def shape_of_parameter(function: str, name: str, value: Any) -> tuple[int, ...]:
+    """Return the shape of a parameter; TypeError if it is no array or scalar."""
+    try:
+        return aval_of(value).shape
+    except TypeError:
+        raise TypeError(
+            f"{function} requires ndarray or scalar arguments: {name}: {not_an_array(value)}"
+        ) from None
+
+
+def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the common shape of parameters; ValueError names each with its shape where there is none."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{function}: Incompatible shapes for broadcasting: {listed}") from None
+
+
+def result_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:
+    """Return the shape asked for, the common one of the parameters for None.
+
+    ValueError if the parameters do not broadcast to it, TypeError for a parameter that is no array.
+    """
+    shapes = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
+    if shape is None:
+        return broadcast(function, shapes)
+    wanted = canonical_shape(function, shape)
+    if any(shapes.values()) and broadcast(function, {**shapes, "shape": wanted}) != wanted:
+        listed = ", ".join(f"{name} {own}" for name, own in shapes.items())
+        raise ValueError(f"{function}: parameters of shapes {listed} do not broadcast to the argument shape {wanted}")
+    return wanted
+
+
+def draw(
+    function: str,
+    run: Callable[..., Any],
+    key: Any,
+    shape: Any,
+    dtype: Any,
+    out_sharding: Any = None,
+    /,
+    *,
+    complex_too: bool = False,
+    **parameters: Any,
+) -> Any:
+    """Check the arguments of a distribution of floating numbers, and run its program."""
+    check_unsharded(function, out_sharding)
+    dtype = float_dtype(function, dtype, complex_too)
+    check_key(function, key)
+    if parameters:
+        shape = result_shape(function, shape, **parameters)
+        for name, value in parameters.items():
+            if dtypes.is_complex(aval_of(value).dtype) and not dtypes.is_complex(dtype):
+                raise dtypes.TypePromotionError(f"{function}: {name} is complex and does not convert to {dtype.name}")
+    else:
+        shape = canonical_shape(function, shape)
+    return run(key, *parameters.values(), shape=shape, dtype=dtype)
+
+
+def fitted(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return a parameter as an array of `dtype` broadcast to `shape`."""
+    return spread(converted(value, dtype), shape)
+
+
+def new_keys(key: Any, count: int) -> list[Any]:
+    """Return `count` typed keys made from a typed one."""
+    keys = random_split.apply((key,), ((count,),))
+    return [index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]

@@ -1,0 +1,130 @@
+"""Random bits, uniform and normal numbers, and the distributions made from these by a formula."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.operators import spread
+from xtrace.core import config, dtypes
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.ir import Literal
+from xtrace.ops import elementwise as lax
+from xtrace.ops.random.keys import random_bits
+from xtrace.ops.special import erf_inv
+from xtrace.random.arguments import (
+    broadcast,
+    check_unsharded,
+    draw,
+    float_dtype,
+    new_keys,
+    program,
+    shape_of_parameter,
+)
+from xtrace.random.keys import check_key
+
+_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+
+
+def constant(value: Any, dtype: Any) -> Literal:
+    """Return a number as a constant of `dtype`."""
+    return Literal(value, ShapedArray((), dtype))
+
+
+def one_of(dtype: Any) -> Literal:
+    """Return the constant 1 of `dtype`."""
+    return constant(dtypes.cast(1, dtype)[()], dtype)
+
+
+def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
+    return random_bits.apply((key,), (width, shape))
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return random bits as unsigned integers of `dtype`, by default uint32, or uint64 where 64 bits are enabled.
+
+    ValueError for a dtype that is no unsigned integer.
+    """
+    check_unsharded("bits", out_sharding)
+    x64 = config.enable_x64.value
+    found = dtypes.default_uint(x64) if dtype is None else dtypes.canonicalize(dtype, x64)
+    if not dtypes.is_integer(found) or dtypes.is_signed(found):
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(found)}")
+    check_key("bits", key)
+    return bits_program(key, shape=canonical_shape("bits", shape), width=max(8, dtypes.bit_width(found)))
+
+
+bits_program = program(_bits)
+
+
+def uniform_numbers(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
+    width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
+    drawn = width if mantissa >= 8 else 8
+    words = converted(random_bits.apply((key,), (drawn, shape)), _UNSIGNED[width])
+    word = _UNSIGNED[width]
+    exponent = int(np.array(1, dtype).view(word))
+    words = lax.shift_right_logical.apply((words, constant(drawn - mantissa, word)))
+    words = lax.bitwise_or.apply((words, constant(exponent, word)))
+    unit = lax.sub.apply((lax.bitcast_convert_type(words, dtype), one_of(dtype)))
+    low, high = [spread(x, shape) if aval_of(x).shape else x for x in (low, high)]
+    return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
+
+
+@program
+def _uniform(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    return uniform_numbers(key, converted(low, dtype), converted(high, dtype), shape=shape, dtype=dtype)
+
+
+def unit_interval(key: Any, *, shape: tuple[int, ...], dtype: Any, low: Any = 0) -> Any:
+    """Return numbers from [low, 1)."""
+    return uniform_numbers(key, constant(dtypes.cast(low, dtype)[()], dtype), one_of(dtype), shape=shape, dtype=dtype)
+
+
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+) -> Any:
+    """Return numbers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
+
+    `dtype` is a floating type, by default the default one. ValueError for another dtype and for bounds that do not
+    broadcast, TypeError for what is no key.
+    """
+    check_unsharded("uniform", out_sharding)
+    dtype = float_dtype("uniform", dtype)
+    if dtypes.bit_width(dtype) < 8:
+        raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype.name}")
+    check_key("uniform", key)
+    shape = canonical_shape("uniform", shape)
+    if type(minval) is not float or type(maxval) is not float:
+        own = {name: shape_of_parameter("uniform", name, v) for name, v in (("minval", minval), ("maxval", maxval))}
+        if broadcast("uniform", {**own, "shape": shape}) != shape:
+            raise ValueError(f"uniform: minval and maxval of shapes {own} do not broadcast to the shape {shape}")
+    return _uniform(key, minval, maxval, shape=shape, dtype=dtype)
+
+
+def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return normally distributed numbers, by the inverse of their distribution function."""
+    if dtypes.is_complex(dtype):
+        part = dtypes.real_part_dtype(dtype)
+        real, imaginary = [
+            converted(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)
+        ]
+        root = complex(dtypes.cast(math.sqrt(2), part).item())
+        return lax.div(real + constant(1j, dtype) * imaginary, constant(root, dtype))
+    low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)[()]
+    drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
+    return lax.mul(constant(dtypes.cast(math.sqrt(2), dtype)[()], dtype), erf_inv(drawn))
+
+
+_normal = program(normal_numbers)
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the normal distribution of mean 0 and variance 1.
+
+    Of a complex `dtype`, real and imaginary part have variance 1/2. ValueError for a dtype that is not inexact.
+    """
+    return draw("normal", _normal, key, shape, dtype, out_sharding, complex_too=True)

@@ -1,0 +1,213 @@
+"""Making random keys and new ones from them: typed keys, and the legacy form, arrays of uint32."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, shown
+from xtrace.core.dtypes import ExtendedDType
+from xtrace.core.trace import base_trace, current_trace
+from xtrace.ops.random.keys import (
+    Generator,
+    check_words,
+    generator_of,
+    generators,
+    is_key,
+    keys_of,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+)
+from xtrace.runtime.transfer import to_concrete
+
+
+def _generator(spec: Any) -> Generator:
+    """Return the generator that `spec` means: its name, a key's dtype, or None for the setting's."""
+    if spec is None:
+        return generators[config.default_prng_impl.value]
+    if isinstance(spec, Generator):
+        return spec
+    if isinstance(spec, ExtendedDType) and spec.type is dtypes.prng_key:
+        return generator_of(spec)
+    if isinstance(spec, str):
+        found = generators.get(spec)
+        if found is None:
+            raise ValueError(f"unrecognized PRNG implementation {spec!r}; the generators are {', '.join(generators)}")
+        return found
+    raise TypeError(
+        f"unrecognized type {type(spec)} for a PRNG implementation: give one of the names {', '.join(generators)}, or "
+        "the dtype of a random key"
+    )
+
+
+def _chosen(function: str, impl: Any, dtype: Any) -> Generator:
+    if impl is not None and dtype is not None:
+        raise ValueError(f"{function}: impl ({impl!r}) and dtype ({dtype!r}) cannot both be given; they say the same")
+    return _generator(impl if dtype is None else dtype)
+
+
+def _seeded(function: str, seed: Any, impl: Generator) -> Any:
+    aval = getattr(seed, "aval", None)
+    if isinstance(seed, int) and not isinstance(seed, np.generic):
+        # As NumPy does, and then wrapped around to the default integer type.
+        value = np.int64(seed)
+        seed = value if config.enable_x64.value else value.astype(np.int32)
+        if current_trace.get() is base_trace:
+            return keys_of(seed, impl)
+        return random_seed.apply((seed,), (impl,))
+    if aval is None:
+        if isinstance(seed, (list, tuple)):
+            seed = np.asarray(seed)
+        if not is_array_like(seed):
+            raise TypeError(f"{function}: the seed must be an integer: {not_an_array(seed)}")
+        aval = aval_of(seed)
+    if is_key(aval):
+        raise TypeError(f"{function} accepts a scalar seed, but was given a random key; split or fold_in make new keys")
+    if aval.shape:
+        raise TypeError(
+            f"{function} accepts a scalar seed, but was given an array of shape {aval.shape}. Use vmap for batching"
+        )
+    if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
+        raise TypeError(f"{function}: the seed must be an integer; got {aval.str_short(short_dtypes=False)}")
+    return random_seed.apply((converted(seed, dtypes.int32) if dtypes.is_boolean(aval.dtype) else seed,), (impl,))
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Return the random key for an integer `seed`, an array of shape () and dtype ``key<...>``.
+
+    `impl` names the generator, "threefry2x32", "rbg" or "unsafe_rbg", by default the one that the setting
+    ``jax_default_prng_impl`` says; `dtype` gives it by the dtype of its keys instead. Python integers wrap around to
+    the default integer type. TypeError for a seed that is no integer scalar, ValueError for an unknown generator.
+    """
+    return _seeded("key", seed, _chosen("key", impl, dtype))
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """Return the random key for an integer `seed` in the legacy form: an array of uint32, of two or four words.
+
+    See `key`, which makes keys with a dtype of their own.
+    """
+    return random_unwrap.apply((_seeded("PRNGKey", seed, _generator(impl)),))
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """Return the dtype of the keys of a generator, by default of the one that the settings say."""
+    return _generator(impl_spec).dtype
+
+
+def _aval_of_keys(function: str, keys: Any) -> ShapedArray:
+    """Return the type of keys in either form; TypeError for anything else."""
+    aval = getattr(keys, "aval", None)
+    if aval is None:
+        if not isinstance(keys, (np.ndarray, np.generic)):
+            raise TypeError(
+                f"{function}: invalid PRNG key {shown(keys)} of {type(keys)}: make one with xtrace.random.key(seed)"
+            )
+        aval = aval_of(keys)
+    if not is_key(aval):
+        try:
+            check_words(aval, _generator(None))
+        except TypeError as error:
+            raise TypeError(f"{function}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)") from None
+    return aval  # type: ignore[no-any-return]
+
+
+def check_key(function: str, key: Any) -> Any:
+    """Return `key`, one key in either form; TypeError for what is no key, ValueError for several."""
+    aval = _aval_of_keys(function, key)
+    if aval.ndim != (0 if is_key(aval) else 1):
+        raise ValueError(
+            f"{function} accepts a single key, but was given a key array of shape {aval.shape} != (). Use vmap for "
+            "batching."
+        )
+    return key
+
+
+def as_typed(key: Any) -> Any:
+    """Return keys in either form as typed ones."""
+    return key if is_key(aval_of(key)) else random_wrap.apply((key,), (_generator(None),))
+
+
+def _in_form_of(key: Any, found: Any) -> Any:
+    """Return typed keys in the form that `key` has."""
+    return found if is_key(aval_of(key)) else random_unwrap.apply((found,))
+
+
+@unit
+def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
+    return _in_form_of(key, random_split.apply((as_typed(key),), (shape,)))
+
+
+def split(key: Any, num: Any = 2) -> Any:
+    """Return `num` new keys made from `key`, which must not be used any more; `num` may be a shape.
+
+    The result has the form of `key`, typed or uint32. TypeError for what is no key, ValueError for several.
+    """
+    shape = canonical_shape("split", num if isinstance(num, (tuple, list)) else (operator.index(num),))
+    return _split(check_key("split", key), shape=shape)
+
+
+@unit
+def _fold_in(key: Any, data: Any) -> Any:
+    return _in_form_of(key, random_fold_in.apply((as_typed(key), converted(data, dtypes.uint32))))
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """Return a new key made from `key` and the number `data`, such as a step of a loop.
+
+    `data` becomes a uint32. OverflowError for a Python integer outside its range, TypeError for what is no scalar.
+    """
+    check_key("fold_in", key)
+    if type(data) in (int, bool):
+        data = np.uint32(data)
+    elif not is_array_like(data):
+        raise TypeError(f"fold_in: data: {not_an_array(data)}")
+    elif aval_of(data).shape:
+        raise TypeError(
+            f"fold_in accepts a scalar, but was given an array of shape {aval_of(data).shape}. Use vmap for batching."
+        )
+    return _fold_in(key, data)
+
+
+def key_data(keys: Any) -> Any:
+    """Return the uint32 words behind random keys, along a new last axis; legacy keys are given back."""
+    if is_key(_aval_of_keys("key_data", keys)):
+        return random_unwrap.apply((keys,))
+    return keys if isinstance(keys, Array) else to_concrete(keys)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Return typed keys with the given words, the last axis of an array of uint32; see `key` for `impl` and `dtype`.
+
+    TypeError for another dtype or a last axis of another size than the generator's keys have.
+    """
+    generator = _chosen("wrap_key_data", impl, dtype)
+    aval = getattr(key_bits_array, "aval", None) or aval_of(key_bits_array)
+    try:
+        check_words(aval, generator)
+    except TypeError as error:
+        raise TypeError(f"wrap_key_data: invalid PRNG key data: {error}") from None
+    return random_wrap.apply((key_bits_array,), (generator,))
+
+
+def key_impl(keys: Any) -> str:
+    """Return the name of the generator that keys are for; of legacy keys, the one that the settings say."""
+    aval = _aval_of_keys("key_impl", keys)
+    return generator_of(aval.dtype).name if is_key(aval) else _generator(None).name
+
+
+def clone(key: Any) -> Any:
+    """Return the same keys, to be used once more on purpose where the use of keys is checked."""
+    if isinstance(key, Array) and is_key(aval_of(key)):
+        return random_clone.apply((key,))
+    return key if isinstance(key, Array) else to_concrete(key)
