@@ -95,17 +95,29 @@ _late, __getattr__ = _late_names(
     "xtrace.numpy",
     {
         "xtrace.numpy.contraction": ("cross", "kron"),
+        "xtrace.numpy.choices": (
+            "choose", "compress", "extract", "fromfunction", "piecewise", "select", "take_along_axis",
+        ),
+        "xtrace.numpy.index_makers": (
+            "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",
+            "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+            "unravel_index",
+        ),
+        "xtrace.numpy.placing": ("fill_diagonal", "place", "put", "put_along_axis"),
         "xtrace.numpy.einsum": ("einsum", "einsum_path"),
         "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
         "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
         "xtrace.numpy.ordering": ("argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"),
         "xtrace.numpy.histograms": ("bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"),
+        "xtrace.numpy.differences": ("diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"),
+        "xtrace.numpy.covariances": ("corrcoef", "cov"),
+        "xtrace.numpy.divisors": ("gcd", "lcm"),
         "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
         "xtrace.numpy.nan_reductions": (
             "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",
         ),
     },
-    submodules=("linalg",),
+    submodules=("fft", "linalg"),
 )  # fmt: skip
 __all__ += _late

@@ -1,0 +1,119 @@
+"""Covariance matrices and correlation coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import requested_dtype, type_of
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.creation import as_array, full
+from xtrace.numpy.manipulation import atleast_2d, concatenate, diag, squeeze
+from xtrace.numpy.ufuncs import abs, clip, sqrt
+from xtrace.ops.elementwise import complex as of_parts
+from xtrace.ops.elementwise import conj
+
+
+@unit
+def _covariance(*operands: Any, given: tuple[str, ...], rows: bool, ddof: float, dtype: Any) -> Any:
+    values = {name: as_array("cov", value) for name, value in zip(given, operands, strict=True)}
+    parts = []
+    for name in ("m", "y"):
+        if name in values:
+            x = atleast_2d(converted(values[name], dtype, False))
+            parts.append(x.T if not rows and values[name].ndim == 2 else x)
+    x = concatenate(parts) if len(parts) > 1 else parts[0]
+    real = dtypes.real_part_dtype(dtype)
+    weights = [abs(converted(values[name], real, False)) for name in ("fweights", "aweights") if name in values]
+    if not weights:
+        count = x.shape[1]
+        x = x - reductions.sum(x, 1, keepdims=True) / full((), count, real)
+        divisor = full((), max(count - ddof, 0) if count else 0, real)
+        spread = x
+    else:
+        weight = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        total = reductions.sum(weight)
+        x = x - reductions.sum(x * weight, 1, keepdims=True) / total
+        spread = x * weight
+        if "aweights" not in given:
+            divisor = total - ddof
+        else:
+            divisor = total - ddof * reductions.sum(weight * weights[-1]) / total
+    found = matmul(x, conj(spread.T) if dtypes.is_complex(dtype) else spread.T) / divisor
+    return squeeze(found)
+
+
+def _checked_weights(name: str, weights: Any, count: int) -> None:
+    aval = type_of("cov", weights, 5)
+    if name == "fweights" and not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"cov: fweights must be integers, got dtype {aval.dtype.name}")
+    if aval.ndim > 1:
+        raise RuntimeError(f"cov: cannot handle multidimensional {name}, got shape {aval.shape}")
+    if aval.shape != (count,):
+        raise RuntimeError(f"cov: incompatible numbers of samples and {name}: {count} and shape {aval.shape}")
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """Return the covariances of the variables in the rows of `m` and `y` (columns, unless `rowvar`).
+
+    Divided by the number of samples less `ddof`: 1 by default, 0 with `bias`. fweights: how often each sample counts;
+    aweights: how much. dtype: of the result and the computation. ValueError for more than two axes, RuntimeError for
+    weights that do not fit.
+    """
+    return _checked("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _checked(
+    function: str, m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
+) -> Any:
+    operands = {"m": m} if y is None else {"m": m, "y": y}
+    avals, own, _ = common_dtype(function, tuple(operands.values()), as_inexact)
+    for name, aval in zip(operands, avals, strict=True):
+        if aval.ndim > 2:
+            raise ValueError(f"{function}: {name} has more than 2 dimensions, shape {aval.shape}")
+    wanted = requested_dtype(function, dtype, stacklevel=4)
+    if wanted is not None and not dtypes.is_inexact(wanted):
+        raise ValueError(f"{function}: dtype must be a float or complex type; got {wanted.name}")
+    samples = [a.shape[-1 if rowvar or a.ndim < 2 else 0] if a.ndim else 1 for a in avals]
+    if len(set(samples)) > 1:
+        shown = " and ".join(str(a.shape) for a in avals)
+        raise ValueError(f"{function}: m and y differ in the number of samples: shapes {shown}")
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None:
+            _checked_weights(name, weights, samples[0])
+            operands[name] = weights
+    if ddof is None:
+        ddof = 0 if bias else 1
+    return _covariance(
+        *operands.values(), given=tuple(operands), rows=bool(rowvar), ddof=ddof, dtype=own if wanted is None else wanted
+    )
+
+
+@unit
+def _correlation(c: Any) -> Any:
+    if not c.ndim:
+        return c / c
+    # One division after the other, as the product of two spreads may be too small for the dtype.
+    spread = sqrt(diag(c).real)
+    c = c / spread[:, None] / spread
+    if dtypes.is_complex(c.dtype):
+        return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
+    return clip(c, -1, 1)
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """Return the covariances of variables in rows (columns, unless `rowvar`) over both their standard deviations."""
+    return _correlation(_checked("corrcoef", x, y, rowvar, False, None, None, None, dtype))

@@ -1,0 +1,243 @@
+"""Differences of neighbours, gradients, integrals, unwrapping and interpolation."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.arguments import axes_of, cast_to, refuse, type_of
+from xtrace.numpy.creation import as_array, broadcast_to
+from xtrace.numpy.indexing import take
+from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
+from xtrace.numpy.ordering import searchsorted
+from xtrace.numpy.reductions import cumsum, sum
+from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
+from xtrace.ops import slicing, sorting
+
+
+def _between(x: Any, start: int, stop: int, axis: int) -> Any:
+    return slicing.slice_in_dim(x, start, stop, axis=axis)
+
+
+@unit
+def _differences(a: Any, *, n: int, axis: int) -> Any:
+    step = not_equal if dtypes.is_boolean(a.dtype) else subtract
+    for _ in range(min(n, a.shape[axis])):
+        length = a.shape[axis]
+        a = step(_between(a, 1, length, axis), _between(a, 0, length - 1, axis))
+    return a
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Return the differences of neighbours along `axis`, taken `n` times; of booleans, whether they differ.
+
+    prepend, append: arrays, or scalars for one element each, joined to `a` first. ValueError for a scalar `a` or
+    negative `n`.
+    """
+    a = as_array("diff", a)
+    count = operator.index(n)
+    if count < 0:
+        raise ValueError(f"diff: order must be non-negative but got {n}")
+    if not a.ndim:
+        raise ValueError("diff requires input that is at least one dimensional; got a scalar")
+    if not count:
+        return a
+    along = canonical_axis("diff", axis, a.ndim)
+    parts = [a]
+    for value, place in ((prepend, 0), (append, 2)):
+        if value is not None:
+            aval = type_of("diff", value, 3)
+            edge = (*a.shape[:along], 1, *a.shape[along + 1 :])
+            parts.insert(place, as_array("diff", value) if aval.ndim else broadcast_to(value, edge))
+    return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Return the differences of neighbours in the flattened array, between `to_begin` and `to_end` in its dtype."""
+    ary = ravel(as_array("ediff1d", ary))
+    if dtypes.is_boolean(ary.dtype):
+        raise TypeError("ediff1d: truth values have no difference; use diff, or convert with astype")
+    parts = [_differences(ary, n=1, axis=0)]
+    for value, place in ((to_begin, 0), (to_end, 2)):
+        if value is not None:
+            aval = type_of("ediff1d", value, 1)
+            parts.insert(place, ravel(cast_to(as_array("ediff1d", value), aval, ary.dtype)))
+    return concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+@unit
+def _gradients(f: Any, *spacings: Any, axes: tuple[int, ...], dtype: Any) -> list[Any]:
+    f = converted(f, dtype, False)
+    return [_gradient(f, converted(as_array("gradient", h), dtype, False), a) for h, a in
+            zip(spacings, axes, strict=True)]  # fmt: skip
+
+
+def _gradient(f: Any, h: Any, axis: int) -> Any:
+    """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
+    length = f.shape[axis]
+    ends = [_between(f, 1, 2, axis) - _between(f, 0, 1, axis),
+            _between(f, length - 1, length, axis) - _between(f, length - 2, length - 1, axis)]  # fmt: skip
+    if not h.ndim:
+        inside = (_between(f, 2, length, axis) - _between(f, 0, length - 2, axis)) * 0.5 / h
+        return concatenate([ends[0] / h, inside, ends[1] / h], axis)
+    steps = broadcast_in_dim(h[1:] - h[:-1], [length - 1 if i == axis else 1 for i in range(f.ndim)], (axis,))
+    first, last = (_between(steps, i, i + 1, axis) for i in (0, length - 2))
+    # Second order for uneven steps: the parabola through three neighbours (Fornberg, 1988).
+    before, after = _between(steps, 0, length - 2, axis), _between(steps, 1, length - 1, axis)
+    low, middle, high = (_between(f, i, length - 2 + i, axis) for i in range(3))
+    both = before + after
+    inside = low * (-after / (before * both)) + middle * ((after - before) / (before * after))
+    return concatenate([ends[0] / first, inside + high * (before / (after * both)), ends[1] / last], axis)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Return the derivative of sampled `f` along each of its axes, a list of arrays; along one axis, the array.
+
+    Differences are central inside and one-sided at the ends. varargs: the distance of samples, or their coordinates,
+    for all axes or for each. TypeError for another number of them, ValueError for an axis with fewer than two samples.
+    """
+    refuse("gradient", edge_order=edge_order)
+    avals, dtype, _ = common_dtype("gradient", (f, *varargs), as_inexact)
+    axes = axes_of("gradient", axis, avals[0].ndim)
+    if any(avals[0].shape[i] < 2 for i in axes):
+        raise ValueError(
+            f"gradient: shape {avals[0].shape} is too small along axes {axes} to calculate a numerical gradient; at "
+            "least 2 elements are required"
+        )
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(f"gradient: invalid number of spacing arguments, {len(varargs)} for {len(axes)} axes")
+    spacings = list(varargs or (1.0,))
+    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
+    for spacing, along in zip(spacings, axes, strict=True):
+        shape = type_of("gradient", spacing, 1).shape
+        if len(shape) > 1 or (shape and shape != (avals[0].shape[along],)):
+            raise ValueError(
+                f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
+                f"of length {avals[0].shape[along]}"
+            )
+    found = _gradients(as_array("gradient", f), *spacings, axes=axes, dtype=dtype)
+    return found[0] if len(found) == 1 else list(found)
+
+
+@unit
+def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> Any:
+    y, spacing = converted(as_array("trapezoid", y), dtype, False), converted(spacing, dtype, False)
+    y = moveaxis(y, axis, -1)
+    if not sampled:
+        return spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
+    if spacing.ndim > 1:
+        spacing = moveaxis(spacing, axis, -1)
+    steps = spacing[..., 1:] - spacing[..., :-1]
+    return 0.5 * sum(steps * (y[..., 1:] + y[..., :-1]), -1)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Return the integral of `y` along `axis` by the trapezoidal rule, at the coordinates `x` or `dx` apart."""
+    spacing = dx if x is None else x
+    avals, dtype, _ = common_dtype("trapezoid", (y, spacing), as_inexact)
+    along = canonical_axis("trapezoid", axis, avals[0].ndim)
+    if not avals[0].shape[along]:
+        raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
+    spacing = as_array("trapezoid", spacing)
+    return _integral(y, spacing, axis=along, sampled=x is not None, dtype=dtype)
+
+
+@unit
+def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any:
+    p, period = converted(as_array("unwrap", p), dtype, False), converted(as_array("unwrap", period), dtype, False)
+    jump = discont[0] if discont else period / 2
+    half = period // 2 if dtypes.is_integer(dtype) else period / 2
+    steps = _differences(p, n=1, axis=axis)
+    inside = mod(steps + half, period) - half
+    # A step up of exactly half a period stays one up.
+    inside = where((inside == -half) & (steps > 0), half, inside)
+    correction = where(abs(steps) < jump, 0, inside - steps)
+    rest = _between(p, 1, p.shape[axis], axis) + cumsum(correction, axis)
+    return concatenate([_between(p, 0, 1, axis), rest], axis)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Any:
+    """Return `p` with multiples of `period` added so that steps along `axis` are at most half of it.
+
+    Only steps of at least `discont` (half the period by default) are changed. ValueError for complex numbers.
+    """
+    avals, dtype, _ = common_dtype("unwrap", (p, period))
+    if dtypes.is_complex(dtype):
+        raise ValueError(f"unwrap: complex numbers have no order; got {avals[0]}")
+    if not avals[0].ndim:
+        raise IndexError("unwrap: a scalar has no axis to unwrap along")
+    along = canonical_axis("unwrap", axis, avals[0].ndim)
+    if not avals[0].shape[along]:
+        return as_array("unwrap", p)
+    if discont is not None:
+        type_of("unwrap", discont, 1)
+    return _unwrapped(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
+
+
+@unit
+def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...], types: Any) -> Any:
+    dtype, result = types
+    values = dict(zip(given, options, strict=True))
+    x, xp = (converted(as_array("interp", v), dtype, False) for v in (x, xp))
+    fp = converted(as_array("interp", fp), result, False)
+    if "period" in given:
+        period = abs(converted(as_array("interp", values["period"]), dtype, False))
+        x, xp = mod(x, period), mod(xp, period)
+        xp, fp = sorting.sort((xp, fp))
+        xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concatenate([fp[-1:], fp, fp[:1]])
+    length = xp.shape[0]
+    above = clip(searchsorted(xp, x, "right"), 1, length - 1)
+    first_x, first_f = take(xp, above - 1, mode="clip"), take(fp, above - 1, mode="clip")
+    run = take(xp, above, mode="clip") - first_x
+    # Points that are one within rounding have no slope.
+    vertical = abs(run) <= float(dtypes.finfo(dtype).eps) ** 2
+    slope = (x - first_x) / where(vertical, 1, run)
+    found = where(vertical, first_f, first_f + slope * (take(fp, above, mode="clip") - first_f))
+    if "period" in given:
+        return found
+    if "extrapolate left" not in given:
+        found = where(x < xp[0], values.get("left", fp[0]), found)
+    if "extrapolate right" not in given:
+        found = where(x > xp[-1], values.get("right", fp[-1]), found)
+    return found
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Return at `x` the line through the points ``(xp, fp)``, whose `xp` rise.
+
+    left, right: the value outside, that of the end point by default; "extrapolate" goes on with the outermost piece.
+    period: `xp` may be in any order and is taken modulo it. ValueError unless `xp` and `fp` are vectors of one length,
+    and for complex `x` or `xp`.
+    """
+    sides = (("left", left), ("right", right))
+    for name, value in sides:
+        if isinstance(value, str) and value != "extrapolate":
+            raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {value!r}")
+    numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
+    points, dtype, _ = common_dtype("interp", (x, xp), as_inexact)
+    avals, result, _ = common_dtype("interp", (x, xp, fp, *numbers), as_inexact)
+    if points[1].ndim != 1 or avals[2].shape != points[1].shape:
+        raise ValueError(
+            f"interp: xp and fp must be one-dimensional arrays of equal size; got shapes {points[1].shape} and "
+            f"{avals[2].shape}"
+        )
+    if dtypes.is_complex(dtype):
+        raise ValueError(f"interp: complex x values are not supported; got {points[0]} and {points[1]}")
+    if not points[1].size:
+        raise ValueError("interp: xp and fp have no points")
+    options: dict[str, Any] = {}
+    if period is not None:
+        if type_of("interp", period, 5).ndim:
+            raise ValueError(f"interp: period must be a scalar; got shape {type_of('interp', period, 5).shape}")
+        options["period"] = period
+    for name, value in sides:
+        if isinstance(value, str):
+            options[f"extrapolate {name}"] = 0
+        elif value is not None:
+            options[name] = value
+    return _interpolated(x, xp, fp, *options.values(), given=tuple(options), types=(dtype, result))

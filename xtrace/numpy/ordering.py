@@ -1,0 +1,208 @@
+"""Sorting by several keys, partitions, and where values belong in a sorted sequence."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.promotion import common_dtype
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
+from xtrace.numpy.arguments import scalar_of, type_of
+from xtrace.numpy.creation import as_array, zeros
+from xtrace.numpy.indexing import DEFAULT, gathered, take
+from xtrace.numpy.manipulation import flip, sort, unstack
+from xtrace.ops import elementwise, reductions, slicing, sorting
+from xtrace.ops import shape as shapes
+from xtrace.ops.control_flow.scan import scan
+
+_METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
+
+
+@unit
+def _partitioned(a: Any, *, kth: int, axis: int, positions: bool) -> Any:
+    length = a.shape[axis]
+    places = [shapes.broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
+    found = sorting.sort((converted(a, a.dtype, False), *places), axis)[-1]
+    small = slicing.slice_in_dim(found, 0, kth + 1, axis=axis)
+    rest = slicing.slice_in_dim(found, kth + 1, length, axis=axis)
+    # Of the larger elements JAX gives the values in descending order, and the positions in ascending order.
+    rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
+    return shapes.concatenate([small, rest], axis)
+
+
+def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bool) -> Any:
+    a = as_array(function, a)
+    if dtypes.is_complex(a.dtype):
+        raise NotImplementedError(f"{function}: complex numbers have no order here; got {a.aval}. Use sort_complex")
+    along = canonical_axis(function, axis, a.ndim)
+    try:
+        place = operator.index(kth)
+    except TypeError:
+        raise TypeError(f"{function}: kth must be an integer, got {kth!r}") from None
+    length = a.shape[along]
+    if not -length <= place < length:
+        raise ValueError(f"{function}: kth={place} is out of bounds for axis {along} of length {length}")
+    return _partitioned(a, kth=place % length, axis=along, positions=positions)
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """Return `a` with the element that sorting puts at `kth` of `axis` there, smaller ones before, larger ones after.
+
+    `kth` is one integer. ValueError if it is out of bounds, NotImplementedError for complex elements.
+    """
+    return _checked_partition("partition", a, kth, axis, False)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """Return the positions that partition `a` along `axis`, as int32; errors as in `partition`."""
+    return _checked_partition("argpartition", a, kth, axis, True)
+
+
+@unit
+def _lexicographic(*keys: Any, axis: int) -> Any:
+    own = keys[0].shape
+    places = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
+    return sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """Return the positions that sort by the last of `keys`, equal elements by the one before it, and so on.
+
+    `keys` is a sequence of arrays of one shape, or an array of them. TypeError for none, ValueError for other shapes.
+    """
+    if isinstance(keys, (Array, np.ndarray)):
+        if not keys.ndim:
+            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of('lexsort', keys)}")
+        keys = unstack(keys)
+    found = [as_array("lexsort", key, i) for i, key in enumerate(keys)]
+    if not found:
+        raise TypeError("lexsort: need a sequence of keys with one at least, got an empty one")
+    if len({key.shape for key in found}) > 1:
+        raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in found)}")
+    if not found[0].ndim:
+        return zeros((), dtypes.default_int(config.enable_x64.value))
+    return _lexicographic(*found, axis=canonical_axis("lexsort", axis, found[0].ndim))
+
+
+def sort_complex(a: Any) -> Any:
+    """Return `a` sorted along its last axis by real, then imaginary parts, as complex numbers."""
+    a = as_array("sort_complex", a)
+    canonical_axis("sort_complex", -1, a.ndim)
+    wide = dtypes.bit_width(a.dtype) == 64 and not dtypes.is_complex(a.dtype)
+    dtype = a.dtype if dtypes.is_complex(a.dtype) else dtypes.complex128 if wide else dtypes.complex64
+    return converted(sort(a), dtype, False)
+
+
+def _less(x: Any, y: Any) -> Any:
+    """Return whether `x` comes before `y` in sorted order: NaN last, complex numbers by real, then imaginary part."""
+    if dtypes.is_complex(x.dtype):
+        first, second = elementwise.real(x), elementwise.real(y)
+        tied = elementwise.bitwise_not(elementwise.bitwise_or(_less(first, second), _less(second, first)))
+        later = elementwise.bitwise_and(tied, _less(elementwise.imag(x), elementwise.imag(y)))
+        return elementwise.bitwise_or(_less(first, second), later)
+    smaller = elementwise.lt(x, y)
+    if not dtypes.is_floating(x.dtype):
+        return smaller
+    return elementwise.bitwise_or(smaller, elementwise.bitwise_and(elementwise.ne(y, y), elementwise.eq(x, x)))
+
+
+def _goes_before(values: Any, elements: Any, side: str) -> Any:
+    """Return whether values belong before elements of the sorted sequence."""
+    return elementwise.bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
+
+
+def _by_halving(a: Any, v: Any, side: str, unroll: bool) -> Any:
+    """Return positions by binary search, each step for all values together."""
+    length = a.shape[0]
+
+    def step(bounds: Any, _: None) -> Any:
+        low, high = bounds
+        middle = low + (high - low) // 2
+        before = _goes_before(v, gathered(a, [middle], (0,), 0, DEFAULT), side)
+        return (elementwise.select_n(before, middle, low), elementwise.select_n(before, high, middle)), None
+
+    bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
+    return scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
+
+
+def _by_comparing(a: Any, v: Any, side: str) -> Any:
+    """Return positions by comparing every value with every element."""
+    shape = (*v.shape, a.shape[0])
+    elements = broadcast_in_dim(a, shape, (v.ndim,))
+    after = elementwise.bitwise_not(_goes_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
+    return reductions.reduce_sum(converted(after, dtypes.int32), (v.ndim,))
+
+
+def _by_sorting(a: Any, v: Any, side: str) -> Any:
+    """Return positions by sorting values and elements together, equal ones in the order `side` asks for."""
+    flat, count = reshape(v, (v.size,)), v.size
+    parts, first = ([flat, a], 0) if side == "left" else ([a, flat], a.shape[0])
+    places = shapes.iota(dtypes.int32, count + a.shape[0])
+    order = sorting.sort((shapes.concatenate(parts, 0), places), 0)[1]
+    start, stop = scalar_of(first, dtypes.int32), scalar_of(first + count, dtypes.int32)
+    is_value = elementwise.bitwise_and(elementwise.ge(order, start), elementwise.lt(order, stop))
+    passed = reductions.cumsum(converted(elementwise.bitwise_not(is_value), dtypes.int32), 0)
+    # Sorting by where they came from puts the counts back in the order of the values.
+    found = sorting.sort((order, passed), 0)[1]
+    return reshape(slicing.slice_in_dim(found, first, first + count), v.shape)
+
+
+@unit
+def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
+    a, v = converted(as_array("searchsorted", a), dtype, False), converted(as_array("searchsorted", v), dtype, False)
+    wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
+    if not a.shape[0] or not v.size:
+        return zeros(v.shape, wide)
+    if method == "sort":
+        return converted(_by_sorting(a, v, side), wide)
+    if method == "compare_all":
+        return converted(_by_comparing(a, v, side), wide)
+    return converted(_by_halving(a, v, side, method == "scan_unrolled"), wide)
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Return for each of `v` the first place in sorted `a` that keeps it sorted; the last one with ``side="right"``.
+
+    sorter: positions that sort `a`. method: "scan" halves intervals, "scan_unrolled" without a loop, "sort" sorts both
+    together, "compare_all" compares every pair: the same result at different cost. NaN is larger than all numbers.
+    ValueError for `a` of another rank than 1.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    if method not in _METHODS:
+        raise ValueError(f"searchsorted: method must be one of {list(_METHODS)}, got {method!r}")
+    avals, dtype, _ = common_dtype("searchsorted", (a, v))
+    if avals[0].ndim != 1:
+        raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")
+    if sorter is not None:
+        a = take(a, sorter, mode="clip")
+    return _searched(a, v, side=side, method=method, dtype=dtype)
+
+
+@unit
+def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
+    bins = as_array("digitize", bins)
+    side = "left" if right else "right"
+    rising = searchsorted(bins, x, side, method=method)
+    falling = bins.shape[0] - searchsorted(flip(bins), x, side, method=method)
+    is_rising = broadcast_in_dim(bins[-1] >= bins[0], rising.shape, ())
+    return elementwise.select_n(is_rising, falling, rising)
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """Return the number of the bin each of `x` falls into: i for ``bins[i-1] <= x < bins[i]``, or with the equality at
+    the other end if `right`; 0 before the first edge.
+
+    `bins` are the edges, rising or falling. ValueError if they are no 1-D array.
+    """
+    aval, edges = type_of("digitize", x), type_of("digitize", bins, 1)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
+    if not edges.size:
+        return zeros(aval.shape, dtypes.int32)
+    return _bins_of(x, bins, right=bool(right), method="scan" if method is None else method)
