@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.jit import jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
 from xtrace.api.units import unit
@@ -16,6 +18,9 @@ from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, ma
 from xtrace.ops.elementwise import constants_like, logistic, select
 from xtrace.ops.shape import split
 from xtrace.ops.special import erfc
+
+# One program eagerly, recorded in place under a trace; unlike a `unit`, it takes arrays by keyword too.
+inlined = functools.partial(jit, inline=True)
 
 
 def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:
@@ -31,7 +36,7 @@ def _where(condition: Any, tangent: Any) -> Any:
 
 
 @custom_jvp
-@unit
+@inlined
 def relu(x: Any) -> Any:
     """max(x, 0), of slope 0 at 0. Integers stay integers."""
     return maximum(operand("relu", x), 0)
@@ -41,7 +46,7 @@ relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
 
 
 @custom_jvp
-@unit
+@inlined
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), of slope 0 at 0 and 6."""
     return minimum(maximum(operand("relu6", x), 0), 6.0)
@@ -53,27 +58,27 @@ def _relu6_tangent(t: Any, y: Any, x: Any) -> Any:
     return _where((x > 0) & (x < 6), t)
 
 
-@unit
+@inlined
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x where it is not negative, negative_slope * x elsewhere."""
     x = operand("leaky_relu", x)
     return choose(x >= 0, x, negative_slope * x)
 
 
-@unit
+@inlined
 def hard_tanh(x: Any) -> Any:
     """x moved into [-1, 1]. Integers stay integers."""
     x = operand("hard_tanh", x)
     return choose(x > 1, 1, choose(x < -1, -1, x))
 
 
-@unit
+@inlined
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
-@unit
+@inlined
 def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x)."""
     x = operand("hard_silu", x)
@@ -83,14 +88,14 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-@unit
+@inlined
 def sparse_plus(x: Any) -> Any:
     """0 for x <= -1, (x + 1)² / 4 between -1 and 1, x for x >= 1."""
     x = operand("sparse_plus", x)
     return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
-@unit
+@inlined
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 moved into [0, 1]. ValueError for complex numbers, which have no order."""
     return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
@@ -104,7 +109,7 @@ def sigmoid(x: Any) -> Any:
     return logistic(x)
 
 
-@unit
+@inlined
 def silu(x: Any) -> Any:
     """x * sigmoid(x). TypeError for integers and booleans."""
     x = operand("silu", x)
@@ -115,7 +120,7 @@ swish = silu
 
 
 @custom_jvp
-@unit
+@inlined
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
     return logaddexp(operand("softplus", x), 0)
@@ -125,13 +130,13 @@ def softplus(x: Any) -> Any:
 softplus.defjvps(lambda t, y, x: t * logistic(operand("softplus", x, as_inexact)))
 
 
-@unit
+@inlined
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)) = -softplus(-x)."""
     return -softplus(-operand("log_sigmoid", x))
 
 
-@unit
+@inlined
 def mish(x: Any) -> Any:
     """x * tanh(softplus(x))."""
     x = operand("mish", x)
@@ -139,7 +144,7 @@ def mish(x: Any) -> Any:
 
 
 @custom_jvp
-@unit
+@inlined
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)) for positive x, exact near 0 and far from it.
 
@@ -152,7 +157,7 @@ def log1mexp(x: Any) -> Any:
 log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
 
 
-@unit
+@inlined
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     x = operand("elu", x)
@@ -161,7 +166,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return choose(positive, x, alpha * expm1(choose(positive, 0.0, x)))
 
 
-@unit
+@inlined
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), whose derivative is continuous."""
     x = operand("celu", x)
@@ -172,7 +177,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@unit
+@inlined
 def selu(x: Any) -> Any:
     """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
     return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
@@ -215,14 +220,14 @@ def glu(x: Any, axis: int = -1) -> Any:
 # Made of roots and quotients
 
 
-@unit
+@inlined
 def soft_sign(x: Any) -> Any:
     """x / (|x| + 1)."""
     x = operand("soft_sign", x)
     return x / (abs(x) + 1)
 
 
-@unit
+@inlined
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x² + b)) / 2, a smooth max(x, 0)."""
     x = operand("squareplus", x)

@@ -104,10 +104,10 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 @unit
 def _logsumexp(
-    a: Any, *rest: Any, function: str, axis: Any, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
+    a: Any, *rest: Any, name: str, axis: Any, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
 ) -> Any:
     """`rest` has the weights and the mask, where there are any."""
-    operands = [as_array(x) for x in promote(function, a, *rest[:weighted], adjust=as_inexact)]
+    operands = [as_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
     x = converted(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
@@ -117,7 +117,7 @@ def _logsumexp(
     elif masked:
         x = chosen(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
-    axes = axes_of(function, axis, x.ndim)
+    axes = axes_of(name, axis, x.ndim)
     largest = _along(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(choose(is_finite(largest), largest, 0))
     terms = exp(x - shift)
@@ -144,7 +144,7 @@ def logsumexp(
     """
     given = () if b is None else (b,)
     return _logsumexp(
-        a, *given, *_mask("logsumexp", where), function="logsumexp", axis=_static(axis), keepdims=bool(keepdims),
+        a, *given, *_mask("logsumexp", where), name="logsumexp", axis=_static(axis), keepdims=bool(keepdims),
         return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def logsumexp(
 @unit
 def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     found = _logsumexp(
-        x, *masks, function="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
+        x, *masks, name="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
         masked=bool(masks),
     )  # fmt: skip
     aval = aval_of(x)

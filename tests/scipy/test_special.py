@@ -1,0 +1,160 @@
+"""Special functions against jax.scipy.special, and against definitions where jax has none."""
+
+import fractions
+import math
+import statistics
+
+import jax
+import jax.scipy.special
+import numpy as np
+import pytest
+
+import xtrace
+import xtrace.numpy as jnp
+import xtrace.scipy.special as special
+from tests.support.operands import assert_same, ours, theirs
+
+F32 = np.float32
+AROUND = np.array([-3.5, -2.0, -1.5, -1.0, -0.25, -0.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 7.0, 30.0], F32)
+POSITIVE = np.array([0.0, 0.01, 0.25, 0.5, 0.9, 1.0, 1.5, 2.0, 7.0, 12.0, 30.0], F32)
+OPEN = np.array([0.01, 0.2, 0.5, 0.7, 0.99], F32)
+FAR = np.array([-40.0, -15.0, -9.5, -5.0, -1.0, -0.1, 0.0, 0.5, 2.0, 4.9, 5.5, 9.0], F32)
+UNARY = {
+    "erf": AROUND, "erfc": AROUND, "erfinv": OPEN, "expit": FAR, "digamma": AROUND + F32(0.1), "gammaln": AROUND,
+    "i0": AROUND, "i0e": AROUND, "i1": AROUND, "i1e": AROUND, "gamma": AROUND, "gammasgn": AROUND, "entr": AROUND,
+    "logit": OPEN, "ndtr": FAR, "ndtri": OPEN, "log_ndtr": FAR, "factorial": AROUND, "softmax": OPEN,
+    "log_softmax": OPEN,
+}  # fmt: skip
+GRID = [x.ravel() for x in np.meshgrid(POSITIVE, POSITIVE)]
+INSIDE = [x.ravel() for x in np.meshgrid(POSITIVE[1:], POSITIVE[1:])]
+BINARY = {
+    "beta": INSIDE, "betaln": INSIDE, "boxcox": INSIDE, "boxcox1p": GRID, "kl_div": GRID, "rel_entr": GRID,
+    "xlogy": GRID, "xlog1py": GRID, "poch": INSIDE, "gammainc": INSIDE, "gammaincc": INSIDE, "comb": GRID,
+    "zeta": [np.array([1.5, 2.0, 4.0, 9.0], F32), np.array([0.5, 1.0, 3.0, 10.0], F32)],
+}  # fmt: skip
+# exp of differences of log gammas up to 100 loses what these lose: some hundred spacings.
+LOSSY = {"beta": 512, "betaln": 512, "poch": 1024, "comb": 512, "gamma": 256, "factorial": 512, "gammainc": 512,
+         "gammaincc": 512, "ndtri": 64, "digamma": 64, "gammaln": 64, "log_ndtr": 64}  # fmt: skip
+
+
+def check(case, operands, rounding):
+    expected = jax.jit(lambda *a: case(jax.scipy.special, jax, *a))(*map(theirs, operands))
+    assert_same(xtrace.jit(lambda *a: case(special, xtrace, *a))(*map(ours, operands)), expected, rounding)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    check(lambda library, api, x: getattr(library, name)(x), [UNARY[name]], LOSSY.get(name, 32))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    check(lambda library, api, x, y: getattr(library, name)(x, y), BINARY[name], LOSSY.get(name, 32))
+
+
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in ("softmax", "log_softmax", "gammasgn", "factorial")])
+def test_unary_derivatives(name):
+    inside = UNARY[name]
+    if name in ("gamma", "gammaln", "digamma", "entr"):
+        inside = POSITIVE[2:]
+
+    def case(library, api, x):
+        slope = api.grad(getattr(library, name))
+        return api.vmap(slope)(x)
+
+    check(case, [inside], 16 * LOSSY.get(name, 32))
+
+
+@pytest.mark.parametrize("name", [n for n in BINARY if n != "zeta"])
+def test_binary_derivatives(name):
+    chosen = (0,) if name in ("gammainc", "gammaincc") else (0, 1)
+    points = [np.array([0.25, 1.5, 7.0, 12.0], F32), np.array([0.5, 2.0, 0.9, 3.0], F32)]
+
+    def case(library, api, x, y):
+        return [api.vmap(api.grad(getattr(library, name), i))(x, y) for i in chosen]
+
+    check(case, points, 16 * LOSSY.get(name, 32))
+
+
+def test_limits_of_derivatives():
+    """At 0, where the formulas would give NaN."""
+    for function, x, y, expected in (
+        (special.xlogy, 0.0, 2.0, math.log(2)), (special.xlog1py, 0.0, 1.0, math.log(2)),
+        (special.rel_entr, 1.0, 1.0, 1.0),
+    ):  # fmt: skip
+        assert float(xtrace.grad(function)(x, y)) == pytest.approx(expected, rel=1e-6)
+    assert float(xtrace.grad(special.xlogy, 1)(0.0, 3.0)) == 0.0
+    assert np.isfinite(float(xtrace.grad(special.log_ndtr)(-200.0)))
+    assert float(xtrace.grad(special.ndtri)(0.5)) == pytest.approx(math.sqrt(2 * math.pi), rel=1e-6)
+
+
+def test_types():
+    integers = np.array([1, 2], np.int32)
+    halves = np.array([0.5, 0.25], np.float16)
+
+    def case(library, api, i, h):
+        one = [getattr(library, n)(i) for n in ("erf", "expit", "gammaln", "gamma", "entr", "logit", "i0", "factorial")]
+        two = [getattr(library, n)(i, h) for n in BINARY if n != "zeta"]
+        weak = [library.erf(2.0), library.xlogy(2.0, 1), library.betaln(1, 2), library.entr(2), library.logit(0.5)]
+        orders = [library.polygamma(n, h.astype("float32")) for n in (0, 1, 3, i)]
+        sums = [library.multigammaln(h + 3, 3), library.multigammaln(5.0, 2)]
+        return one, two, weak, orders, sums, library.logsumexp(h), library.betainc(i, h, 0.25)
+
+    # float16 has 10 bits of mantissa, and products of a few functions of size 10 lose 4 of them.
+    check(case, [integers, halves], 64)
+
+
+def test_eager_and_keywords():
+    x = jnp.array([0.25, 0.5])
+    other = theirs(np.asarray(x))
+    assert_same(special.gammainc(a=x, x=x), jax.scipy.special.gammainc(other, other), 64)
+    assert_same(special.comb(5, 2), jax.scipy.special.comb(5, 2), 64)
+    assert_same(special.comb(N=5.0, k=x, repetition=True),
+                jax.scipy.special.comb(5.0, theirs(np.asarray(x)), repetition=True), 64)  # fmt: skip
+    assert_same(special.log_ndtr(x, series_order=5), jax.scipy.special.log_ndtr(theirs(np.asarray(x)), 5), 32)
+    assert float(special.comb(0, 0, repetition=True)) == 1.0
+
+
+def test_against_exact_values():
+    normal = statistics.NormalDist()
+    for p in (1e-30, 1e-10, 1e-4, 0.02, 0.3, 0.5, 0.9, 0.999):
+        assert float(special.ndtri(F32(p))) == pytest.approx(normal.inv_cdf(float(F32(p))), rel=16 * 2.0**-23)
+    with xtrace.enable_x64(True):
+        for p in (1e-300, 1e-30, 1e-4, 0.02, 0.3, 0.9):
+            assert float(special.ndtri(p)) == pytest.approx(normal.inv_cdf(p), rel=16 * 2.0**-52)
+        for a, b in ((0.5, 100.0), (10.0, 12.0), (1e-3, 50.0), (3.0, 1e6)):
+            expected = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+            assert float(special.betaln(a, b)) == pytest.approx(expected, rel=1e-9)
+    numbers = np.asarray(special.bernoulli(12))
+    assert numbers[12] == F32(fractions.Fraction(-691, 2730)) and numbers[1] == -0.5 and not numbers[3:12:2].any()
+    assert float(special.zeta(2.0)) == pytest.approx(math.pi**2 / 6, rel=8 * 2.0**-23)
+
+
+def test_errors():
+    z = jnp.ones(2, "complex64")
+    for name in ("entr", "gammasgn"):
+        with pytest.raises(ValueError, match=f"{name} does not support complex-valued inputs"):
+            getattr(special, name)(z)
+    for name in ("beta", "kl_div", "rel_entr", "poch"):
+        with pytest.raises(ValueError, match=f"{name} does not support complex-valued inputs"):
+            getattr(special, name)(z, 1.0)
+    for name in ("erf", "gammaln", "digamma", "i0"):
+        with pytest.raises(TypeError, match="complex64"):
+            getattr(special, name)(z)
+    for name in ("ndtr", "ndtri", "log_ndtr"):
+        with pytest.raises(TypeError, match=f"{name}: dtype int32 is not supported"):
+            getattr(special, name)(jnp.arange(2))
+    with pytest.raises(ValueError, match="series_order must be from 0 to 30, got 31"):
+        special.log_ndtr(1.0, 31)
+    with pytest.raises(ValueError, match="`n` to polygamma must be of integer type"):
+        special.polygamma(1.0, 2.0)
+    with pytest.raises(ValueError, match="xlogy: Incompatible shapes"):
+        special.xlogy(jnp.ones(2), jnp.ones(3))
+    with pytest.raises(TypeError, match="betaln requires ndarray or scalar"):
+        special.betaln([1.0], 2.0)
+    with pytest.raises(NotImplementedError, match="exact=True"):
+        special.factorial(3, exact=True)
+    with pytest.raises(TypeError, match="multigammaln: d must be a static integer"):
+        special.multigammaln(3.0, 1.5)
+    with pytest.raises(ValueError, match="non-negative"):
+        special.bernoulli(-1)

@@ -1,0 +1,9 @@
+"""SciPy's functions on xtrace arrays, as ``jax.scipy`` has them; each module loads when it is first asked for."""
+
+from xtrace.core.late import late_names as _late_names
+
+__all__, __getattr__ = _late_names(
+    "xtrace.scipy",
+    {},
+    submodules=("special", "stats"),
+)  # fmt: skip

@@ -1,0 +1,21 @@
+"""Special functions, as ``jax.scipy.special`` has them."""
+
+from xtrace.core.late import late_names as _late_names
+
+__all__, __getattr__ = _late_names(
+    "xtrace.scipy.special",
+    {
+        "xtrace.nn.normalization": ("logsumexp",),
+        "xtrace.scipy.special.entropies": (
+            "boxcox", "boxcox1p", "entr", "kl_div", "log_softmax", "logit", "rel_entr", "softmax", "xlog1py", "xlogy",
+        ),
+        "xtrace.scipy.special.factorials": (
+            "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "multigammaln", "poch",
+        ),
+        "xtrace.scipy.special.normal": ("log_ndtr", "ndtr", "ndtri"),
+        "xtrace.scipy.special.primitive": (
+            "betainc", "digamma", "erf", "erfc", "erfinv", "expit", "gammainc", "gammaincc", "gammaln", "i0", "i0e",
+            "i1", "i1e", "polygamma", "zeta",
+        ),
+    },
+)  # fmt: skip

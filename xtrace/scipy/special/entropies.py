@@ -1,0 +1,120 @@
+"""Functions of logarithms, with their limits at 0: entropies, logits and power transformations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.operators import choose
+from xtrace.nn import normalization
+from xtrace.numpy.ufuncs import expm1, log, log1p
+from xtrace.scipy.special.primitive import inlined, operands, refuse_complex
+
+
+@custom_jvp
+@inlined
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y), and 0 for x = 0 unless y is NaN."""
+    x, y = operands("xlogy", x, y)
+    return choose((x != 0) | (y != y), x * log(y), 0.0)
+
+
+@xlogy.defjvp
+def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    x, y = operands("xlogy", *primals)
+    return xlogy(x, y), tangents[0] * log(y) + tangents[1] * (x / y)
+
+
+@custom_jvp
+@inlined
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), exact for small y, and 0 for x = 0 unless y is NaN."""
+    x, y = operands("xlog1py", x, y)
+    return choose((x != 0) | (y != y), x * log1p(y), 0.0)
+
+
+@xlog1py.defjvp
+def _xlog1py_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    x, y = operands("xlog1py", *primals)
+    return xlog1py(x, y), tangents[0] * log1p(y) + tangents[1] * (x / (1 + y))
+
+
+@custom_jvp
+@inlined
+def _xlogx(x: Any) -> Any:
+    return xlogy(x, x)
+
+
+_xlogx.defjvps(lambda t, y, x: t * (log(x) + 1))
+
+
+@inlined
+def entr(x: Any) -> Any:
+    """-x log(x), 0 at 0, -inf for negative numbers. ValueError for complex ones."""
+    refuse_complex("entr", x)
+    (x,) = operands("entr", x)
+    return choose(x < 0, -math.inf, -_xlogx(x))
+
+
+@inlined
+def rel_entr(p: Any, q: Any) -> Any:
+    """p log(p / q), 0 for p = 0 and q >= 0, inf where that is undefined. ValueError for complex numbers."""
+    refuse_complex("rel_entr", p, q)
+    p, q = operands("rel_entr", p, q)
+    positive, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    # What is not used must have a finite derivative.
+    inner_p, inner_q = choose(positive, p, 1), choose(positive, q, 1)
+    return choose(positive, _xlogx(inner_p) - xlogy(inner_p, inner_q), choose(zero, 0.0, math.inf))
+
+
+@inlined
+def kl_div(p: Any, q: Any) -> Any:
+    """p log(p / q) - p + q, inf where that is undefined. ValueError for complex numbers."""
+    refuse_complex("kl_div", p, q)
+    p, q = operands("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+@custom_jvp
+@inlined
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), the inverse of `expit`."""
+    (x,) = operands("logit", x)
+    return log(x / (1 - x))
+
+
+@logit.defjvps
+def _logit_tangent(t: Any, y: Any, x: Any) -> Any:
+    (x,) = operands("logit", x)
+    return t / (x * (1 - x))
+
+
+def _power_transformed(logarithm: Any, exponent: Any) -> Any:
+    zero = exponent == 0
+    divisor = choose(zero, 1.0, exponent)
+    return choose(zero, logarithm, expm1(divisor * logarithm) / divisor)
+
+
+@inlined
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x**lmbda - 1) / lmbda, log(x) for lmbda = 0."""
+    x, exponent = operands("boxcox", x, lmbda)
+    return _power_transformed(log(x), exponent)
+
+
+@inlined
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """((1 + x)**lmbda - 1) / lmbda, log1p(x) for lmbda = 0."""
+    x, exponent = operands("boxcox1p", x, lmbda)
+    return _power_transformed(log1p(x), exponent)
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """exp(x) over its sum along `axis` (None: all axes), without overflow."""
+    return normalization.softmax(x, axis=axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """The logarithm of `softmax`, computed without it."""
+    return normalization.log_softmax(x, axis=axis)

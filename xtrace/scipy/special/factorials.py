@@ -1,0 +1,146 @@
+"""The gamma function and what is made of it: factorials, binomial coefficients, the beta function."""
+
+from __future__ import annotations
+
+import fractions
+import math
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.operators import choose
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.numpy.creation import asarray
+from xtrace.numpy.ufuncs import exp, floor, log, log1p, maximum, minimum, remainder, signbit
+from xtrace.scipy.special.primitive import digamma, gammaln, inlined, operands, refuse_complex
+
+
+@inlined
+def gammasgn(x: Any) -> Any:
+    """The sign of the gamma function: 1 or -1, and NaN at negative integers. ValueError for complex numbers."""
+    refuse_complex("gammasgn", x)
+    (x,) = operands("gammasgn", x)
+    below = floor(x)
+    pole = (x < 0) & (x == below)
+    negative = ((x < 0) & (remainder(below, 2) != 0)) | ((x == 0) & signbit(x))
+    found = choose(pole | (x != x), math.nan, choose(negative, -1.0, 1.0))
+    return converted(found, x.dtype)
+
+
+@inlined
+def gamma(x: Any) -> Any:
+    """The gamma function; NaN at negative integers. TypeError for complex numbers."""
+    (x,) = operands("gamma", x)
+    return gammasgn(x) * exp(gammaln(x))
+
+
+# What Stirling's formula leaves of log gamma: B(2k) / (2k (2k - 1) z**(2k - 1)) (DLMF 5.11.1).
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+
+
+def _stirling_rest(z: Any) -> Any:
+    found: Any = 0.0
+    for coefficient in reversed(_STIRLING):
+        found = found / (z * z) + coefficient
+    return found / z
+
+
+@inlined
+def betaln(a: Any, b: Any) -> Any:
+    """The logarithm of |beta(a, b)|, without the cancellation of log gammas of large numbers."""
+    a, b = operands("betaln", a, b)
+    a, b = minimum(a, b), maximum(a, b)
+    large = choose(b < 8, 8.0, b)
+    ratio = a / large
+    # log gamma(b) - log gamma(a + b) by Stirling's formula, its large parts joined.
+    rest = _stirling_rest(large) - _stirling_rest(choose(b < 8, 8.0, a + b))
+    joined = rest - a * (log(large) - 1) - (large + (a - 0.5)) * log1p(ratio)
+    return gammaln(a) + choose(b < 8, gammaln(b) - gammaln(a + b), joined)
+
+
+@inlined
+def beta(a: Any, b: Any) -> Any:
+    """gamma(a) gamma(b) / gamma(a + b). ValueError for complex numbers."""
+    refuse_complex("beta", a, b)
+    a, b = operands("beta", a, b)
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * exp(betaln(a, b))
+
+
+@custom_jvp
+@inlined
+def poch(z: Any, m: Any) -> Any:
+    """The rising factorial gamma(z + m) / gamma(z), 1 for m = 0. ValueError for complex numbers."""
+    refuse_complex("poch", z, m)
+    z, m = operands("poch", z, m)
+    return choose(m == 0, 1.0, gamma(z + m) / gamma(z))
+
+
+@poch.defjvp
+def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    z, m = operands("poch", *primals)
+    found, above = poch(z, m), digamma(z + m)
+    return found, found * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
+
+
+@inlined
+def _factorial(n: Any) -> Any:
+    (n,) = operands("factorial", n)
+    return choose(n < 0, 0.0, exp(gammaln(n + 1)))
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """n! = gamma(n + 1) as a floating number, 0 for negative n. NotImplementedError if `exact`."""
+    if exact:
+        raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
+    return _factorial(n)
+
+
+@unit
+def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
+    n, k = operands("comb", n, k)
+    nothing = (k == 0) & (n >= 0)
+    if repetition:
+        n = n + k - 1
+    inside = (k >= 0) & (k <= n)
+    # What is not used must have a finite derivative.
+    n, k = choose(inside, n, 0.0), choose(inside, k, 0.0)
+    found = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return choose(inside, found, choose(nothing, 1.0, 0.0) if repetition else 0.0)
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """How many ways there are to take k of N things, with `repetition` or without, as a floating number."""
+    return _comb(N, k, repetition=bool(repetition))
+
+
+@unit
+def _multigammaln(a: Any, *, dimension: int) -> Any:
+    (a,) = operands("multigammaln", a)
+    total: Any = dimension * (dimension - 1) / 4 * math.log(math.pi)
+    for n in range(dimension):
+        total = total + gammaln(a - n / 2)
+    return converted(total, a.dtype)
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the gamma function of `d` dimensions; d is a positive Python integer, or TypeError."""
+    try:
+        dimension = operator.index(d)
+    except TypeError as error:
+        raise TypeError(f"multigammaln: d must be a static integer, got {d!r}. {error}") from None
+    return _multigammaln(a, dimension=dimension)
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B(0) to B(n), B(1) = -1/2, computed exactly. ValueError for a negative n."""
+    count = operator.index(n)
+    if count < 0:
+        raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
+    found = [fractions.Fraction(1)]
+    # The sum of binomial(m + 1, k) B(k) over k = 0 … m is 0.
+    for m in range(1, count + 1):
+        total = sum((math.comb(m + 1, k) * found[k] for k in range(m)), fractions.Fraction(0))
+        found.append(-total / (m + 1))
+    return asarray([float(b) for b in found], dtypes.default_float(config.enable_x64.value))

@@ -1,0 +1,136 @@
+"""The normal distribution's cumulative function, its logarithm and its inverse."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.operators import as_array, choose
+from xtrace.api.promotion import operand_aval, promote
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
+from xtrace.ops.special import erfc
+from xtrace.scipy.special.primitive import inlined
+
+_LOG_ROOT = math.log(2 * math.pi) / 2
+
+
+def _operand(function: str, x: Any) -> Any:
+    """Return `x` as an array, which must be of dtype float32 or float64."""
+    dtype = operand_aval(function, 0, x).dtype
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
+    return converted(as_array(promote(function, x)[0]), dtype)
+
+
+@inlined
+def ndtr(x: Any) -> Any:
+    """The normal distribution's cumulative function. TypeError for other dtypes than float32 and float64."""
+    return 0.5 * erfc(_operand("ndtr", x) * -math.sqrt(0.5))
+
+
+# Where log(erfc) is left, on either side: by dtype, the lower bound where the series is good, and the upper one where
+# the result is -ndtr(-x) to rounding.
+_BOUNDS = {dtypes.float32: (-10.0, 5.0), dtypes.float64: (-20.0, 8.0)}
+
+
+def _series(x: Any, order: int) -> Any:
+    """Return 1 - 1/x² + 3/x⁴ - 15/x⁶ …, `order` terms after the first (DLMF 7.12.1)."""
+    inverse = 1 / square(x)
+    total, factor = 1.0, 1.0
+    power = inverse
+    for n in range(1, order + 1):
+        factor *= -(2 * n - 1)
+        total = total + factor * power
+        power = power * inverse
+    return total
+
+
+@unit
+def _log_ndtr_value(x: Any, *, order: int) -> Any:
+    x = _operand("log_ndtr", x)
+    lower, upper = _BOUNDS[x.dtype]
+    far = minimum(x, lower)
+    tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_series(far, order))
+    return choose(x > upper, -ndtr(-x), choose(x > lower, log(ndtr(maximum(x, lower))), tail))
+
+
+_log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff_argnums=(1,))
+
+
+@_log_ndtr.defjvp
+def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    x = _operand("log_ndtr", primals[0])
+    found = _log_ndtr(x, order)
+    # The density over the function itself, both as logarithms.
+    return found, tangents[0] * exp(-square(x) / 2 - found - _LOG_ROOT)
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """The logarithm of `ndtr`, exact in both tails.
+
+    series_order: how many terms of the asymptotic series are used far below 0, from 0 to 30. TypeError for other dtypes
+    than float32 and float64 and an order that is no integer, ValueError for one out of range.
+    """
+    order = operator.index(series_order)
+    if not 0 <= order <= 30:
+        raise ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}")
+    return _log_ndtr(x, order)
+
+
+# Wichura, Algorithm AS 241: The Percentage Points of the Normal Distribution, 1988 (PPND16): quotients of polynomials,
+# numerator and denominator from the constant term, in the middle, farther out, and far out.
+_MIDDLE = (
+    (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
+     4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
+    (1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3, 2.1213794301586595867e4,
+     3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3),
+)  # fmt: skip
+_OUTER = (
+    (1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
+     1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4),
+    (1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1, 1.48103976427480074590e-1,
+     1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9),
+)  # fmt: skip
+_FAR = (
+    (6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
+     2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7),
+    (1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
+     1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15),
+)  # fmt: skip
+
+
+def _polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
+    found: Any = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        found = found * x + coefficient
+    return found
+
+
+def _quotient(x: Any, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
+    return _polynomial(x, pair[0]) / _polynomial(x, pair[1])
+
+
+@custom_jvp
+@inlined
+def ndtri(p: Any) -> Any:
+    """The inverse of `ndtr`: -inf at 0, inf at 1, NaN outside of [0, 1].
+
+    TypeError for other dtypes than float32 and float64.
+    """
+    p = _operand("ndtri", p)
+    centred = p - 0.5
+    middle = centred * _quotient(0.180625 - square(centred), _MIDDLE)
+    tail = minimum(p, 1 - p)
+    distance = sqrt(-log(tail))
+    size = choose(distance <= 5, _quotient(distance - 1.6, _OUTER), _quotient(distance - 5, _FAR))
+    found = choose((centred > -0.425) & (centred < 0.425), middle, choose(centred < 0, -size, size))
+    return choose(p == 0, -math.inf, choose(p == 1, math.inf, found))
+
+
+# One over the density at the result.
+ndtri.defjvps(lambda t, y, p: t * exp(square(y) / 2 + _LOG_ROOT))

@@ -1,0 +1,99 @@
+"""Special functions that are operations of lax, of operands that promote and broadcast; integers become floats."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from xtrace.api.jit import jit
+from xtrace.api.operators import as_array, cast_as, spread, unary_function
+from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
+from xtrace.core import dtypes
+from xtrace.numpy.ufuncs import abs, exp
+from xtrace.ops import special
+from xtrace.ops.elementwise import logistic
+
+# One program eagerly, recorded in place under a trace.
+inlined = functools.partial(jit, inline=True)
+
+erf = unary_function("erf", special.erf, "Error function. TypeError for complex numbers.", adjust=as_inexact)
+erfc = unary_function(
+    "erfc", special.erfc, "1 - erf(x), exact for large x. TypeError for complex numbers.", adjust=as_inexact
+)
+erfinv = unary_function(
+    "erfinv", special.erf_inv, "Inverse of the error function. TypeError for complex numbers.", adjust=as_inexact
+)
+expit = unary_function("expit", logistic, "1 / (1 + exp(-x)).", adjust=as_inexact)
+digamma = unary_function("digamma", special.digamma, "Derivative of `gammaln`.", adjust=as_inexact)
+gammaln = unary_function("gammaln", special.lgamma, "Logarithm of |gamma(x)|.", adjust=as_inexact)
+i0e = unary_function("i0e", special.bessel_i0e, "`i0` times exp(-|x|).", adjust=as_inexact)
+i1e = unary_function("i1e", special.bessel_i1e, "`i1` times exp(-|x|).", adjust=as_inexact)
+
+
+@inlined
+def i0(x: Any) -> Any:
+    """Modified Bessel function of the first kind, order 0. TypeError for complex numbers."""
+    (x,) = operands("i0", x)
+    return exp(abs(x)) * special.bessel_i0e(x)
+
+
+@inlined
+def i1(x: Any) -> Any:
+    """Modified Bessel function of the first kind, order 1. TypeError for complex numbers."""
+    (x,) = operands("i1", x)
+    return exp(abs(x)) * special.bessel_i1e(x)
+
+
+def operands(function: str, *values: Any) -> list[Any]:
+    """Return values as arrays of their common floating dtype and shape.
+
+    TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
+    """
+    ready = [as_array(x) for x in promote(function, *values, adjust=as_inexact)]
+    shape = check_broadcast(function, [x.shape for x in ready])
+    return [spread(x, shape) for x in ready]
+
+
+def refuse_complex(function: str, *values: Any) -> None:
+    """Raise ValueError if a value is complex."""
+    for position, x in enumerate(values):
+        if dtypes.is_complex(operand_aval(function, position, x).dtype):
+            raise ValueError(f"{function} does not support complex-valued inputs; argument {position} is complex")
+
+
+@inlined
+def gammainc(a: Any, x: Any) -> Any:
+    """Regularized lower incomplete gamma function P(a, x). TypeError for complex numbers."""
+    return special.igamma(*operands("gammainc", a, x))
+
+
+@inlined
+def gammaincc(a: Any, x: Any) -> Any:
+    """Regularized upper incomplete gamma function 1 - P(a, x). TypeError for complex numbers."""
+    return special.igammac(*operands("gammaincc", a, x))
+
+
+@inlined
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Regularized incomplete beta function. TypeError for complex numbers."""
+    return special.betainc(*operands("betainc", a, b, x))
+
+
+@inlined
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz' zeta function, the sum of (k + q)**-x over k = 0, 1, …; Riemann's if `q` is None.
+
+    It has no derivative with respect to `x`. TypeError for complex numbers.
+    """
+    return special.zeta(*operands("zeta", x, 1.0 if q is None else q))
+
+
+@inlined
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of `digamma` of order `n`, which is an integer; ValueError for another dtype."""
+    order = operand_aval("polygamma", 0, n)
+    if not dtypes.is_integer(order.dtype):
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {order.dtype.name}.")
+    (x,) = operands("polygamma", x)
+    shape = check_broadcast("polygamma", [order.shape, x.shape])
+    return special.polygamma(spread(as_array(cast_as(x, n)), shape), spread(x, shape))
