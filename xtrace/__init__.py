@@ -14,11 +14,15 @@ from xtrace.api.devices import (
     device_get,
     device_put,
     devices,
+    host_count,
+    host_id,
+    host_ids,
     local_device_count,
     local_devices,
     print_environment_info,
     process_count,
     process_index,
+    process_indices,
     typeof,
 )
 from xtrace.api.eager import evaluate as _evaluate
@@ -36,7 +40,6 @@ from xtrace.core.config import (
     default_device,
     default_matmul_precision,
     default_prng_impl,
-    disable_jit,
     enable_checks,
     enable_x64,
     explain_cache_misses,
@@ -46,6 +49,7 @@ from xtrace.core.config import (
     threefry_partitionable,
 )
 from xtrace.core.config import check_tracer_leaks as checking_leaks
+from xtrace.core.dtypes import float0
 from xtrace.core.late import late_names as _late_names
 from xtrace.core.trace import Tracer as _Tracer
 from xtrace.core.trace import set_base_trace as _set_base_trace
@@ -63,12 +67,13 @@ _install_late(
 
 __version__ = "0.1.0"
 __all__ = [
-    "Array", "Device", "Shard", "ShapeDtypeStruct", "block_until_ready", "check_tracer_leaks", "checking_leaks",
+    "Array", "Device", "ShapeDtypeStruct", "Shard", "block_until_ready", "check_tracer_leaks", "checking_leaks",
     "clear_caches", "config", "copy_to_host_async", "debug_infs", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
-    "disable_jit", "enable_checks", "enable_x64", "eval_shape", "explain_cache_misses", "jit", "local_device_count",
-    "local_devices", "log_compiles", "lower", "make_jaxpr", "numpy_dtype_promotion", "numpy_rank_promotion",
-    "print_environment_info", "process_count", "process_index", "threefry_partitionable", "typeof",
+    "enable_checks", "enable_x64", "eval_shape", "explain_cache_misses", "float0", "host_count", "host_id",
+    "host_ids", "jit", "local_device_count", "local_devices", "log_compiles", "lower", "make_jaxpr",
+    "numpy_dtype_promotion", "numpy_rank_promotion", "print_environment_info", "process_count", "process_index",
+    "process_indices", "threefry_partitionable", "typeof",
 ]  # fmt: skip
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
@@ -78,13 +83,15 @@ _late, __getattr__ = _late_names(
         "xtrace.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
         "xtrace.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
         "xtrace.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
-        "xtrace.api.jacobian": ("hessian", "jacfwd", "jacrev", "linear_transpose"),
-        "xtrace.api.scopes": ("ensure_compile_time_eval", "named_call", "named_scope"),
+        "xtrace.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
+        "xtrace.api.split_derivative": ("fwd_and_bwd",),
+        "xtrace.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace.api.vmap": ("vmap",),
     },
     submodules=(
-        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ffi", "flatten_util", "lax", "nn",
-        "numpy", "ops", "random", "stages", "tree", "tree_util",
+        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "extend", "ffi", "flatten_util",
+        "lax", "nn", "numpy", "ops", "random", "scipy", "stages", "tree", "tree_util",
+        "typing",
     ),
 )  # fmt: skip
 __all__ += _late

@@ -2,6 +2,11 @@
 
 from xtrace.core.errors import (
     ConcretizationTypeError,
+    InconclusiveDimensionOperation,
+    JAXIndexError,
+    JaxprTypeError,
+    JAXTypeError,
+    KeyReuseError,
     NonConcreteBooleanIndexError,
     TracerArrayConversionError,
     TracerBoolConversionError,
@@ -11,6 +16,7 @@ from xtrace.core.errors import (
 from xtrace.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [
-    "ConcretizationTypeError", "JaxRuntimeError", "NonConcreteBooleanIndexError", "TracerArrayConversionError",
+    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
+    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "TracerArrayConversionError",
     "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip

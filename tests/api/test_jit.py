@@ -744,3 +744,18 @@ def test_results_agree_with_the_function_without_jit():
         assert_same(ours["b"], theirs["b"])
 
     check()
+
+
+def test_jits_nest_as_deep_as_those_of_jax():
+    def nested(package, depth):
+        function = package.lax.sin
+        for _ in range(depth):
+            function = package.jit(lambda x, inner=function: inner(x) + 1)
+        return function
+
+    # jax reaches Python's recursion limit between 120 and 125 of them.
+    with xtrace.enable_checks():
+        assert nested(xtrace, 105)(0.0) == 105
+        assert len(xtrace.make_jaxpr(nested(xtrace, 105))(0.0).eqns) == 1
+        assert xtrace.grad(nested(xtrace, 75))(0.0) == 1
+        assert xtrace.vmap(nested(xtrace, 75))(np.zeros(2, np.float32)).shape == (2,)

@@ -62,6 +62,15 @@ def process_count(backend: str | None = None) -> int:
     return 1 + max(d.process_index for d in clients.devices(backend))
 
 
+def process_indices(backend: str | None = None) -> list[int]:
+    """Return the numbers of the processes that share the devices, in order."""
+    return sorted({int(d.process_index) for d in clients.devices(backend)})
+
+
+# The names of older programs.
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """Return the pytree `x` with its leaves on `device`: a device, a sharding, or None for the default device.
 

@@ -185,6 +185,9 @@ def jacrev(
     return jacobian
 
 
+jacobian = jacrev
+
+
 def _leaf_lists(parts: Any, below: Any) -> list[Any]:
     leaves = pytree.tree_leaves(parts)
     count = len(leaves) // max(below.num_leaves, 1)

@@ -287,7 +287,8 @@ class Jitted:
         if self.options.inline:
             return self.fun(*args, **kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
-        traced = self.traced(static, in_tree, avals)
+        # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
+        traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
         jaxpr = traced.as_called()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
         donated = donated if any(donated) else ()
@@ -299,6 +300,12 @@ class Jitted:
 
     def traced(self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature, made if it is new."""
+        return self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
+
+    def _tracing(
+        self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]
+    ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
+        """Return the key of the trace for a signature, and what makes it."""
         axes = axis_environment(current_trace.get())
         key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
         table = self.cache.traced
@@ -308,9 +315,12 @@ class Jitted:
             if any(isinstance(c, Tracer) and c.owner not in around for c in found.consts):
                 table.entries.pop(key, None)
         self.cache.last_signature = (static, in_tree, list(avals))
-        return table.get_or_make(key, lambda: self._trace(key))
+        if config.explain_cache_misses.value or config.log_compiles.value:
+            return key, functools.partial(self._trace, key)
+        return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals)
 
     def _trace(self, key: tuple[Any, ...]) -> TracedFunction:
+        """Trace, and report it."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
             known: list[Any] = list(self.cache.traced.entries)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace.api import arguments
 from xtrace.api.tracing import check_callable
+from xtrace.core import config
 from xtrace.core.source import scoped
 from xtrace.core.trace import CompileTimeTrace, Trace, current_trace, use_trace
 from xtrace.transforms.jvp import JVPTrace
@@ -30,6 +32,11 @@ def named_scope(name: str) -> Iterator[None]:
         for trace, start in starts:
             for equation in trace.equations[start:]:
                 equation.source = scoped(equation.source, name)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
+    """Return a context in which jitted functions run in Python, operation by operation, or not if not `disable`."""
+    return config.disable_jit(disable)
 
 
 def _recorders(trace: Trace) -> list[StagingTrace]:

@@ -164,9 +164,10 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return trace("eval_shape", fun, arguments.NO_STATIC, in_tree, avals).out_info
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
     """Evaluate `jaxpr` on values under the current trace, equation by equation, and return the flat results.
 
+    What is recorded meanwhile has the source positions of its equations, or none without `propagate_source_info`.
     TypeError for a ClosedJaxpr, ValueError if the number of constants or arguments is not the jaxpr's.
     """
     if not isinstance(jaxpr, Jaxpr):
@@ -179,6 +180,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             f"the jaxpr takes {len(jaxpr.constvars)} constants and {len(jaxpr.invars)} arguments; "
             f"got {len(consts)} and {len(args)}"
         )
+    if not propagate_source_info:
+        jaxpr = jaxpr.replace(eqns=[e.replace(source=None) for e in jaxpr.eqns])
     return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import with_axis
+from xtrace.algebra.vector_space import converted, reduce_sum, with_axis
 from xtrace.api import arguments
 from xtrace.api.arguments import NO_STATIC
 from xtrace.api.grad import as_value, concrete
 from xtrace.api.tracing import check_callable
-from xtrace.core import dtypes, pytree
+from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.transforms.batch import MappedAxis, batch
 
@@ -26,13 +26,16 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    sum_match: bool = False,
 ) -> Callable[..., Any]:
     """Return `fun` mapped over an axis of its arguments: as if called for each index, in one pass.
 
     in_axes: which axis of each argument to map over: an integer, None for an argument that all calls share, or a tree
     prefix of the arguments of these; keyword arguments are mapped over axis 0. out_axes: where the axis is in the
     results, likewise; None only for what does not depend on the axis. axis_name: names the axis for collectives.
-    axis_size: its size, needed if no argument is mapped. ValueError if the sizes differ or a tree does not fit.
+    axis_size: its size, needed if no argument is mapped. sum_match: a result that depends on the axis where `out_axes`
+    is None is summed over it, in 32 bits at least where it is an integer. ValueError if the sizes differ or a tree does
+    not fit.
     """
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
@@ -91,6 +94,8 @@ def vmap(
         for x, place, target in zip(results, places, wanted, strict=True):
             x = concrete(x)
             if target is None:
+                if place is not None and sum_match:
+                    x, place = _summed(x, place), None
                 if place is not None:
                     raise ValueError(
                         f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis"
@@ -109,6 +114,16 @@ def vmap(
         return pytree.tree_unflatten(out_tree, out)
 
     return mapped
+
+
+def _summed(x: Any, axis: int) -> Any:
+    """Return the sum along `axis`, of dtypes narrower than the default integer in that one, as NumPy adds them."""
+    dtype, x64 = aval_of(x).dtype, config.enable_x64.value
+    if not dtypes.is_inexact(dtype):
+        unsigned = dtypes.is_integer(dtype) and not dtypes.is_signed(dtype)
+        default = dtypes.default_uint(x64) if unsigned else dtypes.default_int(x64)
+        x = converted(x, default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype)
+    return reduce_sum(x, (axis,))
 
 
 def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:

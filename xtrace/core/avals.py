@@ -103,7 +103,7 @@ class AbstractToken(ShapedArray):
 
     __slots__ = ()
 
-    def __new__(cls) -> ShapedArray:
+    def __new__(cls) -> ShapedArray:  # type: ignore[misc]
         return ShapedArray((), dtypes.token)
 
     @property

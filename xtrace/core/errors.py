@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 
-class ConcretizationTypeError(TypeError):
+class JAXTypeError(TypeError):
+    """Any of the type errors below, for handlers that tell them from those of other code."""
+
+
+class JAXIndexError(IndexError):
+    """Any of the index errors below."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """Python needed the value of a traced array.
 
     Mark the argument static, use a structured control-flow operation, or keep that part outside the transformation.
@@ -17,22 +25,22 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
 
-class TracerArrayConversionError(TypeError):
+class TracerArrayConversionError(JAXTypeError):
     """NumPy was given a traced array. Use the ``xtrace.numpy`` function of the same name."""
 
 
-class TracerIntegerConversionError(TypeError):
+class TracerIntegerConversionError(JAXTypeError):
     """A traced array was used where Python needs an integer: ``range``, a list index, a shape."""
 
 
-class NonConcreteBooleanIndexError(IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index; the result's shape would depend on values.
 
     Use ``numpy.where(mask, x, fill)``, or ``numpy.nonzero(mask, size=n)``.
     """
 
 
-class UnexpectedTracerError(TypeError):
+class UnexpectedTracerError(JAXTypeError):
     """A traced value was used after its trace had ended: it leaked through a global, an attribute or a closure."""
 
 
@@ -42,3 +50,11 @@ class JaxprTypeError(TypeError):
 
 class MissingRuleError(NotImplementedError):
     """A transformation met a primitive that has no rule for it."""
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice. Split it, and use each of the new keys once."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A question about symbolic sizes that cannot be answered for all of their values. Sizes are integers here."""

@@ -1,0 +1,5 @@
+"""What programs that look inside need, as ``jax.extend`` has it: the classes of jaxprs, and the primitives."""
+
+from xtrace.core.late import late_names as _late_names
+
+__all__, __getattr__ = _late_names("xtrace.extend", {}, submodules=("core",))

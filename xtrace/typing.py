@@ -1,0 +1,24 @@
+"""Types for annotations, as ``jax.typing`` has them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Union
+
+import numpy as np
+
+from xtrace.core.arrays import Array
+
+__all__ = ["ArrayLike", "DTypeLike"]
+
+
+class SupportsDType(Protocol):
+    """Whatever has a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+
+
+# What operations take for an array, and what names a dtype; lists are not among the former.
+ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
+DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
