@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.api.jit import jit
@@ -14,18 +14,41 @@ _LIMIT = 1024
 _SCALARS = frozenset((bool, int, float, complex))
 
 
+def _with_numbers(
+    function: Callable[..., Any], fixed: Sequence[tuple[int, Any]], *others: Any, **static: Any
+) -> Any:
+    arrays = list(others)
+    for i, number in fixed:
+        arrays.insert(i, number)
+    return function(*arrays, **static)
+
+
 def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``function(*arrays, **static)`` as one compiled program for each choice of the hashable `static`.
 
-    Under a trace its operations are recorded in place, as if the function were called.
+    Under a trace its operations are recorded in place, as if the function were called. It must depend on nothing but
+    its operands' types, `static` and the settings: what it binds is remembered.
     """
     compiled: dict[Any, Callable[..., Any]] = {}
+    recordings: dict[Any, Any] = {}
     trace_of_thread = current_trace.get
 
     @functools.wraps(function)
     def call(*arrays: Any, **static: Any) -> Any:
-        if trace_of_thread() is not base_trace:
-            return function(*arrays, **static)
+        trace = trace_of_thread()
+        if trace is not base_trace:
+            fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
+            if not fixed:
+                return trace.call(function, arrays, static, recordings)
+            # A number is part of what the function does, as it may look at it.
+            numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
+            table = recordings.get(numbers)
+            if table is None:
+                if len(recordings) >= _LIMIT:
+                    recordings.clear()
+                table = recordings[numbers] = {}
+            others = [x for x in arrays if type(x) not in _SCALARS]
+            return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
         key = tuple(static.items())
         found = compiled.get(key)
         if found is None:

@@ -188,3 +188,18 @@ def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
         elif isinstance(value, (tuple, list)):
             found.extend(jaxprs_of(value))
     return found
+
+
+def can_be_remembered(parameters: Sequence[Any]) -> bool:
+    """Whether an equation's parameters can be the key of a table of a primitive.
+
+    Unequal ones must be told apart, unlike 0.0 and -0.0, and jaxprs would be kept alive by it.
+    """
+    try:
+        hash(tuple(parameters))
+    except TypeError:
+        return False
+    return not any(
+        isinstance(x, (float, complex, Jaxpr, ClosedJaxpr)) or (isinstance(x, tuple) and not can_be_remembered(x))
+        for x in parameters
+    )

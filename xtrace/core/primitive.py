@@ -98,6 +98,7 @@ class Primitive:
         self._types: dict[Any, Any] = {}
         self.programs: dict[Any, Any] = {}
         self.recordings: dict[Any, Any] = {}
+        self.recordable = linearize is None and effects is None
         self.forms: dict[Any, Any] = {}
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"

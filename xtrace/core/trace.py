@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,6 +36,15 @@ class Trace:
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         """Apply `primitive`; return one value, or a list where the primitive has multiple results."""
         raise NotImplementedError
+
+    def call(
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+    ) -> Any:
+        """Return ``function(*operands, **static)``, a function that depends on nothing else.
+
+        A trace may remember in `table` what it binds for operands of these types.
+        """
+        return function(*operands, **static)
 
     def constant(self, value: Any, aval: ShapedArray) -> Any:
         """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""

@@ -77,18 +77,18 @@ class Form:
         if any(type(v) is Constant or not v.name.startswith("%\0n") for v in values):
             raise _Unrecordable("a result that is an operand")
         results = [self._split(v.name) for v in values]
-        # The order of what fills the gaps: new numbers, constants, and the operands that are named.
+        # The order of what fills the gaps: new numbers, the operands that are named, and constants.
         self.named = sorted({i for _, gaps in written for kind, i in gaps if kind == "o"})
-        start = {"n": 0, "c": self.count}
-        after = self.count + len(self.constants)
-        place = {("o", i): after + n for n, i in enumerate(self.named)}
+        order = [("n", i) for i in range(self.count)] + [("o", i) for i in self.named]
+        order += [("c", i) for i in range(len(self.constants))]
+        place = {gap: i for i, gap in enumerate(order)}
 
         def filled(text: str, gaps: list[tuple[str, int]]) -> tuple[str, list[int]]:
-            return text, [place[g] if g[0] == "o" else start[g[0]] + g[1] for g in gaps]
+            return text, [place[g] for g in gaps]
 
         self.lines = [filled(*line) for line in written]
         self.results = [(*filled(*name), v.aval) for name, v in zip(results, values, strict=True)]
-        self.single = not (self.constants or self.many) and self.count == len(self.lines) == 1 and self.placed == [True]
+        self.single = not self.many and self.count == len(self.lines) == 1 and self.placed == [True]
         if self.single:
             (self.text, gaps), self.aval = self.lines[0], values[0].aval
             self.pick = operator.itemgetter(*gaps)
@@ -100,16 +100,15 @@ class Form:
 
     def write(self, builder: FunctionBuilder, operands: Sequence[Value]) -> Any:
         """Write the lines for `operands` and return the values of the results."""
+        names = [operands[i].name for i in self.named]
+        if self.constants:
+            names += [builder.constant_line(text, aval).name for text, aval in self.constants]
         if self.single:
-            # Most operations are one line without constants.
             number = builder.number()
-            builder.lines.append(self.text % self.pick((number, *[operands[i].name for i in self.named])))
+            builder.lines.append(self.text % self.pick((number, *names)))
             builder.places.append(builder.place)
             return Value(f"%{number}", self.aval)
-        constants = [builder.constant_line(text, aval).name for text, aval in self.constants]
-        fill: list[Any] = [builder.number() for _ in range(self.count)]
-        fill += constants
-        fill += [operands[i].name for i in self.named]
+        fill: list[Any] = [*[builder.number() for _ in range(self.count)], *names]
         for text, gaps in self.lines:
             builder.lines.append(text % tuple([fill[i] for i in gaps]))
         place = builder.place

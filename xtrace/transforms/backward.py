@@ -12,7 +12,7 @@ from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import current_trace
-from xtrace.transforms.recordings import transposed
+from xtrace.transforms.recorded_rules import transposed
 from xtrace.transforms.stage import StagingTrace
 
 
@@ -83,14 +83,16 @@ def _transpose(equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], fo
             f"Transpose of '{primitive.name}' of two values that both depend on the argument: this is linear in each "
             "of them, and not in the argument"
         )
-    results = None
     trace = current_trace.get()
+    results = None
     if type(trace) is StagingTrace:
         results = transposed(trace, primitive, given, operands, equation.parameters, equation.source)
     if results is None:
         rule = functools.partial(primitive.rule("transpose"), **equation.params)
         results = replay(equation, rule, given, *operands)
+        for x, cotangent in zip(equation.invars, results, strict=True):
+            if cotangent is not None:
+                assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
-            assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
             _accumulate(found, x, cotangent)  # type: ignore[arg-type]

@@ -6,14 +6,16 @@ to be computed at once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace.core import pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.transforms.recordings import linearized
+from xtrace.transforms.recorded_rules import linearized
 from xtrace.transforms.stage import StagingTrace
 
 
@@ -62,6 +64,46 @@ class JVPTrace(Trace):
         self.staging = parent if type(parent) is StagingTrace and rules.is_tape else None
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        primals, tangents, involved = self._parts(operands)
+        if not involved:
+            assert self.parent is not None
+            return self.parent.process(primitive, operands, parameters)
+        if self.staging is not None and primitive.recordable:
+            rule = functools.partial(_by_rule, primitive, parameters)
+            copied = linearized(self.staging, self.rules, primitive.recordings, parameters, primals, tangents, rule)
+            if copied is not None:
+                made = self._tracers(copied[0], copied[1])
+                return made if primitive.multiple_results else made[0]
+        own = primitive.linearize if self.linearizing else None
+        if own is None:
+            own = primitive.rule("jvp")
+        token = current_trace.set(self.rules)
+        try:
+            results, out = own(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
+        finally:
+            current_trace.reset(token)
+        if primitive.multiple_results:
+            return self._tracers(results, out)
+        return results if out is None else JVPTracer(self, results, out)
+
+    def call(
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+    ) -> Any:
+        """Return ``function(*operands, **static)``, whose linearization is copied if it was called like this before."""
+        if self.staging is None or not all(isinstance(x, Array) for x in operands):
+            return function(*operands, **static)
+        primals, tangents, involved = self._parts(operands)
+        if not involved:
+            return self.staging.call(function, operands, static, table)
+        parameters, rule = tuple(static.items()), functools.partial(_by_calling, function, static)
+        copied = linearized(self.staging, self.rules, table, parameters, primals, tangents, rule)
+        if copied is None:
+            return function(*operands, **static)
+        results, out, tree = copied
+        return tree.unflatten(self._tracers(results, out))
+
+    def _parts(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
+        """Return the operands' values and tangents, and whether one is a tracer of this trace."""
         primals, tangents, involved = [], [], False
         for x in operands:
             if type(x) is JVPTracer and x.owner is self:
@@ -71,25 +113,10 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        if not involved:
-            assert self.parent is not None
-            return self.parent.process(primitive, operands, parameters)
-        found: Any = None
-        if self.staging is not None:
-            found = linearized(self.staging, self.rules, primitive, primals, tangents, parameters)
-        if found is None:
-            rule = primitive.linearize if self.linearizing else None
-            if rule is None:
-                rule = primitive.rule("jvp")
-            token = current_trace.set(self.rules)
-            try:
-                found = rule(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
-            finally:
-                current_trace.reset(token)
-        results, out = found
-        if primitive.multiple_results:
-            return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, out, strict=True)]
-        return results if out is None else JVPTracer(self, results, out)
+        return primals, tangents, involved
+
+    def _tracers(self, results: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, tangents, strict=True)]
 
     def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the values and the tangents of a function's results."""
@@ -127,3 +154,27 @@ def jvp(
     finally:
         trace.ended = True
     return trace.split(results)
+
+
+def _by_rule(
+    primitive: Primitive, parameters: tuple[Any, ...], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any], Any]:
+    """Return what the jvp rule of a primitive does, in the form of `linearized`."""
+    named = dict(zip(primitive.parameters, parameters, strict=True))
+    results, out = primitive.rule("jvp")(primals, tangents, **named)
+    return (results, out, None) if primitive.multiple_results else ([results], [out], None)
+
+
+def _by_calling(
+    function: Callable[..., Any], static: dict[str, Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any], Any]:
+    """Return what a function does to tangents, in the form of `linearized`."""
+    trees = []
+
+    def flat(*operands: Any) -> list[Any]:
+        results, tree = pytree.tree_flatten(function(*operands, **static))
+        trees.append(tree)
+        return results
+
+    results, out = jvp(flat, primals, tangents)
+    return results, out, trees[0]

@@ -11,7 +11,7 @@ from xtrace.core import config
 from xtrace.core.avals import AbstractToken, aval_of, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.dtypes import ExtendedDType
-from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_of
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition
 from xtrace.runtime.arrays import ConcreteArray
@@ -119,19 +119,19 @@ def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Va
             name = f"{scope}/{source.scope}/{primitive.name}"
         builder.place = (source, name)
         outvars = equation.outvars
-        builder.results = [v.aval for v in outvars]
         operands = [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in equation.invars]
-        parameters = equation.parameters
         # Literals are part of the text, other operands gaps in it.
         kinds = [x.aval if type(x) is Value else (x.text, x.aval) for x in operands]  # type: ignore[attr-defined]
-        key = (context, parameters, *kinds, *builder.results)
+        key = (context, equation.parameters, *kinds, *[v.aval for v in outvars])
         try:
             form = primitive.forms.get(key)
         except TypeError:  # a parameter without a hash
             form = None
-        emitted = (
-            _emit(builder, primitive, parameters, key, operands) if form is None else form.write(builder, operands)
-        )
+        if form is None:
+            builder.results = [v.aval for v in outvars]
+            emitted = _emit(builder, primitive, equation.parameters, key, operands)
+        else:
+            emitted = form.write(builder, operands)
         if primitive.multiple_results:
             values.update(zip(outvars, emitted, strict=True))
         else:
@@ -148,22 +148,13 @@ def _emit(
     if primitive.moves_elements and type(builder.results[0].dtype) is ExtendedDType:
         return _emit_on_storage(builder, primitive, parameters, operands)
     named = dict(zip(primitive.parameters, parameters, strict=True))
-    if primitive.linearize is None and _are_told_apart(parameters) and key not in primitive.forms:
+    if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
         if len(primitive.forms) >= _MOST_FORMS:
             primitive.forms.clear()
         form = primitive.forms[key] = form_of(primitive.emit, builder.platform, operands, builder.results, named)
         if form is not None:
             return form.write(builder, operands)
     return primitive.emit(builder, *operands, **named)
-
-
-def _are_told_apart(parameters: tuple[Any, ...]) -> bool:
-    """Whether parameters that are written otherwise are unequal, unlike 0.0 and -0.0, and can be kept for long."""
-    try:
-        hash(parameters)
-    except TypeError:
-        return False
-    return not any(isinstance(x, (float, complex)) for x in parameters) and not jaxprs_of(parameters)
 
 
 def _emit_on_storage(

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.core import config, dtypes, explain
+from xtrace.core import config, dtypes, explain, pytree
+from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules, int_aval, scalar_aval
 from xtrace.core.check import check_jaxpr
 from xtrace.core.collection import collection_paused
 from xtrace.core.effects import NO_EFFECTS, Effects
-from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, user_position
 from xtrace.core.trace import Trace, Tracer, current_trace
+from xtrace.transforms.recordings import NEVER, Recording, is_closed, remember
 
 
 class StagedTracer(Tracer):
@@ -89,6 +91,48 @@ class StagingTrace(Trace):
         variable = Var(types)
         self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, user_position(2)))
         return StagedTracer(self, types, variable) if self.watched is None else self._tracer(types, variable)
+
+    def records_copies(self) -> bool:
+        """Whether recordings may be written into this trace."""
+        return not self.ended and self.watched is None
+
+    def call(
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+    ) -> Any:
+        """Return ``function(*operands, **static)``, whose equations are copied if it was called like this before."""
+        # Python's and NumPy's numbers are left to the function: it may look at them.
+        if not self.records_copies() or not all(isinstance(x, Array) for x in operands):
+            return function(*operands, **static)
+        atoms = [self.atom(x) for x in operands]
+        key = (config.cache_key(), *static.items(), *[x.aval for x in atoms])
+        found = table.get(key)
+        if found is None:
+            if not can_be_remembered(tuple(static.items())):
+                return function(*operands, **static)
+            found = self._record_call(function, [x.aval for x in atoms], static)
+            remember(table, key, found)
+        if found is NEVER:
+            return function(*operands, **static)
+        recording, tree = found
+        outputs = recording.write(self, atoms, user_position(2))
+        return tree.unflatten([StagedTracer(self, x.aval, x) for x in outputs])
+
+    def _record_call(self, function: Callable[..., Any], avals: Sequence[ShapedArray], static: dict[str, Any]) -> Any:
+        inner = StagingTrace(self, self.debug_info)
+        results, tree = pytree.tree_flatten(inner.run(function, *[inner.new_input(a) for a in avals], **static))
+        outvars = [inner.atom(x) for x in results]
+        if not is_closed(inner, inner.constants):
+            return NEVER
+        return Recording(inner, inner.inputs, inner.constants, outvars), tree
+
+    def run(self, function: Callable[..., Any], *operands: Any, **static: Any) -> Any:
+        """Return ``function(*operands, **static)`` run under this trace, which ends with it."""
+        token = current_trace.set(self)
+        try:
+            return function(*operands, **static)
+        finally:
+            current_trace.reset(token)
+            self.end()
 
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
         """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""

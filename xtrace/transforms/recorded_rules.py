@@ -1,0 +1,146 @@
+"""What rules and functions bind, recorded once for operands of given types and written into traces from then on.
+
+A rule depends on its operands' types, on the parameters and on the settings, and on nothing else: its operands are
+tracers. So while a program is traced each rule runs once for each of these, and its equations are copied afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.core import config
+from xtrace.core.avals import ShapedArray
+from xtrace.core.ir import Atom, can_be_remembered
+from xtrace.core.primitive import Primitive
+from xtrace.core.source import Position, user_position
+from xtrace.core.tangents import Linear
+from xtrace.core.trace import Tracer
+from xtrace.transforms.recordings import NEVER, Recording, is_closed, remember
+from xtrace.transforms.stage import StagedTracer, StagingTrace
+
+
+class _Linearized:
+    """A jvp rule's work: on values, and on tangents, with those of the values that the latter read.
+
+    `results` is how many outputs of `known` are the results; the others are the residuals. `tangents` says for each
+    result whether the next output of `linear` is its tangent.
+    """
+
+    __slots__ = ("known", "linear", "results", "tangents", "tree")
+
+    def __init__(self, known: Recording, linear: Recording, results: int, tangents: list[bool], tree: Any) -> None:
+        self.known, self.linear, self.results, self.tangents, self.tree = known, linear, results, tangents, tree
+
+
+def linearized(
+    trace: StagingTrace, tape: Any, table: dict[Any, Any], parameters: tuple[Any, ...], primals: Sequence[Any],
+    tangents: Sequence[Any], rule: Callable[..., tuple[list[Any], list[Any], Any]],
+) -> tuple[list[Any], list[Any], Any] | None:  # fmt: skip
+    """Return what ``rule(primals, tangents)`` returns, run under `tape` over `trace`; None if that is not recorded.
+
+    That is results, their tangents, and something else that goes with them. The rule depends on `parameters` and the
+    types of its operands, and `table` keeps what it did.
+    """
+    if not trace.records_copies():
+        return None
+    try:
+        atoms: list[Atom] = [
+            x.variable if type(x) is StagedTracer and x.owner is trace else trace.capture(x) for x in primals
+        ]
+        key = (
+            parameters, config.cache_key(), *[x.aval for x in atoms], *[None if t is None else t.aval for t in tangents]
+        )  # fmt: skip
+        found = table.get(key)
+    except (TypeError, AttributeError):
+        # An operand that is no array, or a parameter that cannot be compared: the rule itself says what is wrong.
+        return None
+    if found is None:
+        if not can_be_remembered(parameters):
+            return None
+        found = _record_jvp(trace, tape, [x.aval for x in atoms], tangents, rule)
+        remember(table, key, found)
+    if found is NEVER:
+        return None
+    source = user_position(2)
+    outputs = found.known.write(trace, atoms, source)
+    inputs = [tape.atom(t) for t in tangents if t is not None]
+    inputs += [tape.residual(x) for x in outputs[found.results :]]
+    linear = iter(found.linear.write(tape, inputs, source))
+    out = [StagedTracer(tape, (x := next(linear)).aval, x) if wanted else None for wanted in found.tangents]
+    return [StagedTracer(trace, x.aval, x) for x in outputs[: found.results]], out, found.tree
+
+
+def _record_jvp(
+    trace: StagingTrace, tape: Any, avals: Sequence[ShapedArray], given: Sequence[Any], rule: Callable[..., Any]
+) -> Any:
+    """Run the rule on tracers of two new traces, one of what is known and a tape above it; `given` are tangents."""
+    known = StagingTrace(trace, trace.debug_info)
+    linear = type(tape)(known, trace.debug_info)
+    primals = [known.new_input(a) for a in avals]
+    tangents = [None if t is None else linear.new_input(t.aval) for t in given]
+    results, out, tree = linear.run(rule, primals, tangents)
+    if any(isinstance(x, Tracer) and x.owner is linear for x in results):
+        return NEVER
+    atoms = [known.atom(x) for x in results]
+    linear_atoms = [linear.atom(t) for t in out if t is not None]
+    residuals = {v: x.variable for v, x in linear.constants if type(x) is StagedTracer and x.owner is known}
+    constants = [(v, x) for v, x in linear.constants if v not in residuals]
+    if not is_closed(known, known.constants) or not is_closed(linear, constants):
+        return NEVER
+    return _Linearized(
+        Recording(known, known.inputs, known.constants, [*atoms, *residuals.values()]),
+        Recording(linear, [*linear.inputs, *residuals], constants, linear_atoms),
+        len(atoms),
+        [t is not None for t in out],
+        tree,
+    )
+
+
+def transposed(
+    trace: StagingTrace, primitive: Primitive, given: Any, operands: Sequence[Any], parameters: tuple[Any, ...],
+    source: Position | None,
+) -> list[Any] | None:  # fmt: skip
+    """Return what the transpose rule of `primitive` returns under `trace`; None if that is not recorded.
+
+    `given` is the cotangent, or the list of cotangents where the primitive has multiple results.
+    """
+    if not primitive.recordable or not trace.records_copies():
+        return None
+    cotangents = given if primitive.multiple_results else [given]
+    try:
+        inputs = [trace.atom(x) for x in cotangents if x is not None]
+        inputs += [trace.atom(x) for x in operands if type(x) is not Linear]
+        key = (
+            parameters, config.cache_key(), Linear, *[None if x is None else x.aval for x in cotangents],
+            *[(x.aval,) if type(x) is Linear else x.aval for x in operands],
+        )  # fmt: skip
+        found = primitive.recordings.get(key)
+    except (TypeError, AttributeError):
+        return None
+    if found is None:
+        if not can_be_remembered(parameters):
+            return None
+        found = _record_transpose(trace, primitive, cotangents, operands, parameters)
+        remember(primitive.recordings, key, found)
+    if found is NEVER:
+        return None
+    recording, wanted = found
+    outputs = iter(recording.write(trace, inputs, source))
+    return [StagedTracer(trace, (x := next(outputs)).aval, x) if w else None for w in wanted]
+
+
+def _record_transpose(
+    trace: StagingTrace, primitive: Primitive, cotangents: Sequence[Any], operands: Sequence[Any],
+    parameters: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    inner = StagingTrace(trace, trace.debug_info)
+    given = [None if x is None else inner.new_input(x.aval) for x in cotangents]
+    known = [x if type(x) is Linear else inner.new_input(x.aval) for x in operands]
+    rule = functools.partial(primitive.rule("transpose"), **dict(zip(primitive.parameters, parameters, strict=True)))
+    out = inner.run(rule, given if primitive.multiple_results else given[0], *known)
+    atoms = [inner.atom(x) for x in out if x is not None]
+    if not is_closed(inner, inner.constants):
+        return NEVER
+    return Recording(inner, inner.inputs, inner.constants, atoms), [x is not None for x in out]
