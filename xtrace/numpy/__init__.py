@@ -23,7 +23,7 @@ from xtrace.numpy.indexing import (
 from xtrace.numpy.manipulation import (
     append, argsort, array_split, atleast_1d, atleast_2d, atleast_3d, block, column_stack, concat, concatenate, copy,
     diag, diagflat, diagonal, dsplit, dstack, expand_dims, flip, fliplr, flipud, hsplit, hstack, matrix_transpose,
-    moveaxis, pad, permute_dims, ravel, repeat, reshape, resize, roll, rollaxis, rot90, sort, split, squeeze, stack,
+    moveaxis, permute_dims, ravel, repeat, reshape, resize, roll, rollaxis, rot90, sort, split, squeeze, stack,
     swapaxes, tile, transpose, unstack, vsplit, vstack,
 )  # fmt: skip
 from xtrace.numpy.reductions import (
@@ -80,7 +80,7 @@ __all__ = [
     "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace",
     "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean", "meshgrid", "min", "minimum", "mod", "modf",
     "moveaxis", "multiply", "nan", "nan_to_num", "nanprod", "nansum", "ndarray", "ndim", "negative", "newaxis",
-    "nextafter", "nonzero", "not_equal", "number", "object_", "ones", "ones_like", "outer", "pad", "permute_dims",
+    "nextafter", "nonzero", "not_equal", "number", "object_", "ones", "ones_like", "outer", "permute_dims",
     "pi", "positive", "pow", "power", "prod", "promote_types", "ptp", "rad2deg", "radians", "ravel", "real",
     "reciprocal", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift", "rint", "roll",
     "rollaxis", "rot90", "round", "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh",
@@ -113,6 +113,7 @@ _late, __getattr__ = _late_names(
         "xtrace.numpy.differences": ("diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"),
         "xtrace.numpy.covariances": ("corrcoef", "cov"),
         "xtrace.numpy.divisors": ("gcd", "lcm"),
+        "xtrace.numpy.padding": ("pad",),
         "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
         "xtrace.numpy.nan_reductions": (
             "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",

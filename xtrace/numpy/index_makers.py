@@ -1,0 +1,310 @@
+"""Indices made: grids, triangles and diagonals, and positions in flattened arrays."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import index_exp, s_
+
+from xtrace.algebra.vector_space import canonical_shape, converted, reshape
+from xtrace.api.promotion import common_dtype
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes, explain
+from xtrace.core.arrays import Array
+from xtrace.core.trace import Tracer
+from xtrace.numpy.arguments import cast_to, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.creation import arange, as_array, asarray, linspace, meshgrid, ones
+from xtrace.numpy.indexing import nonzero
+from xtrace.numpy.manipulation import concatenate, stack
+from xtrace.ops import elementwise
+
+__all__ = [
+    "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",
+    "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+    "unravel_index",
+]  # fmt: skip
+
+
+def _number(function: str, argument: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {argument} must be an integer, got {value!r}") from None
+
+
+# Positions in a flattened array
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Return the index along each axis of `shape` of positions in the flattened array, in the type of `indices`.
+
+    Negative positions count from the end; those outside are moved to the nearest. TypeError for no integers.
+    """
+    aval = type_of("unravel_index", indices)
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
+    sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
+    sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
+    return tuple(_unravelled(as_array("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
+
+
+@unit
+def _unravelled(indices: Any, *, shape: tuple[int, ...]) -> list[Any]:
+    dtype, weak = indices.dtype, indices.aval.weak_type
+    total = math.prod(shape)
+    # In 32 bits or more, so that bounds fit.
+    wide = dtype if dtypes.bit_width(dtype) >= 32 else dtypes.int32
+    rest = converted(indices, wide, weak)
+
+    def number(value: int) -> Any:
+        return scalar_of(value, wide, weak)
+
+    if dtypes.is_signed(wide):
+        rest = elementwise.select_n(
+            elementwise.lt(rest, number(0)), rest, elementwise.add(rest, number(total))
+        )
+    rest = elementwise.clamp(number(0), rest, number(max(total - 1, 0)))
+    found = []
+    for size in reversed(shape):
+        found.append(converted(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
+        rest = elementwise.div(rest, number(max(size, 1)))
+    return found[::-1]
+
+
+def ravel_multi_index(
+    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Any:
+    """Return the positions in the flattened array of shape `dims` of elements at `multi_index`, an array an axis.
+
+    mode: what an index out of bounds gives: 'raise' a ValueError, if it is known; 'wrap' the index modulo the size;
+    'clip' the nearest; 'ignore' what comes of it. order: 'C' or 'F'. dtype: that of the result.
+    """
+    function = "ravel_multi_index"
+    sizes = tuple([_number(function, "dims", n) for n in dims])
+    if mode not in ("raise", "wrap", "clip", "ignore"):
+        raise ValueError(f"{function}: invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
+    if order not in ("C", "F"):
+        raise ValueError(f"{function}: invalid order={order!r}. Expected 'C' or 'F'")
+    indices = list(multi_index)
+    if len(indices) != len(sizes):
+        raise ValueError(f"{function}: multi_index has {len(indices)} arrays, but dims={sizes} has {len(sizes)} axes")
+    wanted = requested_dtype(function, dtype)
+    if not indices:
+        return converted(0, wanted or dtypes.default_int(config.enable_x64.value), False)
+    _, found, _ = common_dtype(function, indices)
+    for kind in (found, wanted or found):
+        if not dtypes.is_integer(kind):
+            raise ValueError(f"{function}: {kind.name} is not an integer type")
+    if mode == "raise":
+        for index, size in zip(indices, sizes, strict=True):
+            if isinstance(index, Tracer):
+                raise explain.concretization(
+                    index, "numpy.ravel_multi_index with mode='raise'; use mode='wrap' or mode='clip'"
+                )
+            values = np.asarray(index)
+            if ((values < 0) | (values >= size)).any():
+                raise ValueError(f"{function}: invalid entry in coordinates array for an axis of size {size}: {index}")
+    return _ravelled(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or found)
+
+
+@unit
+def _ravelled(*indices: Any, dims: tuple[int, ...], mode: str, order: str, dtype: Any) -> Any:
+    shape = np.broadcast_shapes(*[type_of("ravel_multi_index", x).shape for x in indices])
+    pairs = list(zip(indices, dims, strict=True))
+    total = None
+    for index, size in pairs if order == "C" else reversed(pairs):
+        aval = type_of("ravel_multi_index", index)
+        index = spread_to("ravel_multi_index", cast_to(index, aval, dtype), aval.shape, shape)
+        index = converted(index, dtype, False)
+        length = scalar_of(size, dtype)
+        if mode == "clip":
+            index = elementwise.clamp(scalar_of(0, dtype), index, scalar_of(size - 1, dtype))
+        elif mode == "wrap":
+            rest = elementwise.rem(index, length)
+            negative = elementwise.lt(rest, scalar_of(0, dtype))
+            index = elementwise.select_n(negative, rest, elementwise.add(rest, length))
+        total = index if total is None else elementwise.add(elementwise.mul(total, length), index)
+    return total
+
+
+# Grids
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Return the 1-D arrays with axes of size 1, so that as an index they name every combination.
+
+    ValueError for arrays that are not 1-D, NotImplementedError for booleans.
+    """
+    found = []
+    for i, x in enumerate(args):
+        aval = type_of("ix_", x, i)
+        if aval.ndim != 1:
+            raise ValueError(f"ix_: arguments must be 1-dimensional, got shape {aval.shape}")
+        if dtypes.is_boolean(aval.dtype):
+            raise NotImplementedError("ix_: boolean arguments are not implemented; use nonzero(mask)[0]")
+        x = as_array("ix_", x) if aval.size else arange(0)
+        found.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
+    return tuple(found)
+
+
+def _range(function: str, span: Any) -> Any:
+    """Return the numbers of a slice; an imaginary step is how many there are, ends included."""
+    for part, value in (("start", span.start), ("stop", span.stop), ("step", span.step)):
+        if isinstance(value, Tracer):
+            raise explain.concretization(value, f"numpy.{function} as the {part} of a slice")
+    start, stop, step = (0 if span.start is None else span.start), span.stop, span.step
+    if isinstance(step, complex):
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, 0 if stop is None else stop, 1 if step is None else step)
+
+
+class _Grid:
+    """Coordinates of the grid that slices describe, as ``mgrid[0:3, 0:1:5j]``; an imaginary step is a count."""
+
+    def __init__(self, name: str, sparse: bool) -> None:
+        self.name, self.sparse = name, sparse
+
+    def __repr__(self) -> str:
+        return f"<xtrace.numpy.{self.name}>"
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return one array of coordinates for each slice: stacked, or of size 1 along the others' axes if sparse."""
+        if isinstance(key, slice):
+            return _range(self.name, key)
+        if not isinstance(key, tuple) or not all(isinstance(x, slice) for x in key):
+            raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {key!r}")
+        ranges = [_range(self.name, x) for x in key]
+        if self.sparse:
+            return meshgrid(*ranges, indexing="ij", sparse=True)
+        return stack(meshgrid(*ranges, indexing="ij"), 0) if ranges else arange(0)
+
+
+mgrid = _Grid("mgrid", sparse=False)
+ogrid = _Grid("ogrid", sparse=True)
+
+
+class _Joiner:
+    """Arrays, numbers and slices joined along an axis, as ``r_[0:3, 5, x]``.
+
+    A text before them, "axis,ndmin,place", says along which axis, how many axes each has at least, and where the own
+    axes of one with fewer stand among them (-1: last); "r" and "c" make a row and a column.
+    """
+
+    def __init__(self, name: str, axis: int, ndmin: int, place: int) -> None:
+        self.name, self.options = name, (axis, ndmin, place)
+
+    def __repr__(self) -> str:
+        return f"<xtrace.numpy.{self.name}>"
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the items joined."""
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, ndmin, place = self.options
+        if items and isinstance(items[0], str):
+            axis, ndmin, place = self._directive(items.pop(0))
+        if any(isinstance(x, str) for x in items):
+            raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {key!r}")
+        if not items:
+            raise IndexError(f"{self.name}[...]: nothing to join")
+        return concatenate([self._placed(x, ndmin, place) for x in items], axis)
+
+    def _directive(self, text: str) -> tuple[int, int, int]:
+        if text in ("r", "c"):
+            return (-1, 2, -1) if text == "r" else (0, 2, 0)
+        try:
+            given = [int(part) for part in text.split(",")]
+        except ValueError:
+            given = []
+        if not 1 <= len(given) <= 3:
+            raise ValueError(
+                f"{self.name}: could not understand directive {text!r}; give 'axis,ndmin,place', 'r' or 'c'"
+            )
+        axis, ndmin, place = *given, *self.options[len(given) :]
+        return axis, ndmin, place
+
+    def _placed(self, item: Any, ndmin: int, place: int) -> Any:
+        x = _range(self.name, item) if isinstance(item, slice) else asarray(item)
+        missing = max(ndmin, 1) - x.ndim
+        if missing <= 0:
+            return x
+        before = min(max(place + missing + 1 if place < 0 else place, 0), missing) if x.ndim else missing
+        return reshape(x, (1,) * before + x.shape + (1,) * (missing - before))
+
+
+r_ = _Joiner("r_", 0, 1, -1)
+c_ = _Joiner("c_", -1, 2, 0)
+
+
+# Diagonals and triangles
+
+
+def diag_indices(n: Any, ndim: Any = 2) -> tuple[Any, ...]:
+    """Return the indices of the diagonal of an array with `ndim` axes of size `n`."""
+    size, rank = _number("diag_indices", "n", n), _number("diag_indices", "ndim", ndim)
+    for name, value in (("n", size), ("ndim", rank)):
+        if value < 0:
+            raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
+    return (arange(size),) * rank
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """Return the indices of the diagonal of `arr`. ValueError for less than two axes or axes of different sizes."""
+    shape = type_of("diag_indices_from", arr).shape
+    if len(shape) < 2:
+        raise ValueError(f"diag_indices_from: the input array must be at least 2-d, got shape {shape}")
+    if len(set(shape)) != 1:
+        raise ValueError(f"diag_indices_from: all dimensions of the input must be of equal length, got shape {shape}")
+    return diag_indices(shape[0], len(shape))
+
+
+def _triangle(function: str, make: Callable[..., Any], n: Any, k: Any, m: Any) -> tuple[Any, Any]:
+    rows, offset = _number(function, "n", n), _number(function, "k", k)
+    columns = rows if m is None else _number(function, "m", m)
+    if rows < 0 or columns < 0:
+        raise TypeError(f"{function}: n and m must not be negative, got n={rows}, m={columns}")
+    first, second = make(rows, offset, columns)
+    return asarray(first), asarray(second)
+
+
+def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+    """Return the indices of an `n` by `m` array's elements on and below the diagonal `k`."""
+    return _triangle("tril_indices", np.tril_indices, n, k, m)
+
+
+def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+    """Return the indices of an `n` by `m` array's elements on and above the diagonal `k`."""
+    return _triangle("triu_indices", np.triu_indices, n, k, m)
+
+
+def _matrix_shape(function: str, arr: Any) -> tuple[int, ...]:
+    shape = type_of(function, arr).shape
+    if len(shape) != 2:
+        raise ValueError(f"{function}: only 2-D inputs are accepted, got shape {shape}")
+    return shape
+
+
+def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
+    """Return the indices of the elements of the matrix `arr` on and below the diagonal `k`."""
+    rows, columns = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
+    """Return the indices of the elements of the matrix `arr` on and above the diagonal `k`."""
+    rows, columns = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def mask_indices(
+    n: Any, mask_func: Callable[[Any, Any], Any], k: Any = 0, *, size: int | None = None
+) -> tuple[Any, ...]:
+    """Return the indices where ``mask_func(ones((n, n)), k)`` is not zero; traced, it needs `size`, their number."""
+    side = _number("mask_indices", "n", n)
+    return nonzero(mask_func(ones((side, side)), k), size=size)

@@ -1,0 +1,157 @@
+"""Arrays with some elements replaced, by NumPy's functions for that; arrays are immutable, so all return a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.algebra.vector_space import canonical_axis, converted, reshape
+from xtrace.api.operators import truth
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.arguments import scalar_of, spread_to, type_of
+from xtrace.numpy.creation import arange, as_array
+from xtrace.numpy.indexing import getitem
+from xtrace.numpy.manipulation import ravel, resize
+from xtrace.ops import elementwise
+from xtrace.ops.gathering import GatherScatterMode
+from xtrace.ops.reductions import cumsum
+
+
+def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueError) -> None:
+    if inplace:
+        raise error(
+            f"xtrace.numpy.{function} cannot modify arrays in-place, because arrays are immutable. Pass inplace=False "
+            "to instead return an updated array."
+        )
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """Return `arr` with the elements where `mask` is not zero replaced by those of `vals` in turn, repeated as needed.
+
+    ValueError unless ``inplace=False``, for a mask of another size, and for no values.
+    """
+    shapes = [type_of("place", x, i) for i, x in enumerate((arr, mask, vals))]
+    _check_inplace("place", inplace)
+    if shapes[0].size != shapes[1].size:
+        raise ValueError(
+            f"place: arr and mask must be the same size, got shapes {shapes[0].shape} and {shapes[1].shape}"
+        )
+    if not shapes[2].size:
+        raise ValueError("place: Cannot place values from an empty array")
+    return _placed(as_array("place", arr), as_array("place", mask), as_array("place", vals))
+
+
+@unit
+def _placed(arr: Any, mask: Any, vals: Any) -> Any:
+    mask = reshape(truth(mask), arr.shape)
+    vals = converted(vals, arr.dtype, arr.aval.weak_type)
+    if vals.size == 1:
+        return elementwise.select_n(mask, arr, spread_to("place", reshape(vals, ()), (), arr.shape))
+    flat = reshape(mask, (arr.size,))
+    # The n-th true element takes the n-th value.
+    number = elementwise.sub(cumsum(converted(flat, dtypes.int32), 0), scalar_of(1, dtypes.int32))
+    number = elementwise.rem(number, scalar_of(vals.size, dtypes.int32))
+    values = getitem(ravel(vals), number)
+    return elementwise.select_n(mask, arr, reshape(values, arr.shape))
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """Return `a` with the elements at positions `ind` of the flattened array replaced by `v`, repeated as needed.
+
+    mode: of a position out of bounds None and 'clip' take the nearest, 'wrap' the position modulo the size; with
+    'clip' negative positions are out of bounds.
+    ValueError unless ``inplace=False``, TypeError for positions that are no integers.
+    """
+    a, ind, v = [as_array("put", x, i) for i, x in enumerate((a, ind, v))]
+    _check_inplace("put", inplace)
+    if mode == "raise":
+        raise NotImplementedError("put: mode 'raise' is not there, since values are not known while tracing")
+    if mode not in (None, "wrap", "clip"):
+        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
+    if not dtypes.is_integer(ind.dtype):
+        raise TypeError(f"put: ind must have an integer type, got {ind.dtype.name}")
+    if not (a.size and ind.size and v.size):
+        return a
+    return _put(a, ind, v, mode=mode)
+
+
+@unit
+def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
+    ind = converted(ravel(ind), dtypes.int32)
+    size, zero = scalar_of(a.size, dtypes.int32), scalar_of(0, dtypes.int32)
+    if mode == "wrap":
+        ind = elementwise.rem(ind, size)
+    if mode != "clip":
+        ind = elementwise.select_n(elementwise.lt(ind, zero), ind, elementwise.add(ind, size))
+    ind = elementwise.clamp(zero, ind, scalar_of(a.size - 1, dtypes.int32))
+    values = converted(v if v.size == 1 else resize(v, (ind.size,)), a.dtype)
+    values = reshape(values, ()) if values.size == 1 else values
+    return reshape(ravel(a).at[ind].set(values, mode="drop"), a.shape)
+
+
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
+) -> Any:
+    """Return `arr` with the elements at `indices` along `axis` replaced by `values`; the other axes broadcast.
+
+    ``axis=None`` means the flattened array. ValueError unless ``inplace=False``, and for shapes that do not fit.
+    """
+    function = "put_along_axis"
+    arr, indices, values = [as_array(function, x, i) for i, x in enumerate((arr, indices, values))]
+    _check_inplace(function, inplace)
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"{function}: indices must have an integer type, got {indices.dtype.name}")
+    shape = arr.shape
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    if arr.ndim != indices.ndim:
+        raise ValueError(
+            f"{function} arguments 'arr' and 'indices' must have same ndim. Got arr.ndim={arr.ndim} and "
+            f"indices.ndim={indices.ndim}."
+        )
+    along = canonical_axis(function, axis, arr.ndim)
+    if values.ndim > indices.ndim or any(
+        n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)
+    ):
+        raise ValueError(
+            f"{function} argument 'values' must be broadcastable to 'indices'. Got values.shape={values.shape} and "
+            f"indices.shape={indices.shape}."
+        )
+    found = None if mode is None else GatherScatterMode.from_any(mode)
+    return reshape(_put_along(arr, indices, values, axis=along, mode=found), shape)
+
+
+@unit
+def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> Any:
+    index = tuple([
+        indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
+        for i, n in enumerate(arr.shape)
+    ])
+    return arr.at[index].set(values, mode=mode)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """Return `a` with its diagonal replaced by `val`, flattened and repeated as needed.
+
+    NotImplementedError unless ``inplace=False`` and for ``wrap=True``; ValueError for less than two axes, for axes of
+    different sizes where there are more, and for no value.
+    """
+    a, val = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)
+    _check_inplace("fill_diagonal", inplace, NotImplementedError)
+    if wrap:
+        raise NotImplementedError("fill_diagonal: wrap=True is not implemented, must use wrap=False")
+    if a.ndim < 2:
+        raise ValueError(f"fill_diagonal: the array must be at least 2-d, got shape {a.shape}")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError(f"fill_diagonal: all dimensions of input must be of equal length, got shape {a.shape}")
+    if not val.size:
+        raise ValueError("fill_diagonal: val has no element")
+    return _with_diagonal(a, val)
+
+
+@unit
+def _with_diagonal(a: Any, val: Any) -> Any:
+    count = min(a.shape)
+    place = arange(count)
+    value = reshape(val, ()) if val.size == 1 else resize(val, (count,))
+    return a.at[(place,) * a.ndim].set(converted(value, a.dtype), unique_indices=True)
