@@ -1,0 +1,277 @@
+"""Discrete Fourier transforms along axes, as ``jax.numpy.fft`` has them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.devices import device_put
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.arguments import axes_of, requested_dtype, scalar_of, type_of
+from xtrace.numpy.manipulation import moveaxis, roll
+from xtrace.ops import elementwise as lax
+from xtrace.ops.fft import FftType
+from xtrace.ops.fft import fft as transform
+from xtrace.ops.linalg.matrices import conjugated
+from xtrace.ops.shape import iota
+from xtrace.ops.slicing import pad, slice_in_dim
+
+_Axes = tuple[int, ...]
+# XLA transforms at most so many axes at once.
+_MOST = 3
+_COMPLEX_KIND = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}
+
+
+def _resized(x: Any, axis: int, size: int) -> Any:
+    """Return `x` cut off, or continued by zeros, to `size` along an axis."""
+    aval = aval_of(x)
+    own = aval.shape[axis]
+    if size < own:
+        return slice_in_dim(x, 0, size, 1, axis)
+    if size == own:
+        return x
+    padding = [(0, size - own if i == axis else 0, 0) for i in range(aval.ndim)]
+    return pad(x, scalar_of(0, aval.dtype), padding)
+
+
+def _along(x: Any, kind: FftType, axes: _Axes, sizes: _Axes) -> Any:
+    last = tuple(range(-len(axes), 0))
+    return moveaxis(transform(moveaxis(x, axes, last), kind, sizes), last, axes)
+
+
+@unit
+def _transformed(
+    x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
+) -> Any:
+    """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate before, and after."""
+    x = converted(x, aval_of(x).dtype)
+    if conjugates[0]:
+        x = conjugated(x)
+    for axis, size in zip(axes, sizes, strict=True):
+        given = size // 2 + (size > 0) if kind is FftType.IRFFT and axis == axes[-1] else size
+        x = _resized(x, axis, given)
+    # The last group is where real numbers are; theirs is the first transform of them and the last one to them.
+    starts = list(range(max(len(axes) - _MOST, 0), -1, -_MOST)) or [0]
+    if starts[-1] > 0:
+        starts.append(0)
+    groups = [slice(start, stop) for start, stop in zip(starts, [len(axes), *starts[:-1]], strict=True)]
+    steps = [(kind if i == 0 else _COMPLEX_KIND.get(kind, kind), group) for i, group in enumerate(groups)]
+    for step, group in reversed(steps) if kind is FftType.IRFFT else steps:
+        x = _along(x, step, axes[group], sizes[group])
+    if scale != 1:
+        x = lax.mul(x, scalar_of(scale, aval_of(x).dtype))
+    return conjugated(x) if conjugates[1] else x
+
+
+def _nothing_transformed(x: Any, kind: FftType) -> Any:
+    """Return what a transform along no axis gives: complex numbers, but for RFFT."""
+    dtype = aval_of(x).dtype
+    if kind is FftType.RFFT or dtypes.is_complex(dtype):
+        return converted(x, dtype)
+    wide = dtypes.bit_width(dtype) == 64
+    return converted(x, dtypes.complex128 if wide else dtypes.complex64)
+
+
+def _scale(function: str, norm: Any, size: int, divided: bool) -> float:
+    """Return what the result is multiplied by; `divided`: the transform divides by `size` already."""
+    powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
+    if norm not in powers:
+        raise ValueError(f'{function}: Invalid norm value {norm!r}; should be "backward", "ortho" or "forward".')
+    power = powers[norm] if divided else -powers[norm]
+    return float(size) ** power if size else 1.0
+
+
+def _length(function: str, size: Any) -> int:
+    try:
+        found = operator.index(size)
+    except TypeError:
+        raise TypeError(f"{function}: lengths must be integers, got {size!r}") from None
+    if found <= 0:
+        raise ValueError(f"{function}: Shape should be positive; got the length {found}")
+    return found
+
+
+def _checked(
+    function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any, *, hermitian: bool = False
+) -> Any:
+    """Check the arguments of a transform and do it; `hermitian`: of the half of what is conjugate-symmetric."""
+    aval = type_of(function, a)
+    lengths = None if s is None else [_length(function, n) for n in s]
+    if axes is None:
+        axes = range(aval.ndim) if lengths is None else range(-len(lengths), 0)
+    found = [axes_of(function, i, aval.ndim)[0] for i in axes]
+    if len(set(found)) != len(found):
+        raise ValueError(f"{function} does not support repeated axes. Got axes {tuple(axes)}.")
+    if lengths is None:
+        lengths = [aval.shape[i] for i in found]
+        if kind is FftType.IRFFT and lengths:
+            lengths[-1] = max(0, 2 * (lengths[-1] - 1))
+    elif len(lengths) != len(found):
+        raise ValueError(f"{function}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}")
+    divided = (kind in (FftType.IFFT, FftType.IRFFT)) is not hermitian
+    scale = _scale(function, norm, math.prod(lengths), divided)
+    if not found:
+        return _nothing_transformed(a, kind)
+    if hermitian:
+        # The transform divides where the result should not be divided, and the other way round.
+        size = float(math.prod(lengths)) or 1.0
+        scale = scale * size if kind is FftType.IRFFT else scale / size
+    conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)
+    return _transformed(
+        a, kind=kind, axes=tuple(found), sizes=tuple(lengths), scale=scale, conjugates=conjugates
+    )  # fmt: skip
+
+
+def _checked_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any, *, hermitian: bool = False) -> Any:
+    if isinstance(axis, (tuple, list)):
+        raise ValueError(f"{function} does not support multiple axes, got axis={axis}; use fftn and its kin")
+    lengths = None if n is None else (n,)
+    axes = (-1 if axis is None else axis,) if axis is not None or hermitian else None
+    return _checked(function, kind, a, lengths, axes, norm, hermitian=hermitian)
+
+
+def _checked_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    if axes is None or len(axes) != 2:
+        raise ValueError(f"{function} only supports 2 axes, got axes={axes}; use {function[:-1]}n for others")
+    return _checked(function, kind, a, s, axes, norm)
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the Fourier transform along `axis`, cut off or continued by zeros to `n` elements.
+
+    norm: "backward" (None) divides the inverse transform by n, "forward" this one, "ortho" both by its root. An `axis`
+    of None means all, as in `fftn`. ValueError for an axis that is not there, `n` below 1 and another norm.
+    """
+    return _checked_one("fft", FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the inverse of `fft`; arguments and errors as there."""
+    return _checked_one("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the first n // 2 + 1 terms of `fft` of real numbers; ValueError for complex ones."""
+    return _checked_one("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the inverse of `rfft`: `n` real numbers, by default twice as many as terms after the first."""
+    return _checked_one("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return `fft` of `n` numbers of which the first half is given and the others are their conjugates: real ones."""
+    return _checked_one("hfft", FftType.IRFFT, a, n, axis, norm, hermitian=True)
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the inverse of `hfft`: the first n // 2 + 1 terms of `ifft` of real numbers."""
+    return _checked_one("ihfft", FftType.RFFT, a, n, axis, norm, hermitian=True)
+
+
+def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Return the Fourier transform along two axes; see `fftn`."""
+    return _checked_two("fft2", FftType.FFT, a, s, axes, norm)
+
+
+def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Return the inverse of `fft2`."""
+    return _checked_two("ifft2", FftType.IFFT, a, s, axes, norm)
+
+
+def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Return `fft2` of real numbers, the first half of its terms along the last of `axes`."""
+    return _checked_two("rfft2", FftType.RFFT, a, s, axes, norm)
+
+
+def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """Return the inverse of `rfft2`."""
+    return _checked_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Return the Fourier transform along `axes` (None: all, or the last ones, as many as there are lengths `s`).
+
+    ValueError for axes that are not there or are repeated, lengths below 1 or not as many as axes, and other norms
+    than those of `fft`.
+    """
+    return _checked("fftn", FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Return the inverse of `fftn`."""
+    return _checked("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Return `fftn` of real numbers, the first half of its terms along the last of `axes`."""
+    return _checked("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+    """Return the inverse of `rfftn`; the last length is that of the result, as in `irfft`."""
+    return _checked("irfftn", FftType.IRFFT, a, s, axes, norm)
+
+
+@unit
+def _frequencies(d: Any, *, count: int, size: int, dtype: Any) -> Any:
+    positions = iota(dtypes.int32, count)
+    if count == size:
+        wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
+        positions = lax.select(lax.lt(positions, scalar_of((size + 1) // 2, dtypes.int32)), positions, wrapped)
+    own = dtypes.default_float(config.enable_x64.value)
+    span = lax.mul(converted(d, own), scalar_of(size, own))
+    return converted(lax.div(converted(positions, own), span), own if dtype is None else dtype)
+
+
+def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Any:
+    try:
+        size = operator.index(n)
+    except TypeError:
+        raise ValueError(f"{function}: n should be an integer, got {n!r}") from None
+    if type_of(function, d, 1).ndim:
+        raise TypeError(f"{function}: d must be a scalar, got shape {type_of(function, d, 1).shape}")
+    count = size // 2 + 1 if half else size
+    found = _frequencies(d, count=max(count, 0), size=size, dtype=requested_dtype(function, dtype, stacklevel=4))
+    return found if device is None else device_put(found, device)
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Return the frequencies of the terms of `fft` of `n` samples, `d` apart: first those from zero up, then negative.
+
+    ValueError if `n` is no integer.
+    """
+    return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Return the frequencies of the terms of `rfft` of `n` samples, `d` apart. ValueError if `n` is no integer."""
+    return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
+
+
+def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
+    aval = type_of(function, x)
+    found = axes_of(function, axes, aval.ndim)
+    return roll(x, [sign * (aval.shape[i] // 2) for i in found], found)
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """Return `x` with the term of frequency zero in the middle of `axes` (None: all). ValueError for missing axes."""
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """Return the inverse of `fftshift`."""
+    return _shifted("ifftshift", x, axes, -1)
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
