@@ -146,8 +146,9 @@ _short_names: dict[Any, str] = {d: _plain_name(d) for d in all_dtypes.values()} 
 _mlir_names: dict[Any, str] = {
     bool_: "i1",
     float0: "i1",
-    **{d: _plain_name(d) for d in _SIGNED},
-    **{d: _plain_name(d).replace("u", "ui") for d in _UNSIGNED},
+    # Not the one-bit integers: i1 is the boolean.
+    **{d: _plain_name(d) for d in _SIGNED if d.name != "int1"},
+    **{d: _plain_name(d).replace("u", "ui") for d in _UNSIGNED if d.name != "uint1"},
     **{d: _plain_name(d) for d in (bfloat16, float16, float32, float64)},
     # float8_e4m3fn is f8E4M3FN.
     **{d: "f" + _plain_name(d)[1:].replace("_", "").upper() for d in _SMALL_FLOATS},
@@ -175,12 +176,18 @@ def full_name(dtype: Any) -> str:
 def mlir_name(dtype: Any) -> str:
     """Return the StableHLO element type: ``f32``, ``ui8``, ``i1``, ``f8E4M3FN``, ``complex<f32>``.
 
-    An extended dtype gives the type of its storage, float0 that of a boolean. A TypeError names any other dtype.
+    An extended dtype gives the type of its storage, float0 that of a boolean. A TypeError names any other dtype, and
+    the one-bit integers, of which arrays can be made but which programs do not have.
     """
     if isinstance(dtype, ExtendedDType):
         dtype = dtype.physical
     found = _mlir_names.get(dtype)
     if found is None:
+        if dtype in all_dtypes.values():
+            raise TypeError(
+                f"no operation takes or gives {dtype.name}: the narrowest integers in XLA's programs have two bits. "
+                "Convert before, in NumPy: np.asarray(x).astype(np.int8)"
+            )
         raise TypeError(_unsupported(dtype))
     return found
 
