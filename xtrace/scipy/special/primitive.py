@@ -44,12 +44,17 @@ def i1(x: Any) -> Any:
     return exp(abs(x)) * special.bessel_i1e(x)
 
 
-def operands(function: str, *values: Any) -> list[Any]:
-    """Return values as arrays of their common floating dtype and shape.
+def promoted(function: str, *values: Any) -> list[Any]:
+    """Return values as arrays of their common floating dtype, of shapes that broadcast.
 
     TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
     """
-    ready = [as_array(x) for x in promote(function, *values, adjust=as_inexact)]
+    return [as_array(x) for x in promote(function, *values, adjust=as_inexact)]
+
+
+def operands(function: str, *values: Any) -> list[Any]:
+    """Return values as arrays of their common floating dtype and shape; errors as in `promoted`."""
+    ready = promoted(function, *values)
     shape = check_broadcast(function, [x.shape for x in ready])
     return [spread(x, shape) for x in ready]
 

@@ -1,0 +1,42 @@
+"""The distribution of one trial that succeeds with probability `p`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp
+from xtrace.scipy.special.entropies import xlog1py, xlogy
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k."""
+    k, p, loc = promoted("bernoulli.logpmf", k, p, loc)
+    n = k - loc
+    return choose((n < 0) | (n > 1), -math.inf, xlogy(n, p) + xlog1py(1 - n, -p))
+
+
+@inlined
+def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return exp(logpmf(k, p, loc))
+
+
+@inlined
+def cdf(k: Any, p: Any) -> Any:
+    """The probability of a value up to k."""
+    k, p = promoted("bernoulli.cdf", k, p)
+    wrong = (p < 0) | (p > 1) | (p != p) | (k != k)
+    return choose(wrong, math.nan, choose(k < 0, 0.0, choose(k < 1, 1 - p, 1.0)))
+
+
+@inlined
+def ppf(q: Any, p: Any) -> Any:
+    """The smallest value whose `cdf` is at least q."""
+    q, p = promoted("bernoulli.ppf", q, p)
+    wrong = (p < 0) | (p > 1) | (p != p) | (q < 0) | (q > 1) | (q != q)
+    return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), p.dtype)

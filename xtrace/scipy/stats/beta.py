@@ -1,0 +1,56 @@
+"""The beta distribution of shapes `a` and `b`, on [loc, loc + scale]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import clip, exp, log
+from xtrace.scipy.special.entropies import xlog1py, xlogy
+from xtrace.scipy.special.factorials import betaln
+from xtrace.scipy.special.primitive import betainc, inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
+    z = (x - loc) / scale
+    inside = (z >= 0) & (z <= 1)
+    # What is not used must have a finite derivative.
+    z = choose(inside, z, 0.5)
+    found = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - log(scale)
+    return choose(inside, found, -math.inf)
+
+
+@inlined
+def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, a, b, loc, scale))
+
+
+@inlined
+def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, a, b, loc, scale = promoted("beta.cdf", x, a, b, loc, scale)
+    return betainc(a, b, clip((x - loc) / scale, 0, 1))
+
+
+@inlined
+def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    return log(cdf(x, a, b, loc, scale))
+
+
+@inlined
+def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    x, a, b, loc, scale = promoted("beta.sf", x, a, b, loc, scale)
+    return betainc(b, a, clip(1 - (x - loc) / scale, 0, 1))
+
+
+@inlined
+def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    return log(sf(x, a, b, loc, scale))

@@ -1,0 +1,29 @@
+"""The distribution of the number of successes in `n` trials, of probability `p` each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp
+from xtrace.scipy.special.entropies import xlog1py, xlogy
+from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+
+
+@inlined
+def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k."""
+    k, n, p, loc = promoted("binom.logpmf", k, n, p, loc)
+    m = k - loc
+    inside = (m >= 0) & (m <= n)
+    # What is not used must have a finite derivative.
+    m = choose(inside, m, 0.0)
+    ways = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
+    return choose(inside, ways + xlogy(m, p) + xlog1py(n - m, -p), -math.inf)
+
+
+@inlined
+def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return exp(logpmf(k, n, p, loc))

@@ -1,0 +1,59 @@
+"""The exponential distribution of mean `scale`, from `loc` on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp, expm1, log, log1p
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, loc, scale = promoted("expon.logpdf", x, loc, scale)
+    return choose(x < loc, -math.inf, (loc - x) / scale - log(scale))
+
+
+@inlined
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, loc, scale))
+
+
+@inlined
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, loc, scale = promoted("expon.cdf", x, loc, scale)
+    return choose(x < loc, 0.0, -expm1((loc - x) / scale))
+
+
+@inlined
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    x, loc, scale = promoted("expon.logcdf", x, loc, scale)
+    inside = x > loc
+    # What is not used must have a finite derivative.
+    return choose(inside, log(-expm1(choose(inside, (loc - x) / scale, -1.0))), -math.inf)
+
+
+@inlined
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    x, loc, scale = promoted("expon.logsf", x, loc, scale)
+    return choose(x < loc, 0.0, (loc - x) / scale)
+
+
+@inlined
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    return exp(logsf(x, loc, scale))
+
+
+@inlined
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to q."""
+    q, loc, scale = promoted("expon.ppf", q, loc, scale)
+    return choose((q < 0) | (q > 1), math.nan, loc - scale * log1p(-q))

@@ -1,0 +1,56 @@
+"""The gamma distribution of shape `a`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp, log
+from xtrace.scipy.special.entropies import xlogy
+from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln, inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, a, loc, scale = promoted("gamma.logpdf", x, a, loc, scale)
+    z = (x - loc) / scale
+    inside = z >= 0
+    # What is not used must have a finite derivative.
+    z = choose(inside, z, 1.0)
+    return choose(inside, xlogy(a - 1, z) - z - gammaln(a) - log(scale), -math.inf)
+
+
+@inlined
+def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, a, loc, scale))
+
+
+@inlined
+def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, a, loc, scale = promoted("gamma.cdf", x, a, loc, scale)
+    z = (x - loc) / scale
+    return gammainc(a, choose(z > 0, z, 0.0))
+
+
+@inlined
+def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    return log(cdf(x, a, loc, scale))
+
+
+@inlined
+def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    x, a, loc, scale = promoted("gamma.sf", x, a, loc, scale)
+    z = (x - loc) / scale
+    return gammaincc(a, choose(z > 0, z, 0.0))
+
+
+@inlined
+def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    return log(sf(x, a, loc, scale))

@@ -1,0 +1,56 @@
+"""Gumbel's distribution of largest values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp, expm1, log
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, loc, scale = promoted("gumbel_r.logpdf", x, loc, scale)
+    z = (x - loc) / scale
+    return choose(scale > 0, -z - exp(-z) - log(scale), math.nan)
+
+
+@inlined
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, loc, scale))
+
+
+@inlined
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    x, loc, scale = promoted("gumbel_r.logcdf", x, loc, scale)
+    return choose(scale > 0, -exp((loc - x) / scale), math.nan)
+
+
+@inlined
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    return exp(logcdf(x, loc, scale))
+
+
+@inlined
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    return -expm1(logcdf(x, loc, scale))
+
+
+@inlined
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    return log(sf(x, loc, scale))
+
+
+@inlined
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to p."""
+    p, loc, scale = promoted("gumbel_r.ppf", p, loc, scale)
+    return choose(scale > 0, loc - scale * log(-log(p)), math.nan)

@@ -1,0 +1,32 @@
+"""Laplace's distribution: exponential on both sides of `loc`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import abs, exp, log
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, loc, scale = promoted("laplace.logpdf", x, loc, scale)
+    return -abs(x - loc) / scale - log(scale) - math.log(2)
+
+
+@inlined
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, loc, scale))
+
+
+@inlined
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, loc, scale = promoted("laplace.cdf", x, loc, scale)
+    distance = (x - loc) / scale
+    half = 0.5 * exp(-abs(distance))
+    return choose(distance <= 0, half, 1 - half)

@@ -1,0 +1,52 @@
+"""The logistic distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.nn.activations import softplus
+from xtrace.numpy.ufuncs import exp, log
+from xtrace.scipy.special.entropies import logit
+from xtrace.scipy.special.primitive import expit, inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, loc, scale = promoted("logistic.logpdf", x, loc, scale)
+    distance = (x - loc) / scale
+    return -distance - 2 * softplus(-distance) - log(scale)
+
+
+@inlined
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, loc, scale))
+
+
+@inlined
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, loc, scale = promoted("logistic.cdf", x, loc, scale)
+    return expit((x - loc) / scale)
+
+
+@inlined
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    x, loc, scale = promoted("logistic.sf", x, loc, scale)
+    return expit((loc - x) / scale)
+
+
+@inlined
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to q."""
+    q, loc, scale = promoted("logistic.ppf", q, loc, scale)
+    return loc + scale * logit(q)
+
+
+@inlined
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `sf` maps to q."""
+    q, loc, scale = promoted("logistic.isf", q, loc, scale)
+    return loc - scale * logit(q)

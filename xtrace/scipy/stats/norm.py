@@ -1,0 +1,65 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.numpy.ufuncs import exp, log, square
+from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, loc, scale = promoted("norm.logpdf", x, loc, scale)
+    return -(square((x - loc) / scale) + math.log(2 * math.pi)) / 2 - log(scale)
+
+
+@inlined
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, loc, scale))
+
+
+@inlined
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, loc, scale = promoted("norm.cdf", x, loc, scale)
+    return ndtr((x - loc) / scale)
+
+
+@inlined
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    x, loc, scale = promoted("norm.logcdf", x, loc, scale)
+    return log_ndtr((x - loc) / scale)
+
+
+@inlined
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    x, loc, scale = promoted("norm.sf", x, loc, scale)
+    return ndtr((loc - x) / scale)
+
+
+@inlined
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    x, loc, scale = promoted("norm.logsf", x, loc, scale)
+    return log_ndtr((loc - x) / scale)
+
+
+@inlined
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to q."""
+    q, loc, scale = promoted("norm.ppf", q, loc, scale)
+    return ndtri(q) * scale + loc
+
+
+@inlined
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `sf` maps to q."""
+    q, loc, scale = promoted("norm.isf", q, loc, scale)
+    return loc - ndtri(q) * scale

@@ -1,0 +1,61 @@
+"""Pareto's distribution with exponent `b`, from loc + scale on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp, expm1, log, log1p
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, b, loc, scale = promoted("pareto.logpdf", x, b, loc, scale)
+    z = (x - loc) / scale
+    inside = z >= 1
+    # What is not used must have a finite derivative.
+    found = log(b) - log(scale) - (b + 1) * log(choose(inside, z, 1.0))
+    return choose(inside, found, -math.inf)
+
+
+@inlined
+def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, b, loc, scale))
+
+
+@inlined
+def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    x, b, loc, scale = promoted("pareto.logsf", x, b, loc, scale)
+    z = (x - loc) / scale
+    inside = z >= 1
+    return choose(inside, -b * log(choose(inside, z, 1.0)), 0.0)
+
+
+@inlined
+def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value above x: 1 - cdf."""
+    return exp(logsf(x, b, loc, scale))
+
+
+@inlined
+def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    return -expm1(logsf(x, b, loc, scale))
+
+
+@inlined
+def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    return log(cdf(x, b, loc, scale))
+
+
+@inlined
+def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to q."""
+    q, b, loc, scale = promoted("pareto.ppf", q, b, loc, scale)
+    return choose((q < 0) | (q > 1), math.nan, loc + scale * exp(-log1p(-q) / b))

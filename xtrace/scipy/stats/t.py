@@ -1,0 +1,24 @@
+"""Student's distribution of `df` degrees of freedom."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.numpy.ufuncs import exp, log, log1p, square
+from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, df, loc, scale = promoted("t.logpdf", x, df, loc, scale)
+    z = (x - loc) / scale
+    normal = gammaln((df + 1) / 2) - gammaln(df / 2) - (log(df) + math.log(math.pi)) / 2 - log(scale)
+    return normal - (df + 1) / 2 * log1p(square(z) / df)
+
+
+@inlined
+def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, df, loc, scale))

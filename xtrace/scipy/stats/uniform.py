@@ -1,0 +1,37 @@
+"""The uniform distribution on [loc, loc + scale]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import clip, exp, log
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density."""
+    x, loc, scale = promoted("uniform.logpdf", x, loc, scale)
+    return choose((x < loc) | (x > loc + scale), -math.inf, -log(scale))
+
+
+@inlined
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return exp(logpdf(x, loc, scale))
+
+
+@inlined
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value up to x."""
+    x, loc, scale = promoted("uniform.cdf", x, loc, scale)
+    return clip((x - loc) / scale, 0, 1)
+
+
+@inlined
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to q."""
+    q, loc, scale = promoted("uniform.ppf", q, loc, scale)
+    return choose((q < 0) | (q > 1), math.nan, loc + q * scale)

@@ -1,0 +1,23 @@
+"""Von Mises' distribution on the circle, of concentration `kappa`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import cos, exp, log
+from xtrace.scipy.special.primitive import i0e, inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, kappa: Any) -> Any:
+    """The logarithm of the density."""
+    x, kappa = promoted("vonmises.logpdf", x, kappa)
+    return choose(kappa > 0, kappa * (cos(x) - 1) - log(2 * math.pi * i0e(kappa)), math.nan)
+
+
+@inlined
+def pdf(x: Any, kappa: Any) -> Any:
+    """The density."""
+    return exp(logpdf(x, kappa))
