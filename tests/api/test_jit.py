@@ -557,6 +557,14 @@ def test_a_view_keeps_its_data_through_a_donation():
         np.testing.assert_array_equal(view, np.arange(1000))
 
 
+def test_what_a_derivative_needs_is_not_donated():
+    square = jit(lambda x: x * x, donate_argnums=0)
+    x = jnp.arange(4.0)
+    # jax deletes x, and then the gradient has no value of it.
+    np.testing.assert_array_equal(xtrace.grad(lambda x: square(x).sum())(x), [0, 2, 4, 6])
+    assert not x.is_deleted()
+
+
 @pytest.mark.parametrize("flags", [(0,), (1,), (0, 1)])
 def test_donating_an_array_that_is_given_twice_is_an_error(flags):
     f = jit(lambda a, b: (a + b, a - b), donate_argnums=flags)

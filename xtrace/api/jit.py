@@ -157,6 +157,7 @@ def jit(
 
     static_argnums, static_argnames: parameters that stay Python values; they must be hashable. Each infers the other.
     donate_argnums, donate_argnames: parameters whose memory the program may reuse; they cannot be used afterwards.
+    Where the function is called under grad, vmap or another jit, that may need them still, they are kept.
     keep_unused: pass arguments the program does not read to it all the same.
     device, backend: where to run. inline: inside another traced function, record the operations without a call.
     compiler_options: options of XLA by name. in_shardings, out_shardings: layouts over devices.
