@@ -23,7 +23,7 @@ def _integers(function: str, x1: Any, x2: Any, *, booleans: bool) -> None:
 
 
 def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
-    found = [abs(as_array(function, x)) for x in promote(function, x1, x2)]
+    found = [abs(x) for x in promote(function, as_array(function, x1), as_array(function, x2))]
     shape = check_broadcast(function, [x.shape for x in found])
     return [spread_to(function, x, x.shape, shape) for x in found]
 

@@ -1,4 +1,4 @@
-"""Arrays rearranged: reshaped, transposed, joined, split, repeated, rolled, padded."""
+"""Arrays rearranged: reshaped, transposed, joined, split, repeated, rolled, sorted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, spread_to, type_of
-from xtrace.numpy.creation import array, as_array, asarray, diagonal_mask, zeros
+from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
 from xtrace.ops import elementwise, slicing, sorting
 from xtrace.ops import shape as shapes
@@ -598,69 +598,6 @@ def _rolled_at(a: Any, shift: Any, *, axis: int) -> Any:
     length = a.shape[axis]
     start = remainder(-cast_to(shift, shift.aval, dtypes.int32), length)
     return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, length, axis)
-
-
-def _pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
-    """Return the padding before and after each axis, from any of the forms NumPy accepts."""
-    if isinstance(pad_width, dict):
-        pairs = dict.fromkeys(range(rank), (0, 0))
-        for axis, widths in pad_width.items():
-            pairs[canonical_axis("pad", axis, rank)] = _pad_widths(widths, 1)[0]
-        return tuple(pairs[i] for i in range(rank))
-    if isinstance(pad_width, Tracer):
-        raise explain.concretization(pad_width, "numpy.pad argument pad_width")
-    found = np.asarray(pad_width)
-    if found.dtype.kind not in "iu":
-        raise TypeError(f"pad: `pad_width` must be of integral type, got {pad_width!r}")
-    if found.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
-        raise ValueError(
-            f"pad: pad_width with nd={rank} has unsupported shape {found.shape}. Valid shapes are {(rank, 2)}, (1, 2), "
-            "(2,), (1,), or ()."
-        )
-    if (found < 0).any():
-        raise ValueError(f"pad: pad_width can't contain negative values, got {pad_width!r}; cut with x[...] instead")
-    return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
-
-
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Return `array` with elements added before and after each axis: `constant_values`, 0 by default.
-
-    `pad_width` is a number, a pair, or a pair for each axis. Of NumPy's modes there is 'constant'.
-    """
-    array = as_array("pad", array)
-    widths = _pad_widths(pad_width, array.ndim)
-    if mode != "constant":
-        raise NotImplementedError(f"pad: mode {mode!r} is not there; 'constant' is")
-    unknown = set(kwargs) - {"constant_values"}
-    if unknown:
-        raise ValueError(f"pad: unsupported keyword arguments for mode 'constant': {unknown}")
-    values = kwargs.get("constant_values", 0)
-    if not isinstance(values, Array):
-        values = asarray(np.asarray(values) if isinstance(values, (tuple, list)) and not _has_array(values) else values)
-    if values.shape not in ((), (1,), (2,), (1, 2), (array.ndim, 2)):
-        raise ValueError(f"pad: constant_values of shape {values.shape} do not fit an array of rank {array.ndim}")
-    return _padded(array, values, widths=widths)
-
-
-def _has_array(values: Any) -> bool:
-    if isinstance(values, (tuple, list)):
-        return any(_has_array(x) for x in values)
-    return isinstance(values, Array)
-
-
-@unit
-def _padded(a: Any, values: Any, *, widths: tuple[tuple[int, int], ...]) -> Any:
-    values = cast_to(values, values.aval, a.dtype)
-    if a.aval.weak_type != values.aval.weak_type:
-        values = converted(values, a.dtype, a.aval.weak_type)
-    if values.size == 1:
-        return slicing.pad(a, set_shape(values, ()), [(i, j, 0) for i, j in widths])
-    for axis, (before, after) in enumerate(widths):
-        row = values if values.ndim == 1 else values[axis % values.shape[0]]
-        for side, width in enumerate(((before, 0), (0, after))):
-            config_of_axis = [(*width, 0) if i == axis else (0, 0, 0) for i in range(a.ndim)]
-            a = slicing.pad(a, row[side], config_of_axis)
-    return a
 
 
 def resize(a: Any, new_shape: Any) -> Any:

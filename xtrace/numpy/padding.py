@@ -1,0 +1,233 @@
+"""Arrays extended beyond their ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.units import unit
+from xtrace.api.vmap import vmap
+from xtrace.core import dtypes, explain
+from xtrace.core.arrays import Array
+from xtrace.core.trace import Tracer
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import cast_to, scalar_of
+from xtrace.numpy.creation import as_array, asarray, broadcast_to, linspace
+from xtrace.numpy.manipulation import flip, moveaxis
+from xtrace.numpy.quantiles import median
+from xtrace.numpy.ufuncs import round
+from xtrace.ops import shape as shapes
+from xtrace.ops import slicing
+
+# The keyword arguments each mode takes.
+_OPTIONS = {
+    "constant": {"constant_values"}, "empty": set(), "edge": set(), "linear_ramp": {"end_values"},
+    "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"}, "median": {"stat_length"},
+    "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}, "wrap": set(),
+}  # fmt: skip
+_STATISTICS: dict[str, Callable[..., Any]] = {
+    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median,
+}  # fmt: skip
+Widths = tuple[tuple[int, int], ...]
+
+
+def _pad_widths(pad_width: Any, rank: int) -> Widths:
+    """Return the padding before and after each axis, from any of the forms NumPy accepts."""
+    if isinstance(pad_width, dict):
+        pairs = dict.fromkeys(range(rank), (0, 0))
+        for axis, widths in pad_width.items():
+            pairs[canonical_axis("pad", axis, rank)] = _pad_widths(widths, 1)[0]
+        return tuple(pairs[i] for i in range(rank))
+    if isinstance(pad_width, Tracer):
+        raise explain.concretization(pad_width, "numpy.pad argument pad_width")
+    found = np.asarray(pad_width)
+    if found.size and found.dtype.kind not in "iu":
+        raise TypeError(f"pad: `pad_width` must be of integral type, got {pad_width!r}")
+    if found.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
+        raise ValueError(
+            f"pad: pad_width with nd={rank} has unsupported shape {found.shape}. Valid shapes are {(rank, 2)}, (1, 2), "
+            "(2,), (1,), or ()."
+        )
+    if (found < 0).any():
+        raise ValueError(f"pad: pad_width can't contain negative values, got {pad_width!r}; cut with x[...] instead")
+    return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
+
+
+def _part(x: Any, start: int, stop: int, axis: int) -> Any:
+    return slicing.slice_in_dim(x, start, stop, axis=axis)
+
+
+def _repeated(x: Any, count: int, axis: int) -> Any:
+    """Return `x`, of size 1 along `axis`, `count` times."""
+    return broadcast_in_dim(x, [count if i == axis else n for i, n in enumerate(x.shape)], range(x.ndim))
+
+
+def _joined(parts: list[Any], axis: int) -> Any:
+    parts = [x for x in parts if x.shape[axis]] or parts[:1]
+    return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
+
+
+def _by_edge(x: Any, axis: int, widths: tuple[int, int]) -> Any:
+    length = x.shape[axis]
+    ends = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
+    before, after = (_repeated(end, width, axis) for end, width in zip(ends, widths, strict=True))
+    return _joined([before, x, after], axis)
+
+
+def _by_ramp(x: Any, axis: int, widths: tuple[int, int], ends: Any) -> Any:
+    length = x.shape[axis]
+    edges = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
+    before, after = (
+        linspace(ends[axis, side], shapes.squeeze(edge, (axis,)), width, endpoint=False, dtype=x.dtype, axis=axis)
+        for side, (edge, width) in enumerate(zip(edges, widths, strict=True))
+    )
+    return _joined([before, x, flip(after, axis)], axis)
+
+
+def _by_statistic(x: Any, axis: int, widths: tuple[int, int], mode: str, counts: tuple[int | None, int | None]) -> Any:
+    length, found = x.shape[axis], []
+    for side, (width, count) in enumerate(zip(widths, counts, strict=True)):
+        used = length if count is None else min(count, length)
+        part = _part(x, length - used, length, axis) if side else _part(x, 0, used, axis)
+        value = _STATISTICS[mode](part, axis, keepdims=True)
+        if dtypes.is_integer(x.dtype) and mode in ("mean", "median"):
+            value = round(value)
+        found.append(_repeated(converted(value, x.dtype, x.aval.weak_type), width, axis))
+    return _joined([found[0], x, found[1]], axis)
+
+
+def _by_reflection(x: Any, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Any:
+    """Extend both ends by mirrored parts of at most the original length, as often as it takes."""
+    skipped = 1 if mode == "reflect" else 0
+    longest = x.shape[axis] - skipped
+    if not longest:
+        return _by_edge(x, axis, widths)
+    for side, width in enumerate(widths):
+        while width:
+            count, length = min(width, longest), x.shape[axis]
+            edge = length - 1 if side else 0
+            first = length - skipped - count if side else skipped
+            part = shapes.rev(_part(x, first, first + count, axis), (axis,))
+            if odd:
+                part = converted(2 * _part(x, edge, edge + 1, axis) - part, x.dtype, x.aval.weak_type)
+            x = _joined([x, part] if side else [part, x], axis)
+            width -= count
+    return x
+
+
+def _by_wrapping(x: Any, axis: int, widths: tuple[int, int]) -> Any:
+    length = x.shape[axis]
+    (rounds_before, before), (rounds_after, after) = (divmod(width, length) for width in widths)
+    whole = [x] * (rounds_before + 1 + rounds_after)
+    return _joined([_part(x, length - before, length, axis), *whole, _part(x, 0, after, axis)], axis)
+
+
+@unit
+def _extended(x: Any, *ends: Any, mode: str, widths: Widths, counts: Any, odd: bool) -> Any:
+    for axis, width in enumerate(widths):
+        if not any(width):
+            continue
+        if mode == "edge":
+            x = _by_edge(x, axis, width)
+        elif mode == "linear_ramp":
+            x = _by_ramp(x, axis, width, ends[0])
+        elif mode == "wrap":
+            x = _by_wrapping(x, axis, width)
+        elif mode in _STATISTICS:
+            x = _by_statistic(x, axis, width, mode, counts[axis])
+        else:
+            x = _by_reflection(x, axis, width, mode, odd)
+    return x
+
+
+def _by_function(function: Callable[..., Any], x: Any, widths: Widths, options: dict[str, Any]) -> Any:
+    """Let a function fill in the ends of the zero-padded array, one axis after the other, row by row."""
+    x = slicing.pad(x, scalar_of(0, x.dtype), [(i, j, 0) for i, j in widths])
+    for axis, width in enumerate(widths):
+        rows = moveaxis(x, axis, -1)
+        flat = reshape(rows, (math.prod(rows.shape[:-1]), rows.shape[-1]))
+        found = vmap(lambda row, a=axis, w=width: function(row, w, a, options))(flat)
+        x = moveaxis(reshape(found, rows.shape), -1, axis)
+    return x
+
+
+def _pairs(name: str, values: Any, rank: int) -> Any:
+    """Return two values for each axis, from any of the forms NumPy accepts."""
+    if not isinstance(values, Array):
+        values = asarray(values) if _has_array(values) else np.asarray(values)
+    if values.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
+        raise ValueError(f"pad: {name} of shape {values.shape} do not fit an array of rank {rank}")
+    return broadcast_to(values, (rank, 2)) if isinstance(values, Array) else np.broadcast_to(values, (rank, 2))
+
+
+def _stat_lengths(value: Any, rank: int, mode: str) -> Any:
+    if value is None:
+        return ((None, None),) * rank
+    found = _pairs("stat_length", value, rank).tolist()
+    if any(count < 0 for pair in found for count in pair):
+        raise ValueError(f"pad: stat_length can't contain negative values, got {value!r}")
+    if mode in ("maximum", "minimum") and any(count == 0 for pair in found for count in pair):
+        raise ValueError(f"pad: a stat_length of 0 yields no value for mode {mode!r}")
+    return tuple(tuple(pair) for pair in found)
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """Return `array` with elements added before and after each axis.
+
+    pad_width: a number, a pair, or a pair for each axis. mode: 'constant' (`constant_values`, 0 by default), 'edge',
+    'linear_ramp' (to `end_values`), 'maximum', 'mean', 'median' or 'minimum' (of the `stat_length` elements next to
+    the end), 'reflect' or 'symmetric' (`reflect_type` 'even' or 'odd'), 'wrap', 'empty' (zeros), or a function
+    ``f(row, (before, after), axis, kwargs)`` that returns the zero-padded row with its ends filled in.
+    """
+    array = as_array("pad", array)
+    widths = _pad_widths(pad_width, array.ndim)
+    if callable(mode):
+        return _by_function(mode, array, widths, kwargs)
+    if not isinstance(mode, str) or mode not in _OPTIONS:
+        raise NotImplementedError(f"pad: mode {mode!r} is not there; the modes are {', '.join(map(repr, _OPTIONS))}")
+    unknown = set(kwargs) - _OPTIONS[mode]
+    if unknown:
+        raise ValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {unknown}")
+    if mode in ("constant", "empty"):
+        return _constant(array, kwargs.get("constant_values", 0), widths)
+    if mode not in _STATISTICS and any(not n and any(w) for n, w in zip(array.shape, widths, strict=True)):
+        raise ValueError(f"pad: cannot apply {mode!r} padding to an empty axis of an array of shape {array.shape}")
+    reflection = kwargs.get("reflect_type", "even")
+    if reflection not in ("even", "odd"):
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflection!r}")
+    ends = (_pairs("end_values", kwargs.get("end_values", 0), array.ndim),) if mode == "linear_ramp" else ()
+    counts = _stat_lengths(kwargs.get("stat_length"), array.ndim, mode)
+    return _extended(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")
+
+
+def _constant(array: Any, values: Any, widths: Widths) -> Any:
+    if not isinstance(values, Array):
+        values = asarray(np.asarray(values) if isinstance(values, (tuple, list)) and not _has_array(values) else values)
+    if values.shape not in ((), (1,), (2,), (1, 2), (array.ndim, 2)):
+        raise ValueError(f"pad: constant_values of shape {values.shape} do not fit an array of rank {array.ndim}")
+    return _padded(array, values, widths=widths)
+
+
+def _has_array(values: Any) -> bool:
+    if isinstance(values, (tuple, list)):
+        return any(_has_array(x) for x in values)
+    return isinstance(values, Array)
+
+
+@unit
+def _padded(a: Any, values: Any, *, widths: Widths) -> Any:
+    values = cast_to(values, values.aval, a.dtype)
+    if a.aval.weak_type != values.aval.weak_type:
+        values = converted(values, a.dtype, a.aval.weak_type)
+    if values.size == 1:
+        return slicing.pad(a, reshape(values, ()), [(i, j, 0) for i, j in widths])
+    for axis, (before, after) in enumerate(widths):
+        row = values if values.ndim == 1 else values[axis % values.shape[0]]
+        for side, width in enumerate(((before, 0), (0, after))):
+            config_of_axis = [(*width, 0) if i == axis else (0, 0, 0) for i in range(a.ndim)]
+            a = slicing.pad(a, row[side], config_of_axis)
+    return a
