@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.ops.foreign import ffi_call
+from xtrace.ops.foreign import ffi_call, ffi_lowering
 from xtrace.xla import foreign as _foreign
 
 __all__ = [
-    "ffi_call", "include_dir", "pycapsule", "register_ffi_target", "register_ffi_target_as_batch_partitionable",
+    "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
     "register_ffi_type", "register_ffi_type_id",
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import ffi
+from xtrace.core.primitive import Primitive, no_rule
 from xtrace.xla import lapack
 
 X = np.array([[4.0, 2.0], [2.0, 5.0]], np.float32)
@@ -100,3 +101,34 @@ def test_errors():
         xtrace.jit(call)(X)
     with pytest.raises(TypeError, match="fn must be a capsule"):
         ffi.register_ffi_target("foo", 4)
+
+
+def own_primitive(**details):
+    """A primitive of the user's own, emitted as a call of LAPACK's factorization."""
+    lapack.target("potrf", np.dtype(np.float32))
+    return Primitive(
+        "own_factor", ("uplo",), multiple_results=True, memoised=False,
+        abstract=lambda x, uplo: [x, xtrace.core.ShapedArray((), np.dtype(np.int32))],
+        emit=ffi.ffi_lowering("lapack_spotrf_ffi", **details),
+        jvp=no_rule("no derivative"), batch=no_rule("no batching"),
+    )  # fmt: skip
+
+
+def test_a_primitive_is_a_foreign_function():
+    columns = [(0, 1)]
+    own = own_primitive(operand_output_aliases={0: 0}, operand_layouts=columns, result_layouts=[*columns, None])
+    found, status = xtrace.jit(lambda x: own.bind(x, uplo=np.uint8(ord("L"))))(jnp.asarray(X))
+    np.testing.assert_allclose(np.tril(found), np.linalg.cholesky(X), rtol=4 * 1.2e-7)
+    assert int(status) == 0
+    with pytest.raises(TypeError, match=r"ffi_lowering takes api_version.*; got colour"):
+        ffi.ffi_lowering("foo", colour=1)
+
+
+def test_the_text_of_a_rule_is_that_of_a_call():
+    rule = ffi.ffi_lowering("foo", backend_config={"a": 1}, has_side_effect=True)
+    own = Primitive(
+        "own", ("b",), abstract=lambda x, b: x, emit=rule, jvp=no_rule("none"), batch=no_rule("none")
+    )
+    call = ffi.ffi_call("foo", described(X), has_side_effect=True)
+    mine, other = (xtrace.lower(f, X).as_text() for f in (lambda x: own.bind(x, b=2.5), lambda x: call(x, a=1, b=2.5)))
+    assert text_of(mine) == text_of(other)

@@ -225,6 +225,54 @@ def ffi_call(
     return call
 
 
+def ffi_lowering(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence[Any] | None = None,
+    result_layouts: Sequence[Any] | None = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Callable[..., Any]:
+    """Return an `emit` rule for a primitive of the user's own: the call of the foreign function of that name.
+
+    The primitive's parameters become the call's attributes, beside those that `backend_config` maps names to; with
+    ``api_version`` below 4 that is a string. Layouts list each array's axes from the one that varies fastest, rows
+    first by default, and are passed on as they are with `skip_ffi_layout_processing` or without. lowering_args:
+    ``api_version``, ``has_side_effect``, ``operand_output_aliases``. The rule gives one value where the primitive has
+    one result, else a list. TypeError for another argument.
+    """
+    version = lowering_args.pop("api_version", 4)
+    side_effect = bool(lowering_args.pop("has_side_effect", False))
+    aliases = tuple(sorted((lowering_args.pop("operand_output_aliases", None) or {}).items()))
+    if lowering_args:
+        raise TypeError(
+            "ffi_lowering takes api_version, has_side_effect and operand_output_aliases besides layouts and "
+            f"configuration; got {', '.join(lowering_args)}"
+        )
+    fixed = {} if backend_config is None or isinstance(backend_config, str) else dict(backend_config)
+
+    def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
+        attributes = sorted((fixed | parameters).items())
+        found = _emit(
+            builder, *values, attributes=[(k, _Attribute(k, v)) for k, v in attributes],
+            custom_call_api_version=version, has_side_effect=side_effect,
+            input_layouts=_fastest_first(operand_layouts, [x.aval for x in values]), input_output_aliases=aliases,
+            legacy_backend_config=backend_config if isinstance(backend_config, str) else None,
+            output_layouts=_fastest_first(result_layouts, builder.results), result_avals=None,
+            target_name=call_target_name, vmap_method=None,
+        )  # fmt: skip
+        return found[0] if len(found) == 1 else found
+
+    return emit
+
+
+def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> list[tuple[int, ...]]:
+    if given is None:
+        given = [None] * len(avals)
+    return [tuple(reversed(range(a.ndim))) if g is None else tuple(g) for g, a in zip(given, avals, strict=True)]
+
+
 def _result_aval(position: int, described: Any) -> ShapedArray:
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise TypeError(
