@@ -107,6 +107,10 @@ _late, __getattr__ = _late_names(
         "xtrace.numpy.einsum": ("einsum", "einsum_path"),
         "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
         "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),
+        "xtrace.numpy.sets": (
+            "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
+            "unique_inverse", "unique_values",
+        ),
         "xtrace.numpy.signals": ("convolve", "correlate"),
         "xtrace.numpy.ordering": ("argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"),
         "xtrace.numpy.histograms": ("bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"),
@@ -114,6 +118,13 @@ _late, __getattr__ = _late_names(
         "xtrace.numpy.covariances": ("corrcoef", "cov"),
         "xtrace.numpy.divisors": ("gcd", "lcm"),
         "xtrace.numpy.padding": ("pad",),
+        "xtrace.numpy.comparisons": ("allclose", "array_equal", "array_equiv"),
+        "xtrace.numpy.insertion": ("delete", "insert", "trim_zeros"),
+        "xtrace.numpy.bits": ("packbits", "unpackbits"),
+        "xtrace.numpy.files": (
+            "ComplexWarning", "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring",
+            "get_printoptions", "load", "printoptions", "save", "savez", "set_printoptions",
+        ),
         "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
         "xtrace.numpy.nan_reductions": (
             "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",

@@ -1,0 +1,81 @@
+"""Truth values packed into bytes, and bytes unpacked."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.arguments import scalar_of, type_of
+from xtrace.numpy.creation import as_array
+from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
+from xtrace.ops import elementwise, reductions, slicing
+from xtrace.ops import shape as shapes
+
+
+def _shifts(order: str) -> Any:
+    """Return by how many places each of eight bits is shifted."""
+    counted = shapes.iota(dtypes.uint8, 8)
+    return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
+
+
+def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
+    if bitorder not in ("little", "big"):
+        raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {bitorder!r}")
+    a = atleast_1d(as_array(function, a))
+    if axis is None:
+        return ravel(a), 0
+    return a, canonical_axis(function, axis, a.ndim)
+
+
+@unit
+def _packed(a: Any, *, axis: int, order: str) -> Any:
+    bits = moveaxis(elementwise.ne(a, scalar_of(0, a.dtype)), axis, -1)
+    missing = -bits.shape[-1] % 8
+    bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
+    bits = reshape(converted(bits, dtypes.uint8), (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    shifts = broadcast_in_dim(_shifts(order), bits.shape, (bits.ndim - 1,))
+    return moveaxis(reductions.reduce_sum(elementwise.shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
+
+
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Return bytes whose bits say which elements are not zero, eight along `axis` (None: flattened) in each.
+
+    The last byte is filled with zeros; the first element is the highest bit, or the lowest with ``bitorder="little"``.
+    TypeError for anything but integers and booleans.
+    """
+    aval = type_of("packbits", a)
+    if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
+        raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
+    a, along = _checked("packbits", a, axis, bitorder)
+    return _packed(a, axis=along, order=bitorder)
+
+
+@unit
+def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
+    a = moveaxis(a, axis, -1)
+    shape = (*a.shape, 8)
+    shifts = broadcast_in_dim(_shifts(order), shape, (a.ndim,))
+    bits = elementwise.shift_right_logical(broadcast_in_dim(a, shape, range(a.ndim)), shifts)
+    bits = elementwise.bitwise_and(bits, broadcast_in_dim(scalar_of(1, dtypes.uint8), shape, ()))
+    length = a.shape[-1] * 8
+    bits = reshape(bits, (*a.shape[:-1], length))
+    if count is not None:
+        extra = count - length if count >= 0 else count
+        bits = slicing.pad(bits, scalar_of(0, dtypes.uint8), [*[(0, 0, 0)] * (bits.ndim - 1), (0, extra, 0)])
+    return moveaxis(bits, -1, axis)
+
+
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    """Return the bits of bytes as 0 and 1 along `axis` (None: flattened), highest first unless ``bitorder="little"``.
+
+    count: how many bits to give, zeros where there are no more; negative: how many to leave out at the end. TypeError
+    for anything but uint8.
+    """
+    aval = type_of("unpackbits", a)
+    if aval.dtype != dtypes.uint8:
+        raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
+    a, along = _checked("unpackbits", a, axis, bitorder)
+    return _unpacked(a, axis=along, order=bitorder, count=None if count is None else operator.index(count))

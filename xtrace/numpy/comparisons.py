@@ -1,0 +1,51 @@
+"""Whether whole arrays are equal, or close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import reductions
+from xtrace.numpy.arguments import type_of
+from xtrace.numpy.creation import array, asarray
+from xtrace.numpy.ufuncs import equal, isclose
+
+
+@unit
+def _all_close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Return whether `isclose` holds for all elements, as an array of rank 0."""
+    for i, x in enumerate((a, b, rtol, atol)):
+        type_of("allclose", x, i)
+    return _all_close(a, b, rtol, atol, equal_nan=bool(equal_nan))
+
+
+@unit
+def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
+    same = equal(a, b)
+    if equal_nan:
+        same = same | ((a != a) & (b != b))
+    return reductions.all(same)
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Return whether two arrays, or lists, have one shape and equal elements; with `equal_nan` NaN equals NaN."""
+    a1, a2 = asarray(a1), asarray(a2)
+    if a1.shape != a2.shape:
+        return array(False)
+    both = dtypes.is_inexact(a1.dtype) and dtypes.is_inexact(a2.dtype)
+    return _all_equal(a1, a2, equal_nan=bool(equal_nan) and both)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Return whether two arrays, or lists, broadcast against each other and then have equal elements."""
+    a1, a2 = asarray(a1), asarray(a2)
+    ranks = min(a1.ndim, a2.ndim)
+    ends = zip(a1.shape[a1.ndim - ranks :], a2.shape[a2.ndim - ranks :], strict=True)
+    if not all(m == n or 1 in (m, n) for m, n in ends):
+        return array(False)
+    return _all_equal(a1, a2, equal_nan=False)

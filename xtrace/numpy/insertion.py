@@ -1,0 +1,156 @@
+"""Elements taken out, put in, and zeros trimmed from the ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.units import unit
+from xtrace.core import dtypes, explain
+from xtrace.core.trace import Tracer
+from xtrace.numpy.arguments import axes_of, type_of
+from xtrace.numpy.creation import as_array, broadcast_to
+from xtrace.numpy.indexing import take
+from xtrace.numpy.manipulation import argsort, concatenate, expand_dims, moveaxis, ravel
+from xtrace.numpy.reductions import sum
+from xtrace.numpy.ufuncs import clip, where
+from xtrace.ops import shape as shapes
+from xtrace.ops import slicing
+
+
+def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
+    arr = as_array(function, arr)
+    if axis is None:
+        return ravel(arr), 0
+    return arr, canonical_axis(function, axis, arr.ndim)
+
+
+@unit
+def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
+    """Return `a` without the elements at distinct positions, which may be traced."""
+    length = a.shape[axis]
+    positions = ravel(as_array("delete", positions))
+    positions = clip(where(positions < 0, positions + length, positions), 0, length - 1)
+    gone = sum(shapes.iota(positions.dtype, length)[:, None] == positions, 1) > 0
+    # A stable sort of what is gone puts what is left first, in its order.
+    kept = argsort(gone)[: length - positions.size]
+    return take(a, kept, axis, mode="clip")
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+    """Return `arr` without the slices at `obj` along `axis` (None: of the flattened array).
+
+    obj: an integer, a slice, an array of integers or a mask. Their number depends on values, so a traced `obj` must
+    come with `assume_unique_indices`, and be of integers. IndexError for an index out of bounds, ValueError for one
+    that is alone, for other dtypes, and for a mask of another length.
+    """
+    arr, along = _along("delete", arr, axis)
+    length = arr.shape[along]
+    if isinstance(obj, slice):
+        positions: Any = np.arange(length)[obj]
+        return take(arr, np.delete(np.arange(length, dtype=np.int32), positions), along, mode="clip")
+    aval = type_of("delete", obj, 1)
+    mask = dtypes.is_boolean(aval.dtype)
+    if not mask and not dtypes.is_integer(aval.dtype):
+        raise ValueError(f"delete: obj must be a slice, integers or booleans; got dtype {aval.dtype.name}")
+    if mask and aval.ndim and aval.shape != (length,):
+        raise ValueError(
+            f"delete: for boolean indices, obj must be one-dimensional with the length of the axis, {length}; got "
+            f"shape {aval.shape}"
+        )
+    if assume_unique_indices and not mask and length and aval.size:
+        return _without_unique(arr, obj, axis=along)
+    if isinstance(obj, Tracer):
+        raise explain.concretization(obj, "numpy.delete argument obj (without assume_unique_indices=True)")
+    places = np.asarray(obj)
+    if mask and not aval.ndim:
+        places = places.astype(np.int32)
+    if not places.ndim:
+        if not -length <= places < length:
+            raise ValueError(f"delete: index {places} is out of bounds for axis {along} of length {length}")
+    elif not mask and places.size and not (-length <= places.min() and places.max() < length):
+        raise IndexError(f"delete: an index is out of bounds for axis {along} of length {length}: {obj}")
+    keep = np.ones(length, bool)
+    keep[places] = False
+    return take(arr, np.flatnonzero(keep).astype(np.int32), along, mode="clip")
+
+
+@unit
+def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
+    """Return `a` with `values` before a position that may be traced."""
+    length, count = a.shape[axis], values.shape[axis]
+    position = clip(where(position < 0, position + length, position), 0, length)
+    # The new elements stand at the end, and every place of the result knows where it takes its element.
+    place = shapes.iota(dtypes.int32, length + count)
+    source = where(place < position, place, where(place < position + count, length + place - position, place - count))
+    return take(concatenate([a, values], axis), source, axis, mode="clip")
+
+
+@unit
+def _with_each(a: Any, positions: Any, values: Any, *, axis: int) -> Any:
+    """Return `a` with one of `values` before each position, which may be traced."""
+    length = a.shape[axis]
+    positions = clip(where(positions < 0, positions + length, positions), 0, length)
+    # Elements sort after the new ones at their place, which keep their order.
+    places = concatenate([positions * 2, shapes.iota(positions.dtype, length) * 2 + 1])
+    return take(concatenate([values, a], axis), argsort(places), axis, mode="clip")
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """Return `arr` with `values` inserted before the positions `obj` along `axis` (None: into the flattened array).
+
+    obj: an integer, which all of `values` go before, a slice, or a vector of integers, one for each of `values`;
+    counted in `arr`, and cut to its length. They may be traced. ValueError for other dtypes or ranks, and for values
+    that do not broadcast.
+    """
+    arr, along = _along("insert", arr, axis)
+    length = arr.shape[along]
+    if isinstance(obj, slice):
+        obj = np.arange(length, dtype=np.int32)[obj]
+    aval = type_of("insert", obj, 1)
+    if not dtypes.is_integer(aval.dtype):
+        raise ValueError(f"insert: obj must be integers or a slice; got dtype {aval.dtype.name}")
+    if aval.ndim > 1:
+        raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got shape {aval.shape}")
+    values = as_array("insert", values, 2)
+    values = converted(values, arr.dtype, arr.aval.weak_type)
+    if values.ndim < arr.ndim:
+        values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))
+    if aval.size == 1:
+        if not aval.ndim:
+            # The axes of the values begin with those that go in.
+            values = moveaxis(values, 0, along)
+        shape = list(arr.shape)
+        shape[along] = values.shape[along]
+        position = converted(ravel(as_array("insert", obj))[0], dtypes.int32)
+        return _with_slice(arr, position, broadcast_to(values, shape), axis=along)
+    shape = list(arr.shape)
+    shape[along] = aval.size
+    positions = converted(as_array("insert", obj), dtypes.int32)
+    return _with_each(arr, positions, broadcast_to(values, shape), axis=along)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Return `filt` without the zeros at its ends, along `axis` (None: all); of several axes, the smallest box.
+
+    trim: "f" for the front, "b" for the back. The shape depends on values, so `filt` must not be traced.
+    """
+    filt = as_array("trim_zeros", filt)
+    axes = axes_of("trim_zeros", axis, filt.ndim)
+    if isinstance(filt, Tracer):
+        raise explain.concretization(filt, "numpy.trim_zeros argument filt")
+    if not isinstance(trim, str):
+        raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {trim!r}")
+    there = np.asarray(filt) != 0
+    for along in axes:
+        found = np.flatnonzero(there.any(tuple(i for i in range(filt.ndim) if i != along)))
+        length = filt.shape[along]
+        if not found.size:
+            start, stop = (0, 0) if trim else (0, length)
+        else:
+            start = int(found[0]) if "f" in trim.lower() else 0
+            stop = int(found[-1]) + 1 if "b" in trim.lower() else length
+        filt = slicing.slice_in_dim(filt, start, stop, axis=along)
+    return filt
