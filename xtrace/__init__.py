@@ -89,8 +89,8 @@ _late, __getattr__ = _late_names(
         "xtrace.api.vmap": ("vmap",),
     },
     submodules=(
-        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "extend", "ffi", "flatten_util",
-        "lax", "nn", "numpy", "ops", "random", "scipy", "stages", "tree", "tree_util",
+        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "extend", "ffi",
+        "flatten_util", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "stages", "tree", "tree_util",
         "typing",
     ),
 )  # fmt: skip

@@ -1,0 +1,233 @@
+"""Resampling of images, as ``jax.image`` has it: each output is a weighted mean of nearby inputs, axis by axis."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reduce_sum
+from xtrace.api.operators import as_array, choose
+from xtrace.api.promotion import as_inexact, operand_aval, promote
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.indexing import take
+from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin
+from xtrace.ops.contraction import Precision, dot_general
+from xtrace.ops.shape import iota
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How resampling weighs the inputs near an output.
+
+    NEAREST takes one; LINEAR, LANCZOS3, LANCZOS5, CUBIC and CUBIC_PYTORCH are kernels (of Keys' cubic one, the latter
+    takes -0.75 for the parameter where it does not smooth); AREA is by how much inputs and outputs overlap.
+    """
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """Return the method called `s`, such as "bilinear"; ValueError if there is none."""
+        found = _NAMES.get(s)
+        if found is None:
+            raise ValueError(f'Unknown resize method "{s}"; use one of {", ".join(_NAMES)}')
+        return found
+
+
+_NAMES = {
+    "nearest": ResizeMethod.NEAREST, "linear": ResizeMethod.LINEAR, "bilinear": ResizeMethod.LINEAR,
+    "trilinear": ResizeMethod.LINEAR, "triangle": ResizeMethod.LINEAR, "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5, "cubic": ResizeMethod.CUBIC, "bicubic": ResizeMethod.CUBIC,
+    "tricubic": ResizeMethod.CUBIC, "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH, "tricubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "area": ResizeMethod.AREA,
+}  # fmt: skip
+
+
+# Kernels of the distance x >= 0 between an output and an input, in samples
+
+
+def _triangle(x: Any) -> Any:
+    return maximum(0, 1 - x)
+
+
+def _cubic(a: float) -> Callable[[Any], Any]:
+    """Return the cubic kernel of parameter `a` (Keys, Cubic Convolution Interpolation, 1981)."""
+
+    def kernel(x: Any) -> Any:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = a * (((x - 5) * x + 8) * x - 4)
+        return choose(x >= 2, 0.0, choose(x >= 1, far, near))
+
+    return kernel
+
+
+def _lanczos(radius: float) -> Callable[[Any], Any]:
+    """Return the product of sinc(x) and sinc(x / radius), within the radius."""
+
+    def kernel(x: Any) -> Any:
+        angle = math.pi * x
+        product = radius * sin(angle) * sin(angle / radius)
+        positive = x > 1e-3
+        # Near 0 the quotient is 1 to rounding.
+        found = choose(positive, product / choose(positive, angle * angle, 1), 1)
+        return choose(x > radius, 0.0, found)
+
+    return kernel
+
+
+_KERNELS = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.LANCZOS3: _lanczos(3.0),
+    ResizeMethod.LANCZOS5: _lanczos(5.0),
+    ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+}
+
+
+def _kernel(method: ResizeMethod, antialias: bool) -> Callable[[Any], Any]:
+    return _KERNELS[ResizeMethod.CUBIC if antialias and method is ResizeMethod.CUBIC_PYTORCH else method]
+
+
+def _weights(
+    count: int, wanted: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool, dtype: Any
+) -> Any:
+    """Return what each of `count` inputs (axis 0) counts for each of `wanted` outputs (axis 1)."""
+    inverse = 1.0 / scale
+    # Where outputs are farther apart than inputs, a wider kernel takes all inputs between them.
+    width = maximum(inverse, 1.0) if antialias else 1.0
+    centre = (iota(dtype, wanted) + 0.5) * inverse - translation * inverse - 0.5
+    inputs = iota(dtype, count)[:, None]
+    if method is ResizeMethod.AREA:
+        reach = inverse / 2
+        overlap = minimum(centre[None] + reach, inputs + 0.5) - maximum(centre[None] - reach, inputs - 0.5)
+        found = maximum(overlap, 0.0)
+    elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:
+        # Inputs beyond the edges, however far, are those at the edges.
+        beyond = iota(dtype, count + 4)[:, None] - 2
+        found = _KERNELS[method](abs(clip(centre, -1, count)[None] - beyond))
+        first, last = [reduce_sum(x, (0,))[None] for x in (found[:2], found[-2:])]
+        return found[2:-2] + choose(inputs == 0, first, 0) + choose(inputs == count - 1, last, 0)
+    else:
+        found = _kernel(method, antialias)(abs(centre[None] - inputs) / width)
+    total = broadcast_in_dim(reduce_sum(found, (0,)), (1, wanted), (1,))
+    found = choose(abs(total) > 1000 * float(dtypes.finfo(dtypes.float32).eps), found / choose(total != 0, total, 1), 0)
+    inside = (centre >= -0.5) & (centre <= count - 0.5)
+    return choose(inside[None], found, 0)
+
+
+def _applied(x: Any, axis: int, matrix: Any, precision: Any) -> Any:
+    """Return `x` with the vectors along `axis` multiplied by a matrix."""
+    pairs = ((axis,), (0,)), ((), ())
+    found = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
+    return moveaxis(found, -1, axis)
+
+
+@unit
+def _resampled(
+    image: Any, scale: Any, translation: Any, *, shape: tuple[int, ...], axes: tuple[int, ...],
+    method: ResizeMethod, antialias: bool, precision: Any,
+) -> Any:  # fmt: skip
+    found = as_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
+    scale, translation = [converted(as_array(x), found.dtype) for x in (scale, translation)]
+    for i, axis in enumerate(axes):
+        matrix = _weights(found.shape[axis], shape[axis], scale[i], translation[i], method, antialias, found.dtype)
+        found = _applied(found, axis, matrix, precision)
+    return found
+
+
+@unit
+def _nearest(image: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    found = as_array(promote("resize", image)[0])
+    for axis in axes:
+        count, wanted = found.shape[axis], shape[axis]
+        positions = floor((iota(dtypes.float32, wanted) + 0.5) * (count / max(wanted, 1)))
+        found = take(found, converted(clip(positions, 0, count - 1), dtypes.int32), axis)
+    return found
+
+
+def _method(method: str | ResizeMethod) -> ResizeMethod:
+    return ResizeMethod.from_string(method) if isinstance(method, str) else ResizeMethod(method)
+
+
+def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) -> None:
+    if len(shape) != len(own):
+        raise ValueError(
+            f"{function}: shape must have length equal to the number of dimensions of image; {shape} vs {own}"
+        )
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Any,
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """`image` scaled and moved along `spatial_dims`, in an array of `shape`, with 0 for what lies outside of it.
+
+    scale, translation: 1-D, a number for each of the axes; the point x goes to scale x + translation, pixels being of
+    size 1. antialias: smooth where the result is smaller. Integers become the default float. ValueError for the method
+    NEAREST, and for shapes that do not fit.
+    """
+    chosen = _method(method)
+    if chosen is ResizeMethod.NEAREST:
+        raise ValueError("scale_and_translate: Nearest neighbor resampling is not supported here; use resize")
+    own = operand_aval("scale_and_translate", 0, image).shape
+    shape = canonical_shape("scale_and_translate", shape)
+    _check_shape("scale_and_translate", shape, own)
+    axes = tuple([canonical_axis("scale_and_translate", d, len(own)) for d in spatial_dims])
+    for name, value in (("scale", scale), ("translation", translation)):
+        found = operand_aval("scale_and_translate", 3, value).shape
+        if found != (len(axes),):
+            raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {found}")
+    return _resampled(
+        image, scale, translation, shape=shape, axes=axes, method=chosen, antialias=bool(antialias),
+        precision=precision,
+    )  # fmt: skip
+
+
+@unit
+def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any) -> Any:
+    found = as_array(promote("resize", image, adjust=as_inexact)[0])
+    for axis, (own, wanted) in enumerate(zip(found.shape, shape, strict=True)):
+        if own != wanted:
+            ratio = wanted / own if wanted and own else 1.0
+            matrix = _weights(own, wanted, ratio, 0.0, method, antialias, found.dtype)
+            found = _applied(found, axis, matrix, precision)
+    return found
+
+
+def resize(
+    image: Any,
+    shape: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """`image` resampled to an array of `shape`, of as many axes.
+
+    antialias: smooth where the result is smaller. Integers become the default float, but for NEAREST. ValueError for a
+    shape of another rank and an unknown method.
+    """
+    own = operand_aval("resize", 0, image).shape
+    shape = canonical_shape("resize", shape)
+    _check_shape("resize", shape, own)
+    chosen = _method(method)
+    if chosen is ResizeMethod.NEAREST:
+        return _nearest(image, shape=shape, axes=tuple([i for i, n in enumerate(shape) if n != own[i]]))
+    return _resized(image, shape=shape, method=chosen, antialias=bool(antialias), precision=precision)
