@@ -426,19 +426,20 @@ def test_other_threads_have_their_own_trace():
 # Failures inside the runtime
 
 
-def test_a_failure_of_the_program_is_raised_and_forgotten(monkeypatch):
+def test_a_failure_of_the_program_is_raised_and_forgotten():
     f = jit(lambda x: x + 1)
     for _ in range(CALLS):
         f(1.0)
-    code = next(iter(f._xtrace_jitted.cache.specialised.values()))
-    objects = list(code._objects)
-    place = next(i for i, o in enumerate(objects) if getattr(o, "__name__", "") == "execute_sharded")
 
     def fails(*_):
         raise ValueError("the device is on fire")
 
-    objects[place] = fails
-    code._objects = tuple(objects)
+    constants = f.__code__.co_consts
+    assert sum(getattr(c, "__name__", "") == "execute_sharded" for c in constants) == 1
+    code = next(iter(f._xtrace_jitted.cache.specialised.values()))
+    code._code = f.__code__.replace(
+        co_consts=tuple(fails if getattr(c, "__name__", "") == "execute_sharded" else c for c in constants)
+    )
     code.become_body_of(f)
     assert float(f(2.0)) == 3  # the slow way works
     assert specialised(f) == 0
@@ -447,15 +448,54 @@ def test_a_failure_of_the_program_is_raised_and_forgotten(monkeypatch):
     assert specialised(f) == 1
 
 
-def test_code_taken_back_while_it_is_about_to_run():
+def test_code_taken_back():
     f = jit(lambda x: x + 1)
     for _ in range(CALLS):
         f(1.0)
     code = next(iter(f._xtrace_jitted.cache.specialised.values()))
-    del f.__globals__[code._name]
-    assert float(f(2.0)) == 3
     code.leave(f)
     assert float(f(2.0)) == 3
+
+
+def test_a_call_of_another_signature_runs_the_function_once():
+    seen = []
+
+    @jit
+    def f(x):
+        seen.append(x.dtype)
+        if x.dtype != jnp.float32:
+            raise TypeError("only float32")
+        return x
+
+    for _ in range(CALLS):
+        f(jnp.ones(3))
+    with pytest.raises(TypeError, match="only float32") as caught:
+        f(jnp.ones(3, jnp.int32))
+    assert seen == [jnp.float32, jnp.int32] and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 12])
+def test_calls_with_other_numbers_of_arguments(count):
+    f = jit(lambda *args, **kwargs: sum(args) + sum(kwargs.values()))
+    full = [jnp.float32(i) for i in range(count)]
+    for _ in range(CALLS):
+        assert float(f(*full)) == sum(range(count))
+    assert specialised(f) == 1
+    for other in (full[:-1] or [jnp.float32(0)], [*full, jnp.float32(7)], [*full, *full]):
+        assert float(f(*other)) == sum(map(float, other))
+    # A keyword may be called like a parameter of the generated code.
+    assert float(f(*full, a0=jnp.float32(5))) == sum(range(count)) + 5
+    assert float(f(a0=jnp.float32(5), args=jnp.float32(2))) == 7
+
+
+def test_a_call_without_an_argument_that_it_needs():
+    f = jit(lambda x, y: x + y)
+    for _ in range(CALLS):
+        f(1.0, 2.0)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
+        f(1.0)
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        f(1.0, 2.0, 3.0)
 
 
 def test_signatures_of_one_form_share_their_text():

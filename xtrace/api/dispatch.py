@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
-import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -27,69 +27,76 @@ from xtrace.xla import buffers
 # What a specialised call returns when the arguments are not of its signature.
 MISS = object()
 
-_numbers = itertools.count()
-
 # Code for larger trees takes long to write, and Python's compiler refuses expressions nested about 90 deep.
 _MOST_LEAVES = 2000
 _DEEPEST = 32
 
-_HEAD = "def jitted(*args, **kwargs):"
-_UNSPECIALISED = f"{_HEAD}\n return slow(args, kwargs)"
+# Arguments by position get parameters of their own up to this number: that saves making a tuple of them.
+_MOST_PARAMETERS = 8
+_MISSING = object()
+
+_UNSPECIALISED = "def jitted(*args, **kwargs):\n return slow(args, kwargs)"
 
 
 class Specialised:
     """Code for one signature. `call` takes a call's arguments and returns MISS for those of another signature.
 
-    The code finds the objects it refers to in a tuple that is its one global name, and unpacks it first: taking the
-    code back out of a function does not disturb a call that another thread is in the middle of.
+    The objects it refers to are constants of the code: taking it back out of a function does not disturb a call that
+    another thread is in the middle of.
     """
 
-    __slots__ = ("call", "_code", "_name", "_objects")
+    __slots__ = ("call", "_code")
 
-    def __init__(self, lines: Sequence[str], objects: dict[str, Any]) -> None:
-        self._name, self._objects = f"objects_{next(_numbers)}", tuple(objects.values())
-        source = [
-            _HEAD,
-            " try:",
-            f"  [{', '.join(objects)}] = objects",
-            " except NameError:",
-            "  return slow(args, kwargs)",
-            *lines,
-            " return slow(args, kwargs)",
-        ]
-        # Signatures of one form have one text; only the name of the tuple differs.
-        code = _code_of("\n".join(source))
-        self._code = code.replace(co_names=tuple([self._name if n == "objects" else n for n in code.co_names]))
+    def __init__(self, parameters: Sequence[str], lines: Sequence[str], objects: dict[str, Any]) -> None:
+        """Arguments by position are called `parameters`; `lines` name objects as ``'@name'``."""
+        head, given = "def jitted(*args, **kwargs):", "args"
+        if parameters:
+            head = f"def jitted({', '.join(f'{p}=missing' for p in parameters)}, /, *args, **kwargs):"
+            given = f"given({', '.join(parameters)}, *args)"
+        code = _code_of("\n".join([head, *lines, f" return slow({given}, kwargs)"]))
+        # Signatures of one form have one text; only the constants differ.
+        named = {f"@{name}": value for name, value in objects.items()}
+        self._code = code.replace(
+            co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts])
+        )
         self.call = entry_point(_missed)
         self.become_body_of(self.call)
 
     def become_body_of(self, jitted: Callable[..., Any]) -> None:
         """Make this the code of `jitted`, made by `entry_point`; other signatures go on to its `slow`."""
-        jitted.__globals__[self._name] = self._objects
         jitted.__code__ = self._code
 
     def leave(self, jitted: Callable[..., Any]) -> None:
         """Take this code back out of `jitted`, if it is there."""
         if jitted.__code__ is self._code:
             jitted.__code__ = _code_of(_UNSPECIALISED)
-        jitted.__globals__.pop(self._name, None)
 
 
 def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return MISS
 
 
+def _given(*args: Any) -> tuple[Any, ...]:
+    """Return the arguments that a call has: those of parameters that got none are missing."""
+    return tuple([x for x in args if x is not _MISSING])
+
+
 @functools.lru_cache(maxsize=1024)
 def _code_of(source: str) -> CodeType:
-    made: dict[str, Any] = {}
-    exec(compile(source, "<xtrace dispatch>", "exec"), made)
+    made: dict[str, Any] = {"missing": _MISSING}
+    with warnings.catch_warnings():
+        # Python's compiler wonders at strings that are called and compared by identity; they stand for objects.
+        warnings.simplefilter("ignore", SyntaxWarning)
+        exec(compile(source, "<xtrace dispatch>", "exec"), made)
     code: CodeType = made["jitted"].__code__
     return code
 
 
 def entry_point(slow: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
     """Return the function users call: one that knows no signature yet and hands everything to `slow`."""
-    return FunctionType(_code_of(_UNSPECIALISED), {"slow": slow, "__builtins__": builtins}, "jitted")
+    names = {"slow": slow, "given": _given, "__builtins__": builtins}
+    # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
+    return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)
 
 
 class _Leaf(NamedTuple):
@@ -118,7 +125,7 @@ class _Writer:
     def name(self, prefix: str, value: Any) -> str:
         name = self._names.setdefault(id(value), f"{prefix}{len(self.objects)}")
         self.objects[name] = value
-        return name
+        return f"'@{name}'"
 
     def variable(self, expression: str) -> str:
         if expression.isidentifier():
@@ -128,7 +135,7 @@ class _Writer:
         return name
 
     def require(self, condition: str) -> None:
-        self.checks.append(f"if not ({condition}): return slow(args, kwargs)")
+        self.checks.append(f"if not ({condition}): raise KeyError")
 
     def tree(self, tree: Any, leaves: list[_Leaf], source: str, device: Any, depth: int = 0) -> None:
         """Write the checks of a subtree that `source` evaluates to; `leaves` are consumed from the front."""
@@ -158,7 +165,7 @@ class _Writer:
         variable = self.variable(source)
         if type(value) is ConcreteArray:
             self.checks.append(
-                f"if {variable}.signature is not {self.name('S', value.signature)}: return slow(args, kwargs)"
+                f"if {variable}.signature is not {self.name('S', value.signature)}: raise KeyError"
             )
             # One that is elsewhere is moved to the program's device, at every call.
             self.supported &= value.device is device
@@ -169,7 +176,7 @@ class _Writer:
             return
         if type(value) is np.ndarray:
             self.require(
-                f"type({variable}) is ndarray and {variable}.dtype is {self.name('D', value.dtype)} "
+                f"type({variable}) is '@ndarray' and {variable}.dtype is {self.name('D', value.dtype)} "
                 f"and {variable}.shape == {value.shape!r}"
             )
             self.supported &= value.dtype.isnative
@@ -190,8 +197,10 @@ class _Writer:
             data = variable
             if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
                 # Numbers beyond the narrower type become infinite; jaxlib's cast would warn of it.
-                data = f"cast({variable}, {self.name('D', dtype)})"
-            self.inputs.append(f"put({aval}, sharding, [{data}], devices, True, True, zero_copy, {x64})")
+                data = f"'@cast'({variable}, {self.name('D', dtype)})"
+            self.inputs.append(
+                f"'@put'({aval}, '@sharding', [{data}], '@devices', True, True, '@zero_copy', {x64})"
+            )
 
 
 def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
@@ -245,8 +254,13 @@ def specialise(
 
     fixed_positions, fixed_names = {n for n, _ in static.positional}, {n for n, _ in static.named}
     writer.require(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
-    # Unpacking checks the number of arguments: it raises ValueError otherwise.
-    writer.checks.append(f"[{', '.join(f'a{n}' for n in range(len(args)))}] = args")
+    names = [f"a{n}" for n in range(len(args))]
+    parameters = names if len(args) <= _MOST_PARAMETERS else []
+    if parameters:
+        writer.require("not args")
+    else:
+        # Unpacking checks the number of arguments: it raises ValueError otherwise.
+        writer.checks.append(f"[{', '.join(names)}] = args")
     for number, value in enumerate(args):
         if number in fixed_positions:
             _static(writer, f"a{number}", value)
@@ -261,27 +275,31 @@ def specialise(
         return None
     signatures = program.signatures_of_results()
     outputs = [f"b{i}" for i in range(len(signatures))]
-    arrays = [
-        f"Array({writer.name('T', aval)}, {b}, {writer.name('T', s)})"
-        for aval, s, b in zip(program.out_avals, signatures, outputs, strict=True)
+    arrays = [f"r{i}" for i in range(len(signatures))]
+    making = [
+        f"{r} = '@Array'(); {r}.buffer = {b}; "
+        f"{r}.aval = {writer.name('T', aval)}; {r}.signature = {writer.name('T', signature)}"
+        for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)
     ]
-    result = _result(out_tree, list(arrays)) or f"unflatten(({''.join(a + ', ' for a in arrays)}))"
+    result = _result(out_tree, list(arrays)) or f"'@unflatten'(({''.join(a + ', ' for a in arrays)}))"
     targets = f"[{', '.join(outputs)}] = " if outputs else ""
-    inputs = f"({'*hidden, ' if program.hidden else ''}{''.join(i + ', ' for i in writer.inputs)})"
+    hidden = ["*'@hidden'"] if program.hidden else []
+    inputs = f"({''.join(i + ', ' for i in hidden + writer.inputs)})"
     # Whatever misses goes on from outside the handlers, so that errors of the slow way have no other as context.
     lines = [
-        " if current_trace() is base and (store.key_everywhere is settings or cache_key() is settings):",
+        " if '@current_trace'() is '@base' and "
+        "('@store'.key_everywhere is '@settings' or '@cache_key'() is '@settings'):",
         "  try:",
         *[f"   {line}" for line in writer.checks],
         "  except (AttributeError, KeyError, TypeError, ValueError):",
         "   pass",
         "  else:",
         "   try:",
-        f"    {targets}execute({inputs}).consume_with_handlers(handlers)",
+        f"    {targets}'@execute'({inputs}).consume_with_handlers('@handlers')",
         "   except Exception:",
-        "    retire()",
+        "    '@retire'()",
         "   else:",
-        *[f"    {line}" for line in writer.after],
+        *[f"    {line}" for line in [*writer.after, *making]],
         f"    return {result}",
     ]
     objects = {
@@ -292,13 +310,12 @@ def specialise(
         "hidden": program.hidden, "unflatten": out_tree.unflatten, "retire": retire, "same_static": same_static,
         "cast": dtypes.cast,
     }  # fmt: skip
-    text = "\n".join(lines)
-    return Specialised(lines, {name: value for name, value in objects.items() if name in text})
+    return Specialised(parameters, lines, objects)
 
 
 def _static(writer: _Writer, source: str, value: Any) -> None:
     """Write the comparison of a static argument with the one compiled for."""
     wanted, variable = writer.name("C", value), writer.variable(source)
     kind = writer.name("Y", type(value))
-    equal = f"{variable} == {wanted}" if type(value) in (int, str, bool) else f"same_static({variable}, {wanted})"
+    equal = f"{variable} == {wanted}" if type(value) in (int, str, bool) else f"'@same_static'({variable}, {wanted})"
     writer.require(f"{variable} is {wanted} or (type({variable}) is {kind} and {equal})")

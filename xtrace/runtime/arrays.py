@@ -74,10 +74,8 @@ class ConcreteArray(Array):
     buffer: Any
     signature: Any
 
-    def __init__(self, aval: ShapedArray, buffer: Any, signature: Any = None) -> None:
-        self.aval = aval
-        self.buffer = buffer
-        self.signature = aval if signature is None else signature
+    # A Python function here would be a fifth of what dispatch costs; whoever makes an array sets its attributes.
+    __init__ = object.__init__  # type: ignore[assignment]
 
     @property
     def committed(self) -> bool:
@@ -313,7 +311,14 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: Any) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        return ConcreteArray(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
+        return new_array(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
+
+
+def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> ConcreteArray:
+    """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
+    array = ConcreteArray()
+    array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature
+    return array
 
 
 def deleted_message(aval: ShapedArray) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace.core.avals import ShapedArray, physical
-from xtrace.runtime.arrays import ConcreteArray, deleted_message
+from xtrace.runtime.arrays import ConcreteArray, deleted_message, new_array
 from xtrace.runtime.transfer import put_on, signature_on, to_concrete
 from xtrace.xla import buffers, executables
 
@@ -50,13 +50,15 @@ class Program:
 
             def run_one(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
                 (buffer,) = execute([x.buffer for x in arrays]).consume_with_handlers(handlers)
-                return [ConcreteArray(only_aval, buffer, only_signature)]
+                array = ConcreteArray()
+                array.aval, array.buffer, array.signature = only_aval, buffer, only_signature
+                return [array]
 
             return run_one
 
         def run(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
             out = execute([*hidden, *[x.buffer for x in arrays]]).consume_with_handlers(handlers)
-            return [ConcreteArray(aval, b, signature) for (aval, signature), b in zip(results, out, strict=True)]
+            return [new_array(aval, b, signature) for (aval, signature), b in zip(results, out, strict=True)]
 
         return run
 

@@ -12,7 +12,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of, check_fits, physical, scalar_aval
 from xtrace.core.ir import Literal
 from xtrace.core.trace import Tracer
-from xtrace.runtime.arrays import DELETED, ConcreteArray, placement
+from xtrace.runtime.arrays import DELETED, ConcreteArray, new_array, placement
 from xtrace.xla import buffers, clients
 
 clients.request_with(lambda: (config.platforms.value, config.num_cpu_devices.value))
@@ -58,7 +58,7 @@ def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any 
     if not (value.flags.c_contiguous and value.flags.aligned):
         value = np.ascontiguousarray(value)
     buffer = buffers.put(stored, value, where, copy=copy)
-    return ConcreteArray(aval, buffer, signature_on(aval, where, device is not None))
+    return new_array(aval, buffer, signature_on(aval, where, device is not None))
 
 
 def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
@@ -85,7 +85,7 @@ def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
     found = _scalars.get(key) if cacheable else None
     if found is None or found.signature is DELETED:
         buffer = buffers.put(aval, scalar_to_host(value, aval), device)
-        found = ConcreteArray(aval, buffer, signature_on(aval, device, False))
+        found = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
             if len(_scalars) >= _SCALAR_LIMIT:
                 _scalars.clear()
@@ -116,7 +116,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         where = current_device() if device is None else device
         buffer = buffers.put(aval, scalar_to_host(value, aval), where)
-        return ConcreteArray(aval, buffer, signature_on(aval, where, False))
+        return new_array(aval, buffer, signature_on(aval, where, False))
     array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
     return array
 
@@ -126,9 +126,9 @@ def put_on(value: Any, device: Any) -> ConcreteArray:
     array = to_concrete(value, device)
     signature = placement(array.aval, device)
     if array.device == device:
-        return ConcreteArray(array.aval, array._live_buffer(), signature)
+        return new_array(array.aval, array._live_buffer(), signature)
     if array.device.client is device.client:
-        return ConcreteArray(array.aval, buffers.move(physical(array.aval), array._live_buffer(), device), signature)
+        return new_array(array.aval, buffers.move(physical(array.aval), array._live_buffer(), device), signature)
     moved: ConcreteArray = array_from_host(array.storage(), array.aval, device)
     return moved
 

@@ -17,7 +17,7 @@ from xtrace.ops import elementwise
 from xtrace.ops.formulas import by_formula
 from xtrace.ops.random import rbg, threefry
 from xtrace.ops.shape import concatenate
-from xtrace.runtime.arrays import ConcreteArray
+from xtrace.runtime.arrays import ConcreteArray, new_array
 from xtrace.runtime.transfer import array_from_host, signature_on
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
@@ -140,7 +140,7 @@ def _as_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
 
 
 def _seen_as(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
-    return ConcreteArray(aval, array.buffer, signature_on(aval, array.device, array.committed))
+    return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
 
 
 def check_words(aval: Any, impl: Generator) -> None:
