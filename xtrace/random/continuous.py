@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import canonical_shape, converted
-from xtrace.api.operators import spread
+from xtrace.api.operators import choose, spread
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.ops import elementwise as lax
 from xtrace.ops.random.keys import random_bits
+from xtrace.ops.slicing import index_in_dim
 from xtrace.ops.special import erf_inv
 from xtrace.random.arguments import (
     broadcast,
@@ -31,12 +32,12 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 
 def constant(value: Any, dtype: Any) -> Literal:
     """Return a number as a constant of `dtype`."""
-    return Literal(value, ShapedArray((), dtype))
+    return Literal(dtypes.cast(value, dtype)[()], ShapedArray((), dtype))
 
 
 def one_of(dtype: Any) -> Literal:
     """Return the constant 1 of `dtype`."""
-    return constant(dtypes.cast(1, dtype)[()], dtype)
+    return constant(1, dtype)
 
 
 def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
@@ -81,7 +82,7 @@ def _uniform(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: An
 
 def unit_interval(key: Any, *, shape: tuple[int, ...], dtype: Any, low: Any = 0) -> Any:
     """Return numbers from [low, 1)."""
-    return uniform_numbers(key, constant(dtypes.cast(low, dtype)[()], dtype), one_of(dtype), shape=shape, dtype=dtype)
+    return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
 
 def uniform(
@@ -116,7 +117,7 @@ def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
         return lax.div(real + constant(1j, dtype) * imaginary, constant(root, dtype))
     low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)[()]
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
-    return lax.mul(constant(dtypes.cast(math.sqrt(2), dtype)[()], dtype), erf_inv(drawn))
+    return lax.mul(constant(math.sqrt(2), dtype), erf_inv(drawn))
 
 
 _normal = program(normal_numbers)
@@ -128,3 +129,38 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     Of a complex `dtype`, real and imaginary part have variance 1/2. ValueError for a dtype that is not inexact.
     """
     return draw("normal", _normal, key, shape, dtype, out_sharding, complex_too=True)
+
+
+def gumbel_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+    """Return numbers from the Gumbel distribution; the mode "high" takes twice the bits, for values far in the tail."""
+    info = dtypes.finfo(dtype)
+    tiny, eps = [constant(x, dtype) for x in (info.tiny, info.eps)]
+    if mode == "low":
+        drawn = unit_interval(key, shape=shape, dtype=dtype, low=info.tiny)
+        return -lax.log(-lax.log(drawn))
+    pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
+    high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
+    fine = lax.add(lax.add(high, lax.mul(eps, low)), tiny)
+    return -lax.log(-lax.log1p(-choose(lax.ge(high, constant(0.5, dtype)), high, fine)))
+
+
+_gumbel = program(gumbel_numbers)
+
+
+def gumbel_mode(mode: Any) -> str:
+    """Return the mode, "low" for None; ValueError for another one than "low" and "high"."""
+    if mode is None:
+        return "low"
+    if mode not in ("low", "high"):
+        raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {mode!r}")
+    return str(mode)
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Gumbel distribution.
+
+    `mode` is "low", or "high" for twice the random bits, which reach further into the tail. ValueError for another one
+    and for a dtype that is not floating.
+    """
+    mode = gumbel_mode(mode)
+    return draw("gumbel", lambda k, **s: _gumbel(k, mode=mode, **s), key, shape, dtype, out_sharding)

@@ -1,0 +1,385 @@
+"""Random integers, choices and permutations, and the discrete distributions that a formula makes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import canonical_axis, canonical_shape, converted, moved_axis
+from xtrace.api.operators import spread
+from xtrace.core import config, dtypes, explain
+from xtrace.core.avals import aval_of
+from xtrace.core.trace import Tracer
+from xtrace.ops import elementwise as lax
+from xtrace.ops.random.keys import random_bits
+from xtrace.ops.reductions import argmax, cumsum
+from xtrace.ops.shape import broadcasted_iota
+from xtrace.ops.slicing import index_in_dim
+from xtrace.ops.sorting import sort, top_k
+from xtrace.random.arguments import (
+    broadcast,
+    check_unsharded,
+    fitted,
+    float_dtype,
+    int_dtype,
+    new_keys,
+    program,
+    result_shape,
+    shape_of_parameter,
+)
+from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
+from xtrace.random.keys import check_key
+
+_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+
+
+# Integers
+
+
+def integers(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return integers of `dtype`, one of 32 or 64 bits, from [minval, maxval), and minval where that is empty.
+
+    Two words for each: their remainders by the size of the range are those of one number of twice the bits.
+    """
+    width = dtypes.bit_width(dtype)
+    word, bounds = _UNSIGNED[width], dtypes.iinfo(dtype)
+    lowest, highest = int(bounds.min), int(bounds.max)
+    # A bound above the largest number means that this one is drawn too.
+    beyond = _beyond(maxval, highest)
+    low, high = [fitted(_clipped(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
+    words = [random_bits.apply((k,), (width, shape)) for k in new_keys(key, 2)]
+    span = converted(lax.sub(high, low), word)
+    one, half = constant(1, word), constant(1 << (width // 2), word)
+    span = lax.select(lax.le(high, low), spread(one, shape), span)
+    if beyond is not None:
+        wider = lax.bitwise_and(spread(beyond, shape), lax.gt(high, low))
+        span = lax.select(wider, lax.add(span, one), span)
+    # 2 ** width modulo the span, in steps that stay within the word.
+    root = lax.rem(spread(half, shape), span)
+    shift = lax.rem(lax.mul(root, root), span)
+    high_part, low_part = [lax.rem(x, span) for x in words]
+    found = lax.rem(lax.add(lax.mul(high_part, shift), low_part), span)
+    return lax.add(low, converted(found, dtype))
+
+
+def _clipped(x: Any, lowest: int, highest: int) -> Any:
+    """Return bounds of a range kept within an integer type."""
+    aval = aval_of(x)
+    own = dtypes.iinfo(aval.dtype)
+    if int(own.min) < lowest:
+        x = lax.max(constant(lowest, aval.dtype), x)
+    return lax.min(constant(highest, aval.dtype), x) if int(own.max) > highest else x
+
+
+def _beyond(maxval: Any, highest: int) -> Any:
+    """Return whether bounds lie above the largest number of the type, None if they cannot."""
+    dtype = aval_of(maxval).dtype
+    return lax.gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
+
+
+@program
+def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    if dtypes.bit_width(dtype) >= 32:
+        return integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
+    bounds = dtypes.iinfo(dtype)
+    low = _narrowed(minval, int(bounds.min), int(bounds.max))
+    high = _narrowed(maxval, int(bounds.min), int(bounds.max) + 1)
+    return converted(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
+
+
+def _as_integers(x: Any) -> Any:
+    return x if dtypes.is_integer(aval_of(x).dtype) else converted(x, dtypes.default_int(config.enable_x64.value))
+
+
+def _narrowed(x: Any, lowest: int, highest: int) -> Any:
+    x = _as_integers(x)
+    wide = x if dtypes.bit_width(aval_of(x).dtype) > 32 else converted(x, dtypes.int32)
+    dtype = aval_of(wide).dtype
+    return converted(lax.min(constant(highest, dtype), lax.max(constant(lowest, dtype), wide)), dtypes.int32)
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return integers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
+
+    `dtype` is an integer type; a bound one above its largest number is allowed. Where the range is empty, the result is
+    `minval`. TypeError for another dtype, ValueError for bounds that do not broadcast.
+    """
+    check_unsharded("randint", out_sharding)
+    dtype = int_dtype("randint", dtype, TypeError)
+    check_key("randint", key)
+    shape = result_shape("randint", shape, minval=minval, maxval=maxval)
+    return _randint(key, minval, maxval, shape=shape, dtype=dtype)
+
+
+# Coins
+
+
+def coins(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
+    """Return booleans that are true with probability `p`; the mode "high" takes twice the bits."""
+    dtype = aval_of(p).dtype
+    p = spread(p, shape) if aval_of(p).shape else p
+    if mode == "low":
+        return lax.lt(unit_interval(key, shape=shape, dtype=dtype), p)
+    pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
+    high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
+    eps = constant(dtypes.finfo(dtype).eps, dtype)
+    return lax.lt(lax.mul(low, eps), lax.sub(p, high))
+
+
+@program
+def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
+    return coins(key, p, shape=shape, mode=mode)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+    """Return booleans that are true with probability `p`, a floating number or array that broadcasts to `shape`.
+
+    The `mode` "high" draws twice the bits, which small probabilities need. TypeError for `p` of another dtype,
+    ValueError for another mode.
+    """
+    check_unsharded("bernoulli", out_sharding)
+    if mode not in ("high", "low"):
+        raise ValueError(f"bernoulli: got mode={mode!r}, expected 'high' or 'low'")
+    check_key("bernoulli", key)
+    shape = result_shape("bernoulli", shape, p=p)
+    dtype = aval_of(p).dtype
+    if not dtypes.is_floating(dtype):
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype.name}.")
+    return _bernoulli(key, p, shape=shape, mode=mode)
+
+
+def signs(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return -1 and 1 with equal probability."""
+    half = constant(0.5, dtypes.default_float(config.enable_x64.value))
+    heads = coins(key, half, shape=shape, mode="low")
+    if dtypes.is_boolean(dtype):
+        return converted(2 * converted(heads, dtypes.int32) - 1, dtype)
+    return 2 * converted(heads, dtype) - 1
+
+
+_rademacher = program(signs)
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return -1 or 1 with equal probability, as numbers of `dtype`, by default the default integer type."""
+    check_unsharded("rademacher", out_sharding)
+    x64 = config.enable_x64.value
+    found = dtypes.default_int(x64) if dtype is None else dtypes.canonicalize(dtype, x64)
+    check_key("rademacher", key)
+    return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=found)
+
+
+@program
+def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    if not dtypes.is_inexact(aval_of(p).dtype):
+        p = converted(p, dtypes.default_float(config.enable_x64.value))
+    found = aval_of(p).dtype
+    p = spread(p, shape)
+    drawn = unit_interval(key, shape=shape, dtype=found)
+    drawn = lax.select(lax.eq(drawn, constant(0, found)), spread(constant(1, found), shape), drawn)
+    return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
+
+
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return the number of trials up to the first success of probability `p`, which broadcasts to `shape`."""
+    check_unsharded("geometric", out_sharding)
+    dtype = int_dtype("geometric", dtype)
+    check_key("geometric", key)
+    return _geometric(key, p, shape=result_shape("geometric", shape, p=p), dtype=dtype)
+
+
+# Permutations and choices
+
+
+def shuffled(key: Any, x: Any, axis: int) -> Any:
+    """Return `x` with elements along an axis permuted: sorted by random words, as often as ties make necessary."""
+    size = max(1, aval_of(x).size)
+    # Rounds until the chance that two elements tie in all is small: three times the logarithm, in words.
+    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
+        key, other = new_keys(key, 2)
+        words = random_bits.apply((other,), (32, aval_of(x).shape))
+        x = sort((words, x), axis, num_keys=1)[1]
+    return x
+
+
+def _numbers(count: int) -> Any:
+    dtype = dtypes.default_int(config.enable_x64.value)
+    return broadcasted_iota.apply((), (dtype, (count,), 0, None))
+
+
+def _taken(x: Any, indices: Any, axis: int) -> Any:
+    return x[(slice(None),) * axis + (indices,)]
+
+
+@program
+def _permuted_numbers(key: Any, *, count: int) -> Any:
+    return shuffled(key, _numbers(count), 0)
+
+
+@program
+def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
+    if independent or aval_of(x).ndim == 1:
+        return shuffled(key, x, axis)
+    return _taken(x, shuffled(key, _numbers(aval_of(x).shape[axis]), 0), axis)
+
+
+def _count(function: str, x: Any) -> int:
+    """Return the integer that stands for a range."""
+    if isinstance(x, Tracer):
+        raise explain.concretization(x, function)
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {x!r}") from None
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+    """Return `x` with its parts along `axis` in random order, or a permutation of ``arange(x)`` for an integer.
+
+    With `independent`, every row along the axis gets an order of its own. TypeError for what is neither integer nor
+    array, ValueError for an axis that `x` does not have.
+    """
+    check_unsharded("permutation", out_sharding)
+    check_key("permutation", key)
+    rank = len(shape_of_parameter("permutation", "x", x))
+    axis = canonical_axis("permutation", axis, max(rank, 1))
+    if not rank:
+        return _permuted_numbers(key, count=max(_count("permutation", x), 0))
+    return _permutation(key, x, axis=axis, independent=bool(independent))
+
+
+@program
+def _chosen_numbers(key: Any, *, count: int, shape: tuple[int, ...]) -> Any:
+    dtype = dtypes.default_int(config.enable_x64.value)
+    return integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
+
+
+@program
+def _chosen(key: Any, a: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
+    dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
+    return _taken(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
+
+
+@program
+def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...]) -> Any:
+    drawn = math.prod(shape)
+    if a and aval_of(a[0]).ndim == 1:
+        return shuffled(key, a[0], 0)[:drawn].reshape(shape)
+    numbers = shuffled(key, _numbers(count), 0)[:drawn].reshape(shape)
+    return _taken(a[0], numbers, axis) if a else numbers
+
+
+@program
+def _chosen_by_chance(
+    key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str
+) -> Any:
+    if not dtypes.is_inexact(aval_of(p).dtype):
+        p = converted(p, dtypes.default_float(config.enable_x64.value))
+    dtype, whole = aval_of(p).dtype, dtypes.default_int(config.enable_x64.value)
+    if replace:
+        sums = cumsum(p)
+        drawn = lax.mul(spread(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
+        # How many of the sums lie below: the place where the number would be inserted.
+        below = converted(drawn[..., None] > sums, whole)
+        numbers = converted(below.sum(-1), whole)
+    else:
+        noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
+        order = sort((noise, _numbers(aval_of(p).shape[0])), 0, num_keys=1)[1]
+        numbers = order[: math.prod(shape)].reshape(shape)
+    return _taken(a[0], numbers, axis) if a else numbers
+
+
+def choice(
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: Any = None
+) -> Any:
+    """Return a sample of `shape` from ``arange(a)`` for an integer, or of the parts of an array along `axis`.
+
+    `p` are the probabilities, by default equal ones; without `replace` nothing is taken twice. `mode` is that of
+    `gumbel`, for samples with probabilities and without replacement. ValueError for a sample that is larger than the
+    population and for `p` that does not fit it, TypeError for what is neither integer nor array.
+    """
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"choice: the argument shape must be a sequence, got {shape!r}")
+    shape = canonical_shape("choice", shape)
+    check_key("choice", key)
+    own = shape_of_parameter("choice", "a", a)
+    axis = canonical_axis("choice", axis, max(len(own), 1))
+    count, array = (own[axis], (a,)) if own else (_integral(a), ())
+    drawn = math.prod(shape)
+    if count <= 0 < drawn:
+        raise ValueError(f"choice: a must be greater than 0 unless no samples are taken, got {count}")
+    if not replace and drawn > count:
+        raise ValueError(
+            f"choice: Cannot take a larger sample (size {drawn}) than population (size {count}) when 'replace=False'"
+        )
+    if p is not None:
+        probabilities = shape_of_parameter("choice", "p", p)
+        if probabilities != (count,):
+            raise ValueError(
+                "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
+                f"{probabilities} and a.shape[axis] is {count}."
+            )
+        return _chosen_by_chance(
+            key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=gumbel_mode(mode)
+        )
+    if not replace:
+        return _chosen_once(key, *array, count=count, axis=axis, shape=shape)
+    return _chosen(key, a, axis=axis, shape=shape) if own else _chosen_numbers(key, count=max(count, 0), shape=shape)
+
+
+def _integral(a: Any) -> int:
+    if isinstance(a, Tracer):
+        raise explain.concretization(a, "random.choice")
+    return int(a)
+
+
+@program
+def _categorical(
+    key: Any, logits: Any, *, axis: int, prefix: tuple[int, ...], batch: tuple[int, ...], replace: bool, mode: str
+) -> Any:
+    index_dtype = dtypes.default_int(config.enable_x64.value)
+    dtype, count = aval_of(logits).dtype, aval_of(logits).shape[axis]
+    if replace:
+        whole = (*prefix, *batch[:axis], count, *batch[axis:])
+        noisy = lax.add(gumbel_numbers(key, shape=whole, dtype=dtype, mode=mode), spread(logits, whole))
+        return argmax(noisy, axis + len(prefix), index_dtype)
+    noisy = lax.add(logits, gumbel_numbers(key, shape=aval_of(logits).shape, dtype=dtype, mode=mode))
+    best = converted(top_k(noisy, math.prod(prefix), axis=axis)[1], index_dtype)
+    return moved_axis(best, axis, 0).reshape((*prefix, *batch))
+
+
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: Any = None, *,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Return indices along `axis` drawn with probabilities proportional to ``exp(logits)``.
+
+    `shape` ends in the shape of `logits` without that axis, which is the default; without `replace`, its leading axes
+    hold indices that differ. `mode` is that of `gumbel`. ValueError for shapes that do not fit and for logits that are
+    not floating, IndexError for an axis that `logits` does not have, TypeError for logits that are no array.
+    """
+    check_unsharded("categorical", out_sharding)
+    mode = gumbel_mode(mode)
+    check_key("categorical", key)
+    own = shape_of_parameter("categorical", "logits", logits)
+    if not -len(own) <= axis < len(own):
+        raise IndexError(f"categorical: axis {axis} is out of bounds for logits of shape {own}")
+    axis %= len(own)
+    float_dtype("categorical", aval_of(logits).dtype)
+    batch = own[:axis] + own[axis + 1 :]
+    wanted = batch if shape is None else canonical_shape("categorical", shape)
+    if broadcast("categorical", {"shape": wanted, "logits without the axis": batch}) != wanted:
+        raise ValueError(f"categorical: logits without axis {axis} of shape {batch} do not broadcast to {wanted}")
+    if not own[axis]:
+        raise ValueError(f"categorical: there is nothing to choose from along axis {axis} of logits of shape {own}")
+    split = len(wanted) - len(batch)
+    prefix = wanted[:split]
+    if not replace and math.prod(prefix) > own[axis]:
+        raise ValueError(
+            f"categorical: Number of samples without replacement ({math.prod(prefix)}) cannot exceed number of "
+            f"categories ({own[axis]})."
+        )
+    return _categorical(
+        key, logits, axis=axis, prefix=prefix, batch=wanted[split:], replace=bool(replace), mode=mode
+    )

@@ -1,0 +1,218 @@
+"""Continuous distributions that a formula makes of uniform or normal numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import converted, reduce_sum
+from xtrace.api.operators import spread
+from xtrace.core import dtypes
+from xtrace.ops import elementwise as lax
+from xtrace.ops.special import erf, erf_inv
+from xtrace.ops.stop_gradient import stop_gradient
+from xtrace.random.arguments import (
+    broadcast,
+    draw,
+    fitted,
+    new_keys,
+    program,
+    shape_of_parameter,
+)
+from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
+from xtrace.random.discrete import signs
+
+# The default of jax's signature.
+_ONE = np.float32(1.0)
+
+
+def exponential_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return exponentially distributed numbers."""
+    return -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
+
+
+_exponential = program(exponential_numbers)
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the exponential distribution of rate 1. ValueError for a dtype that is not floating."""
+    return draw("exponential", _exponential, key, shape, dtype, out_sharding)
+
+
+@program
+def _laplace(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = -1 + float(dtypes.finfo(dtype).epsneg)
+    drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
+    return lax.mul(lax.sign(drawn), lax.log1p(-lax.abs(drawn)))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Laplace distribution of scale 1. ValueError for a dtype that is not floating."""
+    return draw("laplace", _laplace, key, shape, dtype, out_sharding)
+
+
+@program
+def _logistic(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).tiny)
+    return lax.sub(lax.log(drawn), lax.log1p(-drawn))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the logistic distribution. ValueError for a dtype that is not floating."""
+    return draw("logistic", _logistic, key, shape, dtype, out_sharding)
+
+
+@program
+def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
+    return lax.tan(constant(math.pi, dtype) * (drawn - 0.5))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Cauchy distribution. ValueError for a dtype that is not floating."""
+    return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
+
+
+def maxwell_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return lengths of normally distributed vectors in three dimensions."""
+    # A number of a narrow type is rounded before it is squared.
+    vectors = lax.optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
+    return lax.sqrt(reduce_sum(lax.mul(vectors, vectors), (len(shape),)))
+
+
+_maxwell = program(maxwell_numbers)
+
+
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Maxwell distribution of scale 1: lengths of normal vectors in three dimensions."""
+    return draw("maxwell", _maxwell, key, shape, dtype, out_sharding)
+
+
+def _whole_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:
+    """Return `shape` with the common shape of the parameters after it."""
+    own = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
+    return (*shape, *broadcast(function, own))
+
+
+@program
+def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    shape = _whole_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
+    first, second = new_keys(key, 2)
+    side = signs(second, shape=shape, dtype=dtype)
+    found = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))
+    return lax.add(lax.mul(found, fitted(scale, shape, dtype)), fitted(loc, shape, dtype))
+
+
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers drawn from the double-sided Maxwell distribution, `shape` for each of the parameters.
+
+    The result has the axes of `shape`, then the common ones of `loc` and `scale`.
+    """
+    for name, value in (("loc", loc), ("scale", scale)):
+        shape_of_parameter("double_sided_maxwell", name, value)
+    # The parameters' axes come besides those of the shape, so these are not checked against it.
+    return draw("double_sided_maxwell", lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
+
+
+@program
+def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    drawn = -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
+    power, scale = [converted(x, dtype) for x in (concentration, scale)]
+    return drawn ** (1.0 / power) * scale
+
+
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Return numbers drawn from the Weibull distribution, of `shape` broadcast with that of the parameters."""
+    for name, value in (("scale", scale), ("concentration", concentration)):
+        shape_of_parameter("weibull_min", name, value)
+    return draw("weibull_min", lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
+
+
+@program
+def _pareto(key: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    return lax.exp(lax.div(exponential_numbers(key, shape=shape, dtype=dtype), fitted(b, shape, dtype)))
+
+
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Pareto distribution of shape parameter `b`, which broadcasts to `shape`."""
+    return draw("pareto", _pareto, key, shape, dtype, out_sharding, b=b)
+
+
+@program
+def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    drawn = lax.log(unit_interval(key, shape=shape, dtype=dtype))
+    return lax.mul(fitted(scale, shape, dtype), lax.sqrt(drawn * -2.0))
+
+
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Rayleigh distribution; `scale` broadcasts to `shape`."""
+    return draw("rayleigh", _rayleigh, key, shape, dtype, out_sharding, scale=scale)
+
+
+@program
+def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    # Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
+    first, second = new_keys(key, 2)
+    mean = fitted(mean, shape, dtype)
+    v = normal_numbers(first, shape=shape, dtype=dtype)
+    z = unit_interval(second, shape=shape, dtype=dtype)
+    y, square = v**2, mean**2
+    root = lax.sqrt(4.0 * mean * y + square * y**2)
+    x = mean + square * y / 2.0 - mean / 2.0 * root
+    return lax.select(lax.le(z, mean / (mean + x)), x, square / x)
+
+
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return numbers drawn from the Wald (inverse Gaussian) distribution of scale 1; `mean` broadcasts to `shape`."""
+    return draw("wald", _wald, key, shape, dtype, out_sharding, mean=mean)
+
+
+@program
+def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fitted(sigma, shape, dtype)))
+
+
+def lognormal(
+    key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Return the exponential of normal numbers of standard deviation `sigma`, which broadcasts to `shape`."""
+    return draw("lognormal", _lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
+
+
+@program
+def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    root = constant(math.sqrt(2), dtype)
+    lower, upper = converted(lower, dtype), converted(upper, dtype)
+    drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
+    found = lax.mul(root, erf_inv(drawn))
+    # Rounding may put a number on or past a bound.
+    low = lax.nextafter(stop_gradient(lower), spread(constant(np.inf, dtype), lower.shape))
+    high = lax.nextafter(stop_gradient(upper), spread(constant(-np.inf, dtype), upper.shape))
+    return lax.min(spread(high, shape), lax.max(spread(low, shape), found))
+
+
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Return normal numbers given that they lie between `lower` and `upper`, which broadcast to `shape`."""
+    return draw("truncated_normal", _truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
+
+
+@program
+def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    left, mode, right = [fitted(x, shape, dtype) for x in (left, mode, right)]
+    peak = (mode - left) / (right - left)
+    drawn = unit_interval(key, shape=shape, dtype=dtype)
+    rising = left + lax.sqrt(drawn * (right - left) * (mode - left))
+    falling = right - lax.sqrt((1 - drawn) * (right - left) * (right - mode))
+    return lax.select(lax.lt(drawn, peak), rising, falling)
+
+
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Return numbers whose density rises from `left` to `mode` and falls to `right`; these broadcast to `shape`."""
+    parameters = {"left": left, "mode": mode, "right": right}
+    return draw("triangular", _triangular, key, shape, dtype, out_sharding, **parameters)

@@ -1,0 +1,253 @@
+"""The gamma distribution and those made from it: beta, chi-square, Dirichlet, F, Student's t, generalized normal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.algebra.vector_space import canonical_shape, converted, reduce_sum, reshape, with_axis
+from xtrace.api.operators import spread
+from xtrace.core import dtypes
+from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.primitive import Primitive
+from xtrace.ops import elementwise as lax
+from xtrace.ops.formulas import by_formula, repeat_while
+from xtrace.ops.random.keys import is_key, random_split
+from xtrace.ops.reductions import reduce_max, reduce_or
+from xtrace.ops.slicing import index_in_dim
+from xtrace.ops.special import random_gamma_grad
+from xtrace.ops.stop_gradient import stop_gradient
+from xtrace.random.arguments import broadcast, draw, fitted, new_keys, program
+from xtrace.random.continuous import constant, normal_numbers, unit_interval
+from xtrace.random.discrete import signs
+from xtrace.random.formulas import exponential_numbers
+
+
+def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
+    """Samples from gamma distributions of the shapes `a`, or their logarithms."""
+    if not is_key(key) or key.shape != a.shape[: key.ndim]:
+        raise TypeError(f"random_gamma: keys {key.str_short()} do not fit the parameters {a.str_short()}")
+    return ShapedArray(a.shape, a.dtype)
+
+
+def _each(keys: Any, count: int) -> list[Any]:
+    """Return `count` new keys for each of a vector of keys."""
+    found = random_split.apply((keys,), ((count,),))
+    return [index_in_dim(found, i, 1, keepdims=False) for i in range(count)]
+
+
+def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
+    # Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below a = 1 by a sample for a + 1
+    # and a power of a uniform number (section 6 there). Every element has a key and stops on its own.
+    shape, dtype, leading = aval_of(a).shape, aval_of(a).dtype, aval_of(key).shape
+    size = math.prod(shape)
+    count = size // max(math.prod(leading), 1)
+    keys = reshape(random_split.apply((key,), ((count,),)), (size,))
+    a = reshape(a, (size,))
+
+    def number(value: float) -> Any:
+        return spread(constant(value, dtype), (size,))
+
+    large = lax.ge(a, number(1))
+    d = lax.sub(lax.select(large, a, a + 1), number(1 / 3))
+    c = lax.div(number(1 / 3), lax.sqrt(d))
+    keys, boost_keys = _each(keys, 2)
+
+    def rejected(d: Any, x_squared: Any, v: Any, u: Any) -> Any:
+        quick = lax.ge(u, 1 - 0.0331 * (x_squared * x_squared))
+        return lax.bitwise_and(quick, lax.ge(lax.log(u), x_squared * 0.5 + d * ((1 - v) + lax.log(v))))
+
+    def any_of(which: Any) -> Any:
+        return reduce_or(which, (0,))
+
+    def one_step(c: Any, keys: Any, x: Any, v: Any) -> list[Any]:
+        todo = lax.le(v, constant(0, dtype))
+        following, used = _each(keys, 2)
+        drawn = normal_numbers(used, shape=(), dtype=dtype)
+        state = zip((following, drawn, 1 + drawn * c), (keys, x, v), strict=True)
+        return [c, *[lax.select(todo, new, old) for new, old in state]]
+
+    def step(d: Any, c: Any, keys: Any, x_squared: Any, v: Any, u: Any) -> list[Any]:
+        following, normal_keys, uniform_keys = _each(keys, 3)
+        _, _, x, root = repeat_while(
+            lambda c, keys, x, v: any_of(lax.le(v, constant(0, dtype))), one_step,
+            [c, normal_keys, x_squared * 0, x_squared * 0 - 1],
+        )  # fmt: skip
+        new = following, x * x, root * root * root, unit_interval(uniform_keys, shape=(), dtype=dtype)
+        todo = rejected(d, x_squared, v, u)
+        chosen = [lax.select(todo, y, z) for y, z in zip(new, (keys, x_squared, v, u), strict=True)]
+        return [d, c, *chosen]
+
+    state = [d, c, keys, number(0), number(1), number(2)]
+    v = repeat_while(lambda d, c, keys, x, v, u: any_of(rejected(d, x, v, u)), step, state)[4]
+    if not log_space:
+        drawn = 1 - unit_interval(boost_keys, shape=(), dtype=dtype)
+        boost = lax.select(large, number(1), lax.pow(drawn, lax.div(number(1), a)))
+        return reshape(lax.mul(lax.mul(d, v), boost), shape)
+    drawn = -exponential_numbers(boost_keys, shape=(), dtype=dtype)
+    none = lax.bitwise_or(large, lax.eq(drawn, number(0)))
+    boost = lax.select(none, number(0), lax.mul(drawn, lax.div(number(1), a)))
+    return reshape(lax.add(lax.add(lax.log(d), lax.log(v)), boost), shape)
+
+
+def _gamma_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool) -> tuple[Any, Any]:
+    sample, (_, a), moved = random_gamma_p.apply(primals, (log_space,)), primals, tangents[1]
+    if moved is None:
+        return sample, None
+    if not log_space:
+        return sample, lax.mul(moved, random_gamma_grad(a, sample))
+    value, tiny = lax.exp(sample), constant(dtypes.finfo(aval_of(a).dtype).tiny, aval_of(a).dtype)
+    shape = aval_of(a).shape
+    value = lax.select(lax.eq(value, constant(0, aval_of(a).dtype)), spread(tiny, shape), value)
+    return sample, lax.mul(moved, lax.div(random_gamma_grad(a, value), value))
+
+
+def _gamma_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, log_space: bool
+) -> tuple[Any, int]:
+    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    return random_gamma_p.apply(moved, (log_space,)), 0
+
+
+random_gamma_p = Primitive(
+    "random_gamma", ("log_space",), abstract=_gamma_abstract, emit=by_formula(_gamma_formula), jvp=_gamma_jvp,
+    batch=_gamma_batch,
+)  # fmt: skip
+
+
+def gamma_numbers(key: Any, a: Any, *, shape: tuple[int, ...], dtype: Any, log_space: bool = False) -> Any:
+    """Return samples of gamma distributions, or their logarithms, which do not vanish where the samples would."""
+    return random_gamma_p.apply((key, fitted(a, shape, dtype)), (log_space,))
+
+
+_gamma = program(gamma_numbers)
+
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return samples of the gamma distribution of shape parameter `a`, which broadcasts to `shape`, and scale 1.
+
+    Differentiable by `a`. For small `a` many samples are 0: `loggamma` is then more accurate.
+    """
+    return draw("gamma", _gamma, key, shape, dtype, out_sharding, a=a)
+
+
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return the logarithms of samples of the gamma distribution; see `gamma`."""
+    return draw("loggamma", lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
+
+
+@program
+def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    keys = zip(new_keys(key, 2), (a, b), strict=True)
+    x, y = [gamma_numbers(k, p, shape=shape, dtype=dtype, log_space=True) for k, p in keys]
+    largest = lax.max(x, y)
+    x, y = lax.exp(x - largest), lax.exp(y - largest)
+    return x / (x + y)
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return samples of the beta distribution; `a` and `b` broadcast to `shape`."""
+    return draw("beta", _beta, key, shape, dtype, out_sharding, a=a, b=b)
+
+
+@program
+def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    whole = (*shape, aval_of(alpha).shape[-1])
+    logs = gamma_numbers(key, alpha, shape=whole, dtype=dtype, log_space=True)
+    axis, kept = len(shape), (*shape, 1)
+    largest = stop_gradient(reshape(reduce_max(logs, (axis,)), kept)) if whole[-1] else 0
+    found = lax.exp(logs - largest)
+    return found / reshape(reduce_sum(found, (axis,)), kept)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return samples of the Dirichlet distribution: numbers along a new last axis that add up to 1.
+
+    The last axis of `alpha` holds the parameters; its other axes broadcast to `shape`. ValueError for a scalar.
+    """
+    own = getattr(alpha, "shape", ())
+    if not own:
+        raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
+    batch = own[:-1] if shape is None else canonical_shape("dirichlet", shape)
+    if broadcast("dirichlet", {"shape": batch, "alpha without its last axis": own[:-1]}) != batch:
+        raise ValueError(f"dirichlet: alpha of shape {own} does not broadcast to the shape {batch}")
+    return draw("dirichlet", lambda k, **s: _dirichlet(k, alpha, **s), key, batch, dtype, out_sharding)
+
+
+def chisquare_numbers(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return samples of chi-square distributions."""
+    half = fitted(df, shape, dtype) / 2.0
+    return lax.exp(gamma_numbers(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
+
+
+_chisquare = program(chisquare_numbers)
+
+
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return samples of the chi-square distribution of `df` degrees of freedom, which broadcast to `shape`."""
+    return draw("chisquare", _chisquare, key, shape, dtype, out_sharding, df=df)
+
+
+@program
+def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    dfnum, dfden = fitted(dfnum, shape, dtype), fitted(dfden, shape, dtype)
+    below, above = new_keys(key, 2)
+    numerator = chisquare_numbers(above, dfnum, shape=shape, dtype=dtype) / dfnum
+    return numerator / (chisquare_numbers(below, dfden, shape=shape, dtype=dtype) / dfden)
+
+
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return samples of the F distribution of `dfnum` and `dfden` degrees of freedom, which broadcast to `shape`."""
+    return draw("f", _f, key, shape, dtype, out_sharding, dfnum=dfnum, dfden=dfden)
+
+
+@program
+def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = new_keys(key, 2)
+    half = fitted(df, shape, dtype) / 2.0
+    drawn = normal_numbers(first, shape=shape, dtype=dtype)
+    return drawn * lax.sqrt(half / gamma_numbers(second, half, shape=shape, dtype=dtype))
+
+
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return samples of Student's t distribution of `df` degrees of freedom, which broadcast to `shape`."""
+    return draw("t", _t, key, shape, dtype, out_sharding, df=df)
+
+
+def _generalized(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    first, second = new_keys(key, 2)
+    power = converted(1 / converted(p, aval_of(p).dtype), dtype)
+    size = gamma_numbers(first, power, shape=shape, dtype=dtype)
+    return lax.mul(signs(second, shape=shape, dtype=dtype), size**power)
+
+
+_generalized_normal = program(_generalized)
+
+
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Return numbers whose density is proportional to ``exp(-|x| ** p)``, for a scalar `p`."""
+    return draw(
+        "generalized_normal", lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding
+    )
+
+
+@program
+def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    # Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
+    first, second = new_keys(key, 2)
+    g = _generalized(first, p, shape=(*shape, d), dtype=dtype)
+    e = exponential_numbers(second, shape=shape, dtype=dtype)
+    own = converted(p, aval_of(p).dtype)
+    norm = reduce_sum(lax.abs(g) ** converted(own, dtype), (len(shape),)) + e
+    return g / reshape(norm ** converted(1 / own, dtype), (*shape, 1))
+
+
+def ball(
+    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Return points uniformly from the unit ball of the p-norm in `d` dimensions, which are a new last axis."""
+    d = d.__index__()
+    return draw("ball", lambda k, **s: _ball(k, float(p), d=d, **s), key, shape, dtype, out_sharding)

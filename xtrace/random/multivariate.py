@@ -1,0 +1,100 @@
+"""Random vectors and matrices: multivariate normal vectors and orthogonal matrices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.core.avals import aval_of
+from xtrace.numpy.einsum import einsum
+from xtrace.numpy.linalg import cholesky, eigh, qr, svd
+from xtrace.numpy.manipulation import diagonal
+from xtrace.ops import elementwise as lax
+from xtrace.random.arguments import (
+    broadcast,
+    check_unsharded,
+    draw,
+    float_dtype,
+    program,
+    shape_of_parameter,
+)
+from xtrace.random.continuous import normal_numbers
+from xtrace.random.keys import check_key
+
+_METHODS = ("cholesky", "eigh", "svd")
+
+
+@program
+def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
+    mean, cov = converted(mean, dtype), converted(cov, dtype)
+    if method == "cholesky":
+        factor = cholesky(cov)
+    else:
+        sizes, vectors = eigh(cov) if method == "eigh" else svd(cov)[1::-1]
+        factor = vectors * lax.sqrt(sizes[..., None, :])
+    drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
+    return mean + einsum("...ij,...j->...i", factor, drawn)
+
+
+def multivariate_normal(
+    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky", *,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """Return normal vectors of the given mean and covariance, the last axis of the result.
+
+    `mean` is (..., n) and `cov` (..., n, n), symmetric and positive definite; their other axes broadcast to `shape`.
+    `method` factors the covariance: "cholesky" is the quickest; "eigh" and "svd" accept a singular one. ValueError for
+    another one and for shapes that do not fit.
+    """
+    check_unsharded("multivariate_normal", out_sharding)
+    if method not in _METHODS:
+        raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {method!r}")
+    check_key("multivariate_normal", key)
+    means = shape_of_parameter("multivariate_normal", "mean", mean)
+    covariances = shape_of_parameter("multivariate_normal", "cov", cov)
+    if not means:
+        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
+    n = means[-1]
+    if covariances[-2:] != (n, n):
+        raise ValueError(
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {covariances}."
+        )
+    if dtype is None:
+        dtype = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
+    dtype = float_dtype("multivariate_normal", dtype)
+    own = {"mean without its last axis": means[:-1], "cov without its last two": covariances[:-2]}
+    found = broadcast("multivariate_normal", own)
+    if shape is not None:
+        found = canonical_shape("multivariate_normal", shape)
+        if broadcast("multivariate_normal", {**own, "shape": found}) != found:
+            raise ValueError(f"multivariate_normal: mean {means} and cov {covariances} do not broadcast to {found}")
+    return _multivariate_normal(key, mean, cov, shape=found, dtype=dtype, method=method)
+
+
+@program
+def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    # Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the signs of the diagonal
+    # make the factor of a normal matrix uniformly distributed.
+    drawn = normal_numbers(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype)
+    q, r = qr(drawn)
+    q = q * lax.sign(diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+    return q.mT if n < m else q
+
+
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Any:
+    """Return orthogonal (of a complex dtype: unitary) matrices uniformly from the group, of size n by n.
+
+    With `m` they are n by m, with orthonormal rows or columns. ValueError for negative sizes.
+    """
+    rows = operator.index(n)
+    columns = rows if m is None else operator.index(m)
+    if rows < 0 or columns < 0:
+        raise ValueError(f"orthogonal: negative dimensions are not allowed, got {n} and {m}")
+    return draw(
+        "orthogonal", lambda k, **s: _orthogonal(k, n=rows, m=columns, **s), key, shape, dtype, out_sharding,
+        complex_too=True,
+    )  # fmt: skip
