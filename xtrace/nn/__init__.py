@@ -16,5 +16,6 @@ _late, __getattr__ = _late_names(
         ),
         "xtrace.numpy.ufuncs": ("tanh",),
     },
+    submodules=("initializers",),
 )  # fmt: skip
 __all__ = _late

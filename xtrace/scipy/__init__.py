@@ -5,5 +5,5 @@ from xtrace.core.late import late_names as _late_names
 __all__, __getattr__ = _late_names(
     "xtrace.scipy",
     {},
-    submodules=("special", "stats"),
+    submodules=("linalg", "special", "stats"),
 )  # fmt: skip

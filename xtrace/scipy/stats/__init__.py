@@ -6,7 +6,8 @@ __all__, __getattr__ = _late_names(
     "xtrace.scipy.stats",
     {},
     submodules=(
-        "bernoulli", "beta", "binom", "cauchy", "chi2", "expon", "gamma", "gennorm", "geom", "gumbel_l", "gumbel_r",
-        "laplace", "logistic", "nbinom", "norm", "pareto", "poisson", "t", "uniform", "vonmises",
+        "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "expon", "gamma", "gennorm", "geom",
+        "gumbel_l", "gumbel_r", "laplace", "logistic", "nbinom", "norm", "pareto", "poisson", "t", "uniform",
+        "vonmises", "wrapcauchy",
     ),
 )  # fmt: skip

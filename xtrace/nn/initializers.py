@@ -1,0 +1,282 @@
+"""Initializers of weights, as ``jax.nn.initializers`` has them: each is a function of a key, a shape and a dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from xtrace.algebra.vector_space import transpose
+from xtrace.core import config, dtypes
+from xtrace.lax.linalg import qr
+from xtrace.numpy.arguments import requested_dtype
+from xtrace.numpy.creation import array, asarray, broadcast_to, full
+from xtrace.numpy.manipulation import concatenate, diagonal, moveaxis
+from xtrace.numpy.ufuncs import exp, log, sign, sqrt
+from xtrace.random import normal as random_normal
+from xtrace.random import split
+from xtrace.random import truncated_normal as random_truncated_normal
+from xtrace.random import uniform as random_uniform
+
+__all__ = [
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
+    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
+
+_Axes = int | Sequence[int]
+
+
+@runtime_checkable
+class Initializer(Protocol):
+    """What an initializer is: ``initializer(key, shape, dtype=None, out_sharding=None)`` gives an array."""
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+        """Return an array of `shape` and `dtype`; None is the dtype the initializer was made with."""
+
+
+def _made(name: str, dtype: Any, make: Callable[[Any, Any, Any], Any]) -> Initializer:
+    """Return the initializer that calls ``make(key, shape, dtype)`` with a canonical dtype."""
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        _refuse_sharding(name, out_sharding)
+        return make(key, shape, _dtype(name, dtype))
+
+    init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."
+    return init
+
+
+def _refuse_sharding(name: str, out_sharding: Any) -> None:
+    if out_sharding is not None:
+        raise NotImplementedError(f"{name}: out_sharding is not supported; use device_put with the result")
+
+
+def _dtype(name: str, dtype: Any) -> Any:
+    found = requested_dtype(name, dtype)
+    return dtypes.default_float(config.enable_x64.value) if found is None else found
+
+
+# Without a distribution
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros; the key is not used."""
+    _refuse_sharding("zeros", out_sharding)
+    return full(shape, 0, _dtype("zeros", dtype))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones; the key is not used."""
+    _refuse_sharding("ones", out_sharding)
+    return full(shape, 1, _dtype("ones", dtype))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """Arrays of `value`, a scalar or what broadcasts to the shape."""
+    return _made("constant", dtype, lambda key, shape, kind: broadcast_to(asarray(value, kind), shape))
+
+
+# Independent elements
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Normal numbers of mean 0 and standard deviation `stddev`."""
+    return _made("normal", dtype, lambda key, shape, kind: random_normal(key, shape, kind) * array(stddev, kind))
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Uniform numbers in [0, scale)."""
+    return _made("uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind))
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """`stddev` times normal numbers that are cut to [lower, upper]; `stddev` is that before the cut."""
+    return _made(
+        "truncated_normal", dtype,
+        lambda key, shape, kind: random_truncated_normal(key, lower, upper, shape, kind) * array(stddev, kind),
+    )  # fmt: skip
+
+
+# Of a variance that keeps that of a layer's input or output. The standard deviations of what is cut at 2.
+_CUT, _COMPLEX_CUT = 0.87962566103423978, 0.95311164380491208
+
+
+def _product(shape: Sequence[int], axes: _Axes) -> int:
+    try:
+        return math.prod([shape[i] for i in ((axes,) if isinstance(axes, int) else axes)])
+    except IndexError:
+        raise IndexError(f"initializer: the axes {axes} are not all there in the shape {tuple(shape)}") from None
+
+
+def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> tuple[float, float]:
+    """Return with how many numbers each output, and each input, is connected."""
+    if len(shape) <= 1:
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with these axes; it "
+            "must be at least 2D: the shape is " + str(tuple(shape))
+        )
+    inputs, outputs, batch = [_product(shape, axes) for axes in (in_axis, out_axis, batch_axis)]
+    field = math.prod(shape) / inputs / outputs / batch
+    return inputs * field, outputs * field
+
+
+_MODES: dict[str, Callable[[float, float], float]] = {
+    "fan_in": lambda fan_in, fan_out: fan_in,
+    "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
+    "fan_geo_avg": lambda fan_in, fan_out: math.sqrt(fan_in * fan_out),
+}
+
+
+def _direction(key: Any, shape: Any, dtype: Any) -> Any:
+    """Return complex numbers of modulus 1, of uniform angles."""
+    part = dtypes.real_part_dtype(dtype)
+    return exp(1j * (2 * math.pi * random_uniform(key, shape, part).astype(dtype)))
+
+
+def _scaled_normal(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
+    return random_normal(key, shape, dtype) * sqrt(variance)
+
+
+def _scaled_uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
+    if not dtypes.is_complex(dtype):
+        return random_uniform(key, shape, dtype, -1) * sqrt(3 * variance)
+    length, angle = split(key)
+    # Uniform in a disc of area 2 pi, in which the mean square of the modulus is 1.
+    radius = sqrt(2 * random_uniform(length, shape, dtypes.real_part_dtype(dtype)))
+    return radius * _direction(angle, shape, dtype) * sqrt(variance)
+
+
+def _scaled_truncated_normal(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
+    if not dtypes.is_complex(dtype):
+        return random_truncated_normal(key, -2, 2, shape, dtype) * (sqrt(variance) / array(_CUT, dtype))
+    length, angle = split(key)
+    # The squared modulus is exponential, cut at 4.
+    level = (1 - math.exp(-4)) * random_uniform(length, shape, dtypes.real_part_dtype(dtype)).astype(dtype)
+    radius = sqrt(-log(1 - level))
+    return radius * _direction(angle, shape, dtype) * (sqrt(variance) / array(_COMPLEX_CUT, dtype))
+
+
+_DISTRIBUTIONS = {
+    "normal": _scaled_normal,
+    "uniform": _scaled_uniform,
+    "truncated_normal": _scaled_truncated_normal,
+}
+
+
+def variance_scaling(
+    scale: Any, mode: str, distribution: str, in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
+    dtype: Any = None,
+) -> Initializer:  # fmt: skip
+    """Numbers of mean 0 and variance scale / n.
+
+    mode: what n is: "fan_in", the number of inputs of an output; "fan_out", the outputs of an input; "fan_avg" and
+    "fan_geo_avg", the arithmetic and geometric means of the two. distribution: "normal", "truncated_normal" (cut at two
+    standard deviations) or "uniform". The axes say what is input, output and batch in the shape; others are windows.
+    ValueError for another mode or distribution, and for shapes of less than two axes.
+    """
+
+    def make(key: Any, shape: Any, kind: Any) -> Any:
+        fans = _fans(shape, in_axis, out_axis, batch_axis)
+        if mode not in _MODES:
+            raise ValueError(f"invalid mode for variance scaling initializer: {mode}; use one of {', '.join(_MODES)}")
+        if distribution not in _DISTRIBUTIONS:
+            raise ValueError(
+                f"invalid distribution for variance scaling initializer: {distribution}; use one of "
+                f"{', '.join(_DISTRIBUTIONS)}"
+            )
+        variance = array(scale / _MODES[mode](*fans), kind)
+        return _DISTRIBUTIONS[distribution](key, shape, kind, variance)
+
+    return _made("variance_scaling", dtype, make)
+
+
+def glorot_uniform(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+    """`variance_scaling` of 1 by the mean of both fans, uniform (Glorot and Bengio, 2010)."""
+    return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def glorot_normal(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+    """`variance_scaling` of 1 by the mean of both fans, truncated normal (Glorot and Bengio, 2010)."""
+    return variance_scaling(1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+def lecun_uniform(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+    """`variance_scaling` of 1 by the inputs, uniform (LeCun et al., Efficient BackProp, 1998)."""
+    return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def lecun_normal(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+    """`variance_scaling` of 1 by the inputs, truncated normal (LeCun et al., Efficient BackProp, 1998)."""
+    return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_uniform(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+    """`variance_scaling` of 2 by the inputs, uniform (He et al., Delving Deep into Rectifiers, 2015)."""
+    return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_normal(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+    """`variance_scaling` of 2 by the inputs, truncated normal (He et al., Delving Deep into Rectifiers, 2015)."""
+    return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+# Orthogonal matrices
+
+
+def _orthogonal_matrix(key: Any, rows: int, columns: int, dtype: Any) -> Any:
+    """Return a matrix of orthonormal rows or columns, whichever are fewer, uniformly distributed.
+
+    The factor Q of a normal matrix is, with the signs of the diagonal of R (Mezzadri, How to generate random matrices
+    from the classical compact groups, 2007).
+    """
+    gaussian = random_normal(key, (max(rows, columns), min(rows, columns)), dtype)
+    factor, triangle = qr(gaussian, full_matrices=False)
+    found = factor * sign(diagonal(triangle))
+    return found if rows >= columns else transpose(found, (1, 0))
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """`scale` times an orthogonal matrix with `column_axis` for columns, the other axes together for rows.
+
+    ValueError for shapes of less than two axes.
+    """
+
+    def make(key: Any, shape: Any, kind: Any) -> Any:
+        if len(shape) < 2:
+            raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}")
+        columns = shape[column_axis]
+        matrix = _orthogonal_matrix(key, math.prod(shape) // columns if columns else 0, columns, kind)
+        others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
+        return array(scale, kind) * moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
+
+    return _made("orthogonal", dtype, make)
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """A kernel of convolution that is an orthogonal matrix at its centre and 0 elsewhere; windows are the first axes.
+
+    ValueError for shapes of other than three to five axes, and where there are more inputs than outputs (Xiao et al.,
+    Dynamical Isometry and a Mean Field Theory of CNNs, 2018).
+    """
+
+    def make(key: Any, shape: Any, kind: Any) -> Any:
+        if len(shape) not in (3, 4, 5):
+            raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}")
+        if shape[-1] < shape[-2]:
+            raise ValueError(f"`fan_in` must be less or equal than `fan_out`, got {shape[-2]} and {shape[-1]}")
+        matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
+        windows = tuple(shape[:-2])
+        if not all(windows):
+            return full(shape, 0, kind)
+        middle = sum([((n - 1) // 2) * math.prod(windows[i + 1 :]) for i, n in enumerate(windows)])
+        before, after = [full((n, *shape[-2:]), 0, kind) for n in (middle, math.prod(windows) - middle - 1)]
+        return concatenate([before, matrix[None], after]).reshape(tuple(shape))
+
+    return _made("delta_orthogonal", dtype, make)

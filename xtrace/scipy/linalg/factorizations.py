@@ -1,0 +1,455 @@
+"""Factorisations of matrices and systems solved by them, with SciPy's arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy import linalg
+from xtrace.numpy.arguments import type_of
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.creation import broadcast_to, zeros_like
+from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.ops import elementwise as lax
+from xtrace.ops.control_flow.while_loop import fori_loop
+from xtrace.ops.linalg import lu as lu_forms
+from xtrace.ops.linalg import qr as qr_forms
+from xtrace.ops.linalg import reduced, spectral, triangular
+from xtrace.ops.linalg.matrices import (
+    adjoint,
+    as_column,
+    conjugated,
+    constant_of,
+    identity,
+    lower_triangle,
+    product,
+    upper_triangle,
+)
+from xtrace.ops.linalg.polar import qdwh
+from xtrace.ops.linalg.triangular import triangular_solve
+from xtrace.ops.shape import concatenate, squeeze
+from xtrace.ops.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
+
+# Arguments that say memory may be reused, or that values are to be checked, change nothing here.
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the determinants of square matrices, as `xtrace.numpy.linalg.det` does."""
+    return linalg.det(a)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the inverses of square matrices, as `xtrace.numpy.linalg.inv` does."""
+    return linalg.inv(a)
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+    check_finite: bool = True, lapack_driver: str = "gesdd",
+) -> Any:  # fmt: skip
+    """Return U, the singular values and Vᴴ, or the values alone without `compute_uv`.
+
+    lapack_driver: "gesdd" divides and conquers, "gesvd" is the QR algorithm; ValueError for another.
+    """
+    matrix_type("svd", a)
+    if lapack_driver not in ("gesdd", "gesvd"):
+        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {lapack_driver!r}")
+    return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), by_qr=lapack_driver == "gesvd")
+
+
+@unit
+def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
+    algorithm = spectral.SvdAlgorithm.QR if by_qr else None
+    return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
+
+
+def eigh(
+    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+    overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """Return eigenvalues and eigenvectors of Hermitian matrices, or the values alone if `eigvals_only`.
+
+    NotImplementedError for a second matrix `b`, a range `eigvals` of them, and another `type`.
+    """
+    for name, given in (("b=None", b is not None), ("type=1", type != 1), ("eigvals=None", eigvals is not None)):
+        if given:
+            raise NotImplementedError(f"Only the {name} case of eigh is implemented")
+    triangle = "L" if lower else "U"
+    return linalg.eigvalsh(a, triangle) if eigvals_only else tuple(linalg.eigh(a, triangle))
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the upper triangular R with a = Rᴴ R of positive definite matrices, or its adjoint if `lower`.
+
+    Only that triangle of `a` is read. ValueError for matrices that are not square.
+    """
+    matrix_type("cholesky", a, square=True)
+    return _cholesky(a, lower=bool(lower))
+
+
+@unit
+def _cholesky(a: Any, *, lower: bool) -> Any:
+    (a,) = inexact("cholesky", a)
+    if lower:
+        return triangular.cholesky(a, symmetrize_input=False)
+    return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """Return the factor that `cholesky` gives, and `lower`: what `cho_solve` takes."""
+    return cholesky(a, lower), lower
+
+
+def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Return matrices and right-hand sides as columns, of equal batch axes, and whether these were vectors."""
+    left, right = type_of(function, a, 0), type_of(function, b, 1)
+    a, b = inexact(function, a, b)
+    vector = _are_vectors(left, right)
+    if vector:
+        b = as_column(b)
+    batch = np.broadcast_shapes(left.shape[:-2], aval_of(b).shape[:-2])
+    spread = [broadcast_to(x, (*batch, *aval_of(x).shape[-2:])) for x in (a, b)]
+    return spread[0], spread[1], vector
+
+
+def _are_vectors(left: Any, right: Any) -> bool:
+    """Whether right-hand sides are one vector, or one for each matrix."""
+    return right.ndim == 1 or right.shape == left.shape[:-1]
+
+
+def _check_system(function: str, a: Any, b: Any) -> None:
+    left, right = matrix_type(function, a, square=True), type_of(function, b, 1)
+    core = 1 if _are_vectors(left, right) else 2
+    if right.ndim < core or right.shape[-core] != left.shape[-1]:
+        raise ValueError(
+            f"{function}: b must have as many rows as the matrix; got shapes {left.shape} and {right.shape}"
+        )
+    try:
+        np.broadcast_shapes(left.shape[:-2], right.shape[: right.ndim - core])
+    except ValueError:
+        raise ValueError(
+            f"{function}: the leading axes do not broadcast; got shapes {left.shape} and {right.shape}"
+        ) from None
+
+
+def _as_given(x: Any, vector: bool) -> Any:
+    return squeeze(x, (aval_of(x).ndim - 1,)) if vector else x
+
+
+@unit
+def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
+    c, b, vector = _columns("cho_solve", c, b)
+    b = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
+    b = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
+    return _as_given(b, vector)
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """Return x with a x = b, from the factor that `cho_factor` gave of a. ValueError for shapes that do not agree."""
+    c, lower = c_and_lower
+    _check_system("cho_solve", c, b)
+    return _cho_solve(c, b, lower=bool(lower))
+
+
+def solve(
+    a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
+    check_finite: bool = True, assume_a: str = "gen",
+) -> Any:  # fmt: skip
+    """Return x with a x = b; `assume_a` is "gen", "sym", "her", or "pos" for positive definite matrices.
+
+    ValueError for another assumption and shapes that do not agree.
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+    if assume_a != "pos":
+        return linalg.solve(a, b)
+    _check_system("solve", a, b)
+    return cho_solve(cho_factor(a, lower), b)
+
+
+@unit
+def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool) -> Any:
+    a, b, vector = _columns("solve_triangular", a, b)
+    found = triangular_solve(
+        a, b, left_side=True, lower=lower, transpose_a=trans > 0, conjugate_a=trans == 2, unit_diagonal=unit_diagonal
+    )
+    return _as_given(found, vector)
+
+
+def solve_triangular(
+    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
+    debug: Any = None, check_finite: bool = True,
+) -> Any:  # fmt: skip
+    """Return x with op(a) x = b for triangular matrices; trans: 0 or "N", 1 or "T" (transposed), 2 or "C" (adjoint).
+
+    ValueError for another `trans` and shapes that do not agree.
+    """
+    forms = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
+    if trans not in forms:
+        raise ValueError(f"solve_triangular: Invalid 'trans' value {trans}; it is 0, 1, 2, 'N', 'T' or 'C'")
+    _check_system("solve_triangular", a, b)
+    return _solve_triangular(a, b, trans=forms[trans], lower=bool(lower), unit_diagonal=bool(unit_diagonal))
+
+
+# LU
+
+
+@unit
+def _lu(a: Any, *, permute_l: bool) -> Any:
+    factors, _, permutation = lu_forms.lu(*inexact("lu", a))
+    *batch, rows, columns = aval_of(factors).shape
+    inner, last = min(rows, columns), len(batch) + 1
+    dtype = aval_of(factors).dtype
+    left = slice_in_dim(factors, 0, inner, 1, last)
+    lower = lax.add(lower_triangle(left, -1), identity(dtype, aval_of(left).shape))
+    upper = upper_triangle(slice_in_dim(factors, 0, inner, 1, last - 1))
+    if permute_l:
+        return lu_forms.unpermuted_rows(lower, permutation), upper
+    exchanges = lu_forms.unpermuted_rows(identity(dtypes.real_part_dtype(dtype), (*batch, rows, rows)), permutation)
+    return exchanges, lower, upper
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the permutation P, unit lower triangular L and upper triangular U with a = P L U; or P L and U."""
+    matrix_type("lu", a)
+    return _lu(a, permute_l=bool(permute_l))
+
+
+@unit
+def _lu_factor(a: Any) -> Any:
+    factors, pivots, _ = lu_forms.lu(*inexact("lu_factor", a))
+    return factors, pivots
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """Return L and U in one matrix, and for each row that it was exchanged with: what `lu_solve` takes."""
+    matrix_type("lu_factor", a)
+    return _lu_factor(a)  # type: ignore[no-any-return]
+
+
+@unit
+def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
+    permutation = lu_forms.lu_pivots_to_permutation(pivots, aval_of(factors).shape[-1])
+    factors, b, vector = _columns("lu_solve", factors, b)
+    permutation = broadcast_to(permutation, aval_of(factors).shape[:-1])
+    b = conjugated(b) if trans == 1 else b
+    found = lu_forms.lu_solve(factors, permutation, b, adjoint=trans > 0)
+    return _as_given(conjugated(found) if trans == 1 else found, vector)
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """Return x with op(a) x = b, from what `lu_factor` gave of a; trans: 0, 1 (transposed) or 2 (adjoint).
+
+    ValueError for another `trans` and shapes that do not agree.
+    """
+    factors, pivots = lu_and_piv
+    _check_system("lu_solve", factors, b)
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: 'trans' value must be 0, 1, or 2, got {trans}")
+    return _lu_solve(factors, pivots, b, trans=int(trans))
+
+
+# QR
+
+
+@unit
+def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
+    found = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode == "full")
+    return found[1:] if mode == "r" else found
+
+
+def qr(
+    a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return Q and R with a = Q R, and the permutation of the columns if `pivoting`.
+
+    mode: "full", "economic" (Q has as many columns as the shorter side), or "r", which leaves out Q. ValueError for
+    another mode.
+    """
+    matrix_type("qr", a)
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode {mode!r}; it is 'full', 'economic' or 'r'")
+    return _qr(a, mode=mode, pivoting=bool(pivoting))  # type: ignore[no-any-return]
+
+
+@unit
+def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool) -> tuple[Any, ...]:
+    a, c = inexact("qr_multiply", a, c)
+    q, *rest = qr_forms.qr(a, pivoting=pivoting, full_matrices=False)
+    q = conjugated(q) if conjugate else q
+    return (matmul(q, c) if left else matmul(c, q)), *rest
+
+
+def qr_multiply(
+    a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return c Q, or Q c if `mode` is "left", and R, for the economic factors of `a`; the permutation if `pivoting`.
+
+    conjugate: multiply by the conjugate of Q. ValueError for another mode, TypeError for lengths that differ.
+    """
+    matrix_type("qr_multiply", a)
+    if mode not in ("right", "left"):
+        raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {mode!r}")
+    return _qr_multiply(  # type: ignore[no-any-return]
+        a, c, left=mode == "left", pivoting=bool(pivoting), conjugate=bool(conjugate)
+    )
+
+
+# Unitary reductions
+
+
+def complex_form(x: Any) -> Any:
+    """Return `x` as complex numbers of its precision."""
+    dtype = aval_of(x).dtype
+    if dtypes.is_complex(dtype):
+        return x
+    return converted(x, dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
+
+
+@unit
+def _schur(a: Any, *, complex_output: bool) -> tuple[Any, Any]:
+    (a,) = inexact("schur", a)
+    form, vectors = reduced.schur(complex_form(a) if complex_output else a)
+    return form, vectors
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """Return T and unitary Z with a = Z T Zᴴ, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
+
+    output: "complex" makes T of real matrices triangular too. ValueError for another output.
+    """
+    matrix_type("schur", a, square=True)
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+    return _schur(a, complex_output=output == "complex")  # type: ignore[no-any-return]
+
+
+def _rotation(block: Any) -> Any:
+    """Return the unitary 2 by 2 matrix G with G block Gᴴ upper triangular."""
+    a, b, c, d = [squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1)
+                  for j in (0, 1)]  # fmt: skip
+    half = constant_of(a, 0.5)
+    mean = lax.mul(half, lax.sub(a, d))
+    root = lax.sqrt(lax.add(lax.mul(mean, mean), lax.mul(b, c)))
+    # (eigenvalue - d, c) is the vector to turn into the first axis.
+    first = lax.add(mean, root)
+    size = complex_form(lax.sqrt(lax.add(*[lax.mul(lax.abs(x), lax.abs(x)) for x in (first, c)])))
+    still = lax.eq(c, constant_of(c, 0))
+    one, zero = lax.add(zeros_like(c), constant_of(c, 1)), zeros_like(c)
+    safe = lax.select(still, one, size)
+    cosine = lax.select(still, one, lax.div(first, safe))
+    sine = lax.select(still, zero, lax.div(c, safe))
+    rows = [[lax.conj(cosine), lax.conj(sine)], [lax.neg(sine), cosine]]
+    return concatenate([concatenate([as_column(as_column(x)) for x in row], 1) for row in rows], 0)
+
+
+@unit
+def _rsf2csf(form: Any, vectors: Any) -> tuple[Any, Any]:
+    form, vectors = [complex_form(x) for x in inexact("rsf2csf", form, vectors)]
+    size = aval_of(form).shape[-1]
+
+    def step(count: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        form, vectors = state
+        first = lax.sub(constant_of(count, size - 2), count)
+        turn = _rotation(dynamic_slice(form, (first, first), (2, 2)))
+        zero = constant_of(first, 0)
+        rows = product(turn, dynamic_slice(form, (first, zero), (2, size)))
+        form = dynamic_update_slice(form, rows, (first, zero))
+        columns = product(dynamic_slice(form, (zero, first), (size, 2)), adjoint(turn))
+        form = dynamic_update_slice(form, columns, (zero, first))
+        turned = product(dynamic_slice(vectors, (zero, first), (size, 2)), adjoint(turn))
+        return form, dynamic_update_slice(vectors, turned, (zero, first))
+
+    if size > 1:
+        form, vectors = fori_loop(0, size - 1, step, (form, vectors))
+    return upper_triangle(form), vectors
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """Return the complex Schur form, triangular, of the real one that `schur` gives.
+
+    ValueError unless both are square matrices of one size.
+    """
+    form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
+    if form.shape != vectors.shape or form.ndim != 2:
+        raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
+    return _rsf2csf(T, Z)  # type: ignore[no-any-return]
+
+
+@unit
+def _hessenberg(a: Any, *, calc_q: bool) -> Any:
+    (a,) = inexact("hessenberg", a)
+    packed, factors = reduced.hessenberg(a)
+    aval = aval_of(packed)
+    form = upper_triangle(packed, -1)
+    if not calc_q:
+        return form
+    size = aval.shape[-1]
+    if size < 2:
+        return form, identity(aval.dtype, aval.shape)
+    row, column = aval.ndim - 2, aval.ndim - 1
+    reflections = slice_in_dim(slice_in_dim(packed, 1, size, 1, row), 0, size - 1, 1, column)
+    inner = qr_forms.householder_product(reflections, factors)
+    one = identity(aval.dtype, aval.shape)
+    right = concatenate([slice_in_dim(slice_in_dim(one, 0, 1, 1, row), 1, size, 1, column), inner], row)
+    return form, concatenate([slice_in_dim(one, 0, 1, 1, column), right], column)
+
+
+def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
+    matrix_type("hessenberg", a, square=True)
+    return _hessenberg(a, calc_q=bool(calc_q))
+
+
+@unit
+def _polar(a: Any, *, right: bool, method: str, eps: float | None, max_iterations: int | None) -> tuple[Any, Any]:
+    (a,) = inexact("polar", a)
+    if method == "qdwh":
+        unitary, factor, _, _ = qdwh(a if right else adjoint(a), eps=eps, max_iterations=max_iterations)
+        return (unitary if right else adjoint(unitary)), factor
+    u, values, vh = spectral.svd(a, full_matrices=False)
+    side = adjoint(vh) if right else u
+    scaled = lax.mul(side, complex_or_real(values, side))
+    return product(u, vh), product(scaled, adjoint(side))
+
+
+def complex_or_real(values: Any, like: Any) -> Any:
+    """Return vectors as rows that scale the columns of matrices, in their dtype."""
+    shape = aval_of(like).shape
+    return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
+
+
+def polar(
+    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+) -> tuple[Any, Any]:
+    """Return U with orthonormal columns (or rows) and Hermitian P with a = U P, or a = P U if `side` is "left".
+
+    method: "qdwh", for matrices with at least as many rows as columns ("left": at most as many), or "svd". eps and
+    max_iterations are for "qdwh". ValueError for another side or method.
+    """
+    aval = matrix_type("polar", a)
+    if side not in ("right", "left"):
+        raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"polar: method must be 'qdwh' or 'svd', got {method!r}")
+    rows, columns = aval.shape[-2:]
+    if method == "qdwh" and (aval.ndim != 2 or (rows < columns if side == "right" else rows > columns)):
+        raise NotImplementedError(
+            f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={side!r}; use method='svd'"
+        )
+    return _polar(  # type: ignore[no-any-return]
+        a, right=side == "right", method=method, eps=eps, max_iterations=max_iterations
+    )

@@ -1,0 +1,315 @@
+"""Functions of matrices, and equations between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted
+from xtrace.api.grad import jvp
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.creation import asarray
+from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.solutions import solved
+from xtrace.ops import elementwise as lax
+from xtrace.ops.control_flow.cond import cond
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.control_flow.while_loop import fori_loop
+from xtrace.ops.linalg import reduced, spectral
+from xtrace.ops.linalg.matrices import (
+    adjoint,
+    as_column,
+    as_row,
+    constant_of,
+    diagonal,
+    identity,
+    product,
+)
+from xtrace.ops.linalg.triangular import triangular_solve
+from xtrace.ops.reductions import reduce_max, reduce_sum
+from xtrace.ops.shape import broadcasted_iota, full_like, iota
+from xtrace.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace.scipy.linalg.factorizations import complex_form
+
+# The Padé approximants of exp: their orders, and the largest 1-norms for which they are exact to rounding (Higham 2005,
+# The scaling and squaring method for the matrix exponential revisited, table 2.3; 4.25 is that of order 7 in singles).
+_ORDERS = {dtypes.float32: (7, 3.925724783138660), dtypes.float64: (13, 5.371920351148152)}
+
+
+def _coefficients(order: int) -> list[float]:
+    """Return those of the numerator's powers, the lowest first, as integers."""
+    return [
+        float(math.factorial(2 * order - k) * math.comb(order, k) // math.factorial(order)) for k in range(order + 1)
+    ]
+
+
+def _pade(a: Any, order: int) -> tuple[Any, Any]:
+    """Return the odd and the even part of the numerator; the denominator is even minus odd."""
+    weights = _coefficients(order)
+    one = identity(aval_of(a).dtype, aval_of(a).shape)
+    square = product(a, a)
+    powers = [one, square]
+    while len(powers) <= order // 2 and len(powers) < 4:
+        powers.append(product(powers[-1], square))
+
+    def combined(coefficients: list[float]) -> Any:
+        terms = [lax.mul(constant_of(a, c), p) for c, p in zip(coefficients, powers, strict=False)]
+        total = terms[0]
+        for term in terms[1:]:
+            total = lax.add(total, term)
+        if len(coefficients) > len(powers):
+            # The powers beyond the sixth have it as a factor.
+            high = [lax.mul(constant_of(a, c), p) for c, p in zip(coefficients[4:], powers[1:], strict=False)]
+            rest = high[0]
+            for term in high[1:]:
+                rest = lax.add(rest, term)
+            total = lax.add(total, product(powers[3], rest))
+        return total
+
+    return product(a, combined(weights[1::2])), combined(weights[0::2])
+
+
+def _exponential(a: Any, upper_triangular: bool, most: int) -> Any:
+    aval = aval_of(a)
+    batch, last = aval.shape[:-2], aval.ndim - 1
+    if not aval.size:
+        return a
+    order, bound = _ORDERS[np.dtype(dtypes.real_part_dtype(aval.dtype))]
+    norm = reduce_max(reduce_sum(lax.abs(a), (last - 1,)), (last - 2 + 1,))
+    needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_of(norm, bound))), constant_of(norm, math.log(2))))
+    count = lax.max(constant_of(norm, 0), needed)
+
+    def spread(x: Any) -> Any:
+        return broadcast_in_dim(x, aval.shape, range(len(batch)))
+
+    scale = spread(converted(lax.exp2(lax.neg(count)), aval.dtype))
+    odd, even = _pade(lax.mul(a, scale), order)
+    right, left = lax.add(even, odd), lax.sub(even, odd)
+    found = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
+    most_needed = reduce_max(count, tuple(range(len(batch))))
+
+    def step(x: Any, done: Any) -> tuple[Any, None]:
+        def squared(x: Any) -> Any:
+            waiting = spread(lax.lt(broadcast_in_dim(done, batch, ()), count))
+            return lax.select(waiting, product(x, x), x)
+
+        return cond(lax.lt(done, most_needed), squared, lambda x: x, x), None
+
+    found, _ = scan(step, found, iota(aval_of(count).dtype, most))
+    return lax.select(spread(lax.gt(count, constant_of(count, most))), full_like(found, math.nan), found)
+
+
+@unit
+def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
+    (a,) = inexact("expm", a)
+    return _exponential(a, upper_triangular, most)
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """Return the exponentials of square matrices, by squaring and a Padé approximant (Higham 2005).
+
+    upper_triangular: the matrices are, which saves a factorisation. Those that would need more than `max_squarings`
+    give NaN. ValueError for matrices that are not square.
+    """
+    matrix_type("expm", A, square=True)
+    return _expm(A, upper_triangular=bool(upper_triangular), most=int(max_squarings))
+
+
+@unit
+def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
+    a, e = inexact("expm_frechet", a, e)
+    found = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
+    return found[0], found[1]
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """Return `expm` of `A` and its derivative in the direction `E`, or the derivative alone without `compute_expm`.
+
+    The method "SPS" (None) differentiates scaling, Padé approximant and squaring (Al-Mohy and Higham 2009,
+    Computing the Fréchet derivative of the matrix exponential). ValueError for another method and shapes that differ.
+    """
+    left, right = matrix_type("expm_frechet", A, square=True), matrix_type("expm_frechet", E, 1, square=True)
+    if left.shape != right.shape:
+        raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
+    if method not in (None, "SPS"):
+        raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {method!r}")
+    found = _expm_frechet(A, E)
+    return found if compute_expm else found[1]
+
+
+# Functions of triangular matrices, column by column
+
+
+def _before(index: Any, size: int) -> Any:
+    """Return which positions come before `index`."""
+    return lax.lt(broadcasted_iota(dtypes.int32, (size,), 0), broadcast_in_dim(index, (size,), ()))
+
+
+def _column(x: Any, index: Any) -> Any:
+    return dynamic_slice_in_dim(x, index, 1, 1)
+
+
+def _part(mask: Any, x: Any) -> Any:
+    """Return a column with zeros where `mask` does not hold."""
+    return lax.select(as_column(mask), x, full_like(x, 0))
+
+
+def _solved_above(matrix: Any, shift: Any, right: Any, mask: Any) -> Any:
+    """Return x with (matrix + shift) x = right for the rows and columns of an upper triangular matrix that `mask` says.
+
+    Where the diagonal is zero there, it counts as one.
+    """
+    aval = aval_of(matrix)
+    one = identity(aval.dtype, aval.shape)
+    main = lax.add(diagonal(matrix), broadcast_in_dim(shift, aval.shape[:1], ()))
+    unsound = lax.bitwise_or(lax.bitwise_not(mask), lax.eq(main, constant_of(main, 0)))
+    main = lax.select(unsound, full_like(main, 1), main)
+    rows = lax.select(lax.eq(one, constant_of(one, 1)), broadcast_in_dim(main, aval.shape, (0,)), matrix)
+    return _part(mask, triangular_solve(rows, _part(mask, right), left_side=True))
+
+
+def _with_column(x: Any, index: Any, column: Any) -> Any:
+    return dynamic_update_slice_in_dim(x, lax.add(_column(x, index), column), index, 1)
+
+
+def _on_diagonal(values: Any) -> Any:
+    size = aval_of(values).shape[0]
+    one = identity(aval_of(values).dtype, (size, size))
+    return lax.mul(one, as_row(values))
+
+
+def _scalar_at(values: Any, index: Any) -> Any:
+    return broadcast_in_dim(dynamic_slice_in_dim(values, index, 1, 0), (1, 1), (0,))
+
+
+def _number(x: Any) -> Any:
+    return reduce_sum(x, (0, 1))
+
+
+@unit
+def _sqrtm(a: Any) -> Any:
+    form, vectors = reduced.schur(complex_form(*inexact("sqrtm", a)))
+    size = aval_of(form).shape[-1]
+    roots = lax.sqrt(diagonal(form))
+
+    # (R + rⱼⱼ) x = tⱼ for the elements x of column j above the diagonal, R being what is left of it (Björck and
+    # Hammarling 1983, A Schur method for the square root of a matrix).
+    def step(j: Any, found: Any) -> Any:
+        column = _solved_above(found, _number(_scalar_at(roots, j)), _column(form, j), _before(j, size))
+        return _with_column(found, j, column)
+
+    found = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
+    return product(product(vectors, found), adjoint(vectors))
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """Return the principal square root of a square matrix, as complex numbers, on the CPU.
+
+    NotImplementedError for another `blocksize` than 1.
+    """
+    _check_one("sqrtm", A)
+    if blocksize > 1:
+        raise NotImplementedError("sqrtm: blocks are not implemented; leave blocksize at 1")
+    return _sqrtm(A)
+
+
+def _check_one(function: str, a: Any, position: int = 0) -> Any:
+    aval = matrix_type(function, a, position, square=True)
+    if aval.ndim != 2:
+        raise ValueError(f"{function} takes one square matrix, got shape {aval.shape}; use vmap for several")
+    return aval
+
+
+def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """Return the function of a square matrix that `func` is of numbers, as complex numbers, on the CPU.
+
+    func takes and returns arrays of the eigenvalues, which should be distinct (Parlett 1976, A recurrence among the
+    elements of functions of triangular matrices). disp: without it, an estimate of the error is returned too.
+    """
+    _check_one("funm", A)
+    (a,) = inexact("funm", A)
+    form, vectors = reduced.schur(complex_form(asarray(a)))
+    size = aval_of(form).shape[-1]
+    main = diagonal(form)
+    values = converted(func(main), aval_of(form).dtype)
+
+    # F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ for the elements x of column j of F above the diagonal.
+    def step(j: Any, found: Any) -> Any:
+        above = _part(_before(j, size), _column(form, j))
+        right = lax.sub(product(found, above), lax.mul(above, _number(_scalar_at(values, j))))
+        column = _solved_above(form, lax.neg(_number(_scalar_at(main, j))), right, _before(j, size))
+        return _with_column(found, j, column)
+
+    found = fori_loop(0, size, step, _on_diagonal(values)) if size else form
+    result = product(product(vectors, found), adjoint(vectors))
+    if disp:
+        return result
+    gaps = lax.add(
+        lax.abs(lax.sub(as_column(main), as_row(main))),
+        lax.mul(identity(dtypes.real_part_dtype(aval_of(main).dtype), (size, size)), math.inf),
+    )
+    least = lax.neg(reduce_max(lax.neg(gaps), (0, 1)))
+    eps = constant_of(least, float(dtypes.finfo(aval_of(least).dtype).eps))
+    return result, lax.min(constant_of(least, 1), lax.max(eps, lax.div(eps, least)))
+
+
+@unit
+def _solve_sylvester(a: Any, b: Any, c: Any, *, tol: float, method: str) -> Any:
+    a, b, c = inexact("solve_sylvester", a, b, c)
+    real = not dtypes.is_complex(aval_of(a).dtype)
+    a, b, c = complex_form(a), complex_form(b), complex_form(c)
+    rows, columns = aval_of(c).shape
+    if method == "eigen":
+        (left, _, u), (right, _, v) = [spectral.eig(x) for x in (a, b)]
+        inside = solved(u, product(c, v))
+        found = lax.div(inside, lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
+        found = product(u, adjoint(solved(adjoint(v), adjoint(found))))
+    else:
+        (r, u), (s, v) = reduced.schur(a), reduced.schur(b)
+        left, right = diagonal(r), diagonal(s)
+        inside = product(product(adjoint(u), c), v)
+        everything = lax.eq(broadcasted_iota(dtypes.int32, (rows,), 0), broadcasted_iota(dtypes.int32, (rows,), 0))
+
+        # R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, with the columns of Y before j (Bartels and Stewart 1972).
+        def step(j: Any, found: Any) -> Any:
+            known = product(found, _part(_before(j, columns), _column(s, j)))
+            rest = lax.sub(_column(inside, j), known)
+            column = _solved_above(r, _number(_scalar_at(right, j)), rest, everything)
+            return _with_column(found, j, column)
+
+        found = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
+        found = product(product(u, found), adjoint(v))
+    if real:
+        found = lax.real(found)
+    sums = lax.abs(lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
+    if not rows or not columns:
+        return found
+    least = lax.neg(reduce_max(lax.neg(sums), (0, 1)))
+    unsolvable = broadcast_in_dim(lax.lt(least, constant_of(least, tol)), (rows, columns), ())
+    return lax.select(unsolvable, full_like(found, math.nan), found)
+
+
+def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
+    return broadcast_in_dim(values, (rows, columns), (axis,))
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
+
+    method: "schur", or "eigen" for matrices with well separated eigenvalues. ValueError for another method and shapes
+    that do not agree.
+    """
+    left, right = _check_one("solve_sylvester", A), _check_one("solve_sylvester", B, 1)
+    shape = matrix_type("solve_sylvester", C, 2).shape
+    if shape != (left.shape[0], right.shape[0]):
+        raise ValueError(
+            f"solve_sylvester: C must have as many rows as A and columns as B; got {left.shape}, {right.shape}, {shape}"
+        )
+    if method not in ("schur", "eigen"):
+        raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {method!r}")
+    return _solve_sylvester(A, B, C, tol=float(tol), method=method)

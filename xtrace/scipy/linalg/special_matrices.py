@@ -1,0 +1,296 @@
+"""Matrices of a given pattern: of vectors (Toeplitz, companion …), and of a size alone (Hilbert, Pascal …)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.creation import as_array, asarray, broadcast_to, zeros
+from xtrace.numpy.indexing import getitem
+from xtrace.numpy.linalg.operands import inexact
+from xtrace.numpy.manipulation import atleast_1d, atleast_2d, concatenate, expand_dims
+from xtrace.numpy.padding import pad
+from xtrace.numpy.scalar_types import result_type
+from xtrace.numpy.ufuncs import absolute, conj, subtract
+
+_KINDS = ("symmetric", "lower", "upper")
+
+
+def _vectors(function: str, *operands: Any) -> list[Any]:
+    """Return operands with at least one axis and equal batch axes; ValueError if these do not broadcast."""
+    arrays = [atleast_1d(as_array(function, x, i)) for i, x in enumerate(operands)]
+    try:
+        batch = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        raise ValueError(f"{function}: the leading axes must broadcast, got shapes {shapes}") from None
+    return [broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
+
+
+def _placed(values: Any, positions: Any) -> Any:
+    """Return the matrices whose elements are those of `values`, along the last axis, at `positions`."""
+    return getitem(values, (..., np.asarray(positions, np.int32)))
+
+
+def _size(function: str, n: Any, least: int = 0) -> int:
+    try:
+        size = operator.index(n)
+    except TypeError:
+        raise TypeError(f"{function}: n must be an integer, got {n!r}") from None
+    if least and size < least:
+        raise ValueError(f"{function}: n must be a positive integer; got {n}.")
+    return max(size, 0)
+
+
+def _of_default_float(values: Any) -> Any:
+    return asarray(np.asarray(values), dtypes.default_float(config.enable_x64.value))
+
+
+def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
+    columns = rows if columns is None else columns
+    return np.arange(rows)[:, None], np.arange(columns)[None, :]
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Return the matrix with `c` as its first column, `r` (None: its conjugate) as its first row, constant diagonals.
+
+    Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
+    """
+    column, row = _vectors("toeplitz", c, conj(as_array("toeplitz", c)) if r is None else r)
+    i, j = _grid(column.shape[-1], row.shape[-1])
+    values = concatenate([column, row[..., 1:]], axis=-1)
+    return _placed(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """Return the matrix with `c` as its first column, `r` (None: zeros) as its last row, constant antidiagonals.
+
+    Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
+    """
+    c = as_array("hankel", c)
+    if not c.ndim:
+        raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
+    column, row = _vectors("hankel", c, zeros(c.shape, c.dtype) if r is None else r)
+    i, j = _grid(column.shape[-1], row.shape[-1])
+    return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
+
+
+def circulant(c: Any) -> Any:
+    """Return the matrix with `c` as its first column, which every further column has one place further down."""
+    (column,) = _vectors("circulant", c)
+    i, j = _grid(column.shape[-1])
+    return _placed(column, (i - j) % max(column.shape[-1], 1))
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """Return the matrix whose product with a vector of `n` elements is its convolution with `a`.
+
+    mode: which rows to keep, "full", "same" or "valid", as in `xtrace.numpy.convolve`. ValueError for another mode,
+    an empty `a`, and `n` below 1.
+    """
+    columns = _size("convolution_matrix", n, 1)
+    (vector,) = _vectors("convolution_matrix", a)
+    length = vector.shape[-1]
+    if not length:
+        raise ValueError(f"convolution_matrix: a must have at least one element; got shape {vector.shape}.")
+    short, long = sorted((length, columns))
+    kept = {"full": (0, length + columns - 1), "same": ((short - 1) // 2, long), "valid": (short - 1, long - short + 1)}
+    if mode not in kept:
+        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {mode!r}.")
+    start, rows = kept[mode]
+    offset = np.arange(start, start + rows)[:, None] - np.arange(columns)
+    inside = (offset >= 0) & (offset < length)
+    extended = concatenate([vector, zeros((*vector.shape[:-1], 1), vector.dtype)], axis=-1)
+    return _placed(extended, np.where(inside, offset, length))
+
+
+def _with_constants(values: Any) -> Any:
+    """Return `values` after a zero and a one, along the last axis."""
+    constants = broadcast_to(asarray(np.array([0, 1]), aval_of(values).dtype), (*values.shape[:-1], 2))
+    return concatenate([constants, values], axis=-1)
+
+
+def _monic(function: str, a: Any, least: int) -> Any:
+    (a,) = inexact(function, as_array(function, a))
+    if a.ndim < 1 or a.shape[-1] < least:
+        raise ValueError(f"The length of `a` along the last axis must be at least {least}; got shape {a.shape}.")
+    return -a[..., 1:] / a[..., :1]
+
+
+def companion(a: Any) -> Any:
+    """Return the matrix whose eigenvalues are the roots of the polynomial with coefficients `a`, the highest first.
+
+    ValueError for fewer than two coefficients.
+    """
+    row = _monic("companion", a, 2)
+    size = row.shape[-1]
+    i, j = _grid(size)
+    return _placed(_with_constants(row), np.where(i == 0, 2 + j, i == j + 1))
+
+
+def fiedler(a: Any) -> Any:
+    """Return the symmetric matrix of the distances between the elements of `a`."""
+    (vector,) = _vectors("fiedler", a)
+    return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
+
+
+def fiedler_companion(a: Any) -> Any:
+    """Return a pentadiagonal companion matrix of the polynomial `a` (Fiedler 2003, A note on companion matrices).
+
+    ValueError for no coefficient at all.
+    """
+    terms = _monic("fiedler_companion", a, 1)
+    size = terms.shape[-1]
+    positions = np.zeros((size, size), np.int32)
+    for k in range(size):
+        if k == 0:
+            positions[0, 0] = 2
+        elif k % 2:
+            positions[k - 1, k] = 2 + k
+        else:
+            positions[k, k - 1] = 2 + k
+    if size > 1:
+        positions[1, 0] = 1
+    for k in range(2, size):
+        positions[(k - 2, k) if k % 2 == 0 else (k, k - 2)] = 1
+    return _placed(_with_constants(terms), positions)
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """Return the matrix with `f` as its first row and `s` below the diagonal, for the growth of populations.
+
+    ValueError unless `s` has one element fewer than `f`, which has two or more.
+    """
+    first, below = _vectors("leslie", f, s)
+    size = first.shape[-1]
+    if below.shape[-1] != size - 1:
+        raise ValueError(
+            "Incorrect lengths for f and s. The length of s along the last axis must be one less than the length of "
+            f"f; got f shape {first.shape} and s shape {below.shape}."
+        )
+    if size < 2:
+        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {first.shape}.")
+    i, j = _grid(size)
+    positions = np.where(i == 0, 2 + j, np.where(i == j + 1, 2 + size + j, 0))
+    return _placed(_with_constants(concatenate([first, below], axis=-1)), positions)
+
+
+def block_diag(*arrs: Any) -> Any:
+    """Return the matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
+
+    Without arguments it is one row without elements. ValueError for more than two axes.
+    """
+    arrays = [as_array("block_diag", x, i) for i, x in enumerate(arrs)]
+    for i, x in enumerate(arrays):
+        if x.ndim > 2:
+            raise ValueError(
+                f"block_diag: arguments must have at most 2 dimensions, got shape {x.shape} at argument {i}."
+            )
+    if not arrays:
+        return zeros((1, 0))
+    blocks = [atleast_2d(x) for x in arrays]
+    total, before = sum(x.shape[1] for x in blocks), 0
+    rows = []
+    for x in blocks:
+        rows.append(pad(x, ((0, 0), (before, total - before - x.shape[1]))))
+        before += x.shape[1]
+    return concatenate(rows, axis=0).astype(result_type(*arrays))
+
+
+# Matrices of a size
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """Return the matrix of `fft` of `n` numbers, divided by n or its root if `scale` is "n" or "sqrtn".
+
+    ValueError for another scale, and for a dtype that is not complex.
+    """
+    size = _size("dft", n)
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
+    wanted = dtypes.canonicalize(complex if dtype is None else dtype, config.enable_x64.value)
+    if not dtypes.is_complex(wanted):
+        raise ValueError(f"dtype must be a complex floating-point type; got {wanted.name}.")
+    i, j = _grid(size)
+    found = np.exp(-2j * np.pi * ((i * j) % max(size, 1)) / max(size, 1))
+    return asarray(found / {None: 1, "sqrtn": math.sqrt(size), "n": size}[scale] if size else found, wanted)
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Return Sylvester's matrix of 1 and -1 with orthogonal rows. ValueError unless `n` is a power of 2."""
+    size = _size("hadamard", n)
+    if size < 1 or size & (size - 1):
+        raise ValueError(f"n must be a positive power of 2; got {n}.")
+    found = np.ones((1, 1), np.int8)
+    while found.shape[0] < size:
+        found = np.block([[found, found], [found, -found]])
+    return asarray(found, dtype)
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """Return the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
+
+    full: with a first row of equal elements. ValueError if `n` is below 1.
+    """
+    size = _size("helmert", n, 1)
+    i, j = _grid(size)
+    found = np.where(j < i, 1.0, np.where(i == j, -i, 0)) / np.sqrt(np.maximum(i * (i + 1.0), 1))
+    found[0] = 1 / math.sqrt(size)
+    return _of_default_float(found if full else found[1:])
+
+
+def hilbert(n: int) -> Any:
+    """Return the matrix with the elements 1 / (i + j + 1)."""
+    i, j = _grid(_size("hilbert", n))
+    return _of_default_float(1 / (i + j + 1.0))
+
+
+def invhilbert(n: int) -> Any:
+    """Return the inverse of `hilbert`, integers as floats (Choi 1983, Tricks or treats with the Hilbert matrix)."""
+    size = _size("invhilbert", n)
+    rows = range(size)
+
+    def element(i: int, j: int) -> int:
+        ways = math.comb(size + i, size - j - 1) * math.comb(size + j, size - i - 1) * math.comb(i + j, i) ** 2
+        return (-1) ** (i + j) * (i + j + 1) * ways
+
+    return _of_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
+
+
+def _kind(function: str, kind: str | None) -> str:
+    if kind is not None and kind not in _KINDS:
+        raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {kind}")
+    return kind or "symmetric"
+
+
+def _binomials(size: int) -> Any:
+    return np.array([[math.comb(i, j) for j in range(size)] for i in range(size)], object).reshape(size, size)
+
+
+def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
+    chosen = {"symmetric": symmetric, "lower": lower, "upper": lower.T}[found]
+    return _of_default_float(chosen.astype(np.float64))
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """Return the matrix of binomial coefficients: symmetric (None), or "lower" or "upper" triangular.
+
+    ValueError for another kind.
+    """
+    found = _kind("pascal", kind)
+    lower = _binomials(_size("pascal", n))
+    return _triangle(lower, found, lower.dot(lower.T))
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """Return the inverse of `pascal`, exact where the integers are. ValueError for another kind."""
+    found = _kind("invpascal", kind)
+    size = _size("invpascal", n)
+    i, j = _grid(size)
+    inverse = _binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
+    return _triangle(inverse, found, inverse.T.dot(inverse))

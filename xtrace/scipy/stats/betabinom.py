@@ -1,0 +1,30 @@
+"""The number of successes in `n` trials of a probability that has the beta distribution of shapes `a` and `b`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import exp, floor, log1p
+from xtrace.scipy.special.factorials import betaln
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of floor(k); NaN for parameters that are negative."""
+    k, n, a, b, loc = promoted("betabinom.logpmf", k, n, a, b, loc)
+    m = floor(k) - loc
+    inside = (m >= 0) & (m <= n)
+    # What is not used must have a finite derivative.
+    m = choose(inside, m, 0.0)
+    ways = -log1p(n) - betaln(n - m + 1, m + 1)
+    found = choose(inside, ways + betaln(m + a, n - m + b) - betaln(a, b), -math.inf)
+    return choose((n < 0) | (a < 0) | (b < 0), math.nan, found)
+
+
+@inlined
+def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+    """The probability of floor(k)."""
+    return exp(logpmf(k, n, a, b, loc))

@@ -1,0 +1,24 @@
+"""Cauchy's distribution wrapped around the circle, of concentration `c` between 0 and 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.numpy.ufuncs import cos, exp, log
+from xtrace.scipy.special.primitive import inlined, promoted
+
+
+@inlined
+def logpdf(x: Any, c: Any) -> Any:
+    """The logarithm of the density on [0, 2 pi]; NaN unless 0 < c < 1."""
+    x, c = promoted("wrapcauchy.logpdf", x, c)
+    found = log(1 - c * c) - math.log(2 * math.pi) - log(1 + c * c - 2 * c * cos(x))
+    return choose((c > 0) & (c < 1), choose((x >= 0) & (x <= 2 * math.pi), found, -math.inf), math.nan)
+
+
+@inlined
+def pdf(x: Any, c: Any) -> Any:
+    """The density."""
+    return exp(logpdf(x, c))
