@@ -51,7 +51,7 @@ def test_each_transformation(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", range(4))
 def test_stacks_of_transformations(shard: int) -> None:
     @examples_of(shard)
     @settings(max_examples=500, deadline=None, suppress_health_check=_HEALTH)

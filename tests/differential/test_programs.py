@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 import xtrace
 from tests.differential import programs
 from tests.support.operands import assert_same_type, epsilon
+from tests.support.shards import examples_of
 
 _OURS, _THEIRS = programs.library(xtrace), programs.library(jax)
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -53,6 +54,7 @@ def _both(program: programs.Program, lib: object, jit: object) -> object:
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
 def test_jitted_programs(shard: int) -> None:
+    @examples_of(shard)
     @settings(max_examples=550, deadline=None, suppress_health_check=_HEALTH)
     @given(programs.programs())
     def compare(program: programs.Program) -> None:

@@ -15,12 +15,12 @@ P = np.float32(1.5)
 
 def is_positive(lax, x):
     first = x if x.ndim == 0 else lax.index_in_dim(x, 0, keepdims=False)
-    return lax.gt(lax.real(first) if first.dtype == np.complex64 else first, np.float32(0))
+    return lax.gt(lax.real(first) if first.dtype.kind == "c" else first, 0.0)
 
 
 def number(lax, x):
     """0, 1 or 2, which differs between the three examples that tests map over."""
-    return lax.convert_element_type(lax.index_in_dim(x, 0, keepdims=False) + np.float32(1), np.int32)
+    return lax.convert_element_type(lax.index_in_dim(x, 0, keepdims=False) + 1.0, np.int32)
 
 
 CASES = {
@@ -86,7 +86,7 @@ def test_rules_agree(name):
 def test_integers_go_along():
     def function(lax, x, n):
         def take(x, n):
-            return lax.sin(x) * lax.convert_element_type(n, np.float32)
+            return lax.sin(x) * lax.convert_element_type(n, x.dtype)
 
         return lax.cond(is_positive(lax, x), take, lambda x, n: x, x, n)
 

@@ -61,12 +61,13 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_dimension_numbers(name):
     numbers, left, right = NUMBERS[name]
-    check_rules(dot(numbers), values(left, 1), values(right, 2), rounding=64, jitted=False)
+    check_rules(dot(numbers), values(left, 1), values(right, 2), rounding=64)
 
 
 @pytest.mark.parametrize("precision", [("high", "default"), "highest", "F32_F32_F32", "BF16_BF16_F32"])
 def test_precision(precision):
-    check_rules(dot(precision=precision), values((2, 3), 1), values((3, 4), 2), rounding=64, jitted=False)
+    rounded = "the algorithm rounds doubles" if isinstance(precision, str) and "F32" in precision else ""
+    check_rules(dot(precision=precision), values((2, 3), 1), values((3, 4), 2), rounding=64, not_smooth=rounded)
 
 
 def test_the_precision_of_an_operand_goes_with_it():

@@ -55,7 +55,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
-    check_rules(lambda m, *values: function(NUMPY[m], *values), *operands, rounding=32, jitted="[" in name)
+    outside = "reads the last row, and drops its cotangent, as jax does" if name == "x[outside]" else ""
+    check_rules(lambda m, *values: function(NUMPY[m], *values), *operands, rounding=32, not_smooth=outside)
 
 
 @pytest.mark.parametrize("name", ["x[rows]", "x.at[i].set", "x.at[i].max", "sort"])

@@ -57,7 +57,9 @@ SPECTRAL = {
 def test_spectral(name):
     function, *operands = SPECTRAL[name]
     # jax has no second derivatives of eigenvalues alone; those of complex singular vectors take long to compile.
-    check_rules(function, *operands, rounding=4096, second=function not in (eigenvalues, svd_of_complex))
+    second = function not in (eigenvalues, svd_of_complex)
+    phases = "the derivative keeps the phases of vectors, LAPACK chooses them anew" if "eigh of c" in name else ""
+    check_rules(function, *operands, rounding=4096, second=second, not_smooth=phases)
 
 
 def test_second_derivative_of_eigenvalues():

@@ -41,16 +41,21 @@ CASES = {
     "dynamic_update_slice at a number": (lambda m, x, u, i: m.dynamic_update_slice(x, u, (2, i)), X, U, TWO),
     "dynamic_update_slice at numbers": (lambda m, x, u: m.dynamic_update_slice(x, u, (2, 9)), X, U),
     "dynamic_update_slice of a scalar": (lambda m, x, u: m.dynamic_update_slice(x, u, ()), SCALAR, SCALAR),
-    "dynamic_update_slice in a constant": (lambda m, u, i: m.dynamic_update_slice(X, u, (i, i)), U, ONE),
+    "dynamic_update_slice in a constant": (
+        lambda m, u, i: m.dynamic_update_slice(X.astype(u.dtype), u, (i, i)), U, ONE,
+    ),
     "dynamic_update_slice_in_dim": (lambda m, x, u, i: m.dynamic_update_slice_in_dim(x, u, i, 1), X, X[:, :2], ONE),
     "dynamic_update_index_in_dim": (lambda m, x, u, i: m.dynamic_update_index_in_dim(x, u, i, 0), X, X[0], ONE),
 }
 
 
+WIDENED = "where doubles are, a number has 64 bits, and indices of 32 are refused beside it, by jax too"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
-    check_rules(function, *operands, jitted=name.startswith("dynamic"))
+    check_rules(function, *operands, not_smooth=WIDENED if name.endswith("at a number") else "")
 
 
 @pytest.mark.parametrize("name", PADDINGS)
@@ -64,7 +69,7 @@ def test_pad_of_nothing():
 
 def test_pad_of_a_constant():
     def call(m, v):
-        return m.pad(X, v, ((1, 1, 0), (0, -1, 1)))
+        return m.pad(X.astype(v.dtype), v, ((1, 1, 0), (0, -1, 1)))
 
     check_rules(call, SCALAR, reverse=False)
     # jax has no reverse mode here: each element that is padding counts.

@@ -30,4 +30,5 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
-    check_rules(function, *operands)
+    turning = "turns where keys are equal" if name in ("sort of equal elements", "sort two") else ""
+    check_rules(function, *operands, not_smooth=turning)

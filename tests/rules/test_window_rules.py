@@ -46,7 +46,7 @@ FORWARD = {
     "product": (lambda lax, x: lax.reduce_window(x, 1.0, lax.mul, (2, 2), (2, 1), PADDING), X),
     "any function": (lambda lax, x: lax.reduce_window(x, 0.0, lambda a, b: a + b + a * b, (3,), (2,)), Y),
     "two operands": (lambda lax, x, y: lax.reduce_window((x, y), (0.0, 1.0), _sum_and_product, (2, 2)), X, TIED),
-    "start that is not neutral": (lambda lax, x: lax.reduce_window(x, np.float32(1), lax.add, (2,)), Y),
+    "start that is not neutral": (lambda lax, x: lax.reduce_window(x, np.ones((), x.dtype), lax.add, (2,)), Y),
 }
 FLAT = {
     "sum of integers": (lambda lax, x: lax.reduce_window(x, 0, lax.add, (2, 2), (1, 2), PADDING), N),
@@ -62,7 +62,8 @@ def _sum_and_product(x, y):
 @pytest.mark.parametrize("name", CASES)
 def test_reductions_of_windows(name):
     function, *operands = CASES[name]
-    check_rules(function, *operands, rounding=32)
+    turning = "turns where elements are equal" if name == "max of ties" else ""
+    check_rules(function, *operands, rounding=32, not_smooth=turning)
 
 
 @pytest.mark.parametrize("name", FORWARD)

@@ -1,4 +1,4 @@
-"""Checks of the differentiation and batching rules of an operation against jax's."""
+"""Checks of the differentiation and batching rules of an operation against jax's, and against finite differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 import xtrace
 import xtrace.lax
 import xtrace.numpy
+from tests.support.differences import check_differences
 from tests.support.operands import assert_same, ours, theirs
+from tests.support.values import is_smooth, like
 from xtrace.core import dtypes
 
 
@@ -21,23 +23,13 @@ class Library:
     def __init__(self, api: Any, lax: Any, numpy: Any, array: Callable[[Any], Any]) -> None:
         self.api, self.lax, self.np, self.array = api, lax, numpy, array
 
+    def staged(self) -> Library:
+        """Return this library with arrays that XLA does not compute with before it runs the program."""
+        return Library(self.api, self.lax, self.np, lambda x: self.lax.optimization_barrier(self.array(x)))
+
 
 OURS = Library(xtrace, xtrace.lax, xtrace.numpy, ours)
 THEIRS = Library(jax, jax.lax, jax.numpy, theirs)
-
-
-def is_smooth(x: Any) -> bool:
-    """Whether `x` has tangents other than zero."""
-    return dtypes.is_inexact(np.asarray(x).dtype)
-
-
-def like(x: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
-    """Return numbers between -1 and 1 of the shape and dtype of `x`."""
-    random = np.random.default_rng(seed)
-    found = random.uniform(-1, 1, x.shape)
-    if dtypes.is_complex(x.dtype):
-        found = found + 1j * random.uniform(-1, 1, x.shape)
-    return np.asarray(found).astype(x.dtype)
 
 
 def check_rules(
@@ -49,20 +41,34 @@ def check_rules(
     second: bool = True,
     batching: bool = True,
     jitted: bool = True,
+    not_smooth: str = "",
 ) -> None:
     """Assert that ``function(library.lax, *operands)`` has jax's value, derivatives and batched forms.
 
     The operands are NumPy arrays. derivatives, reverse, second, batching: what to check besides the value: jvp, vjp,
-    the jvp of the vjp, and vmap over each operand and all, alone and of the vjp. jitted: also under jit. rounding: how
-    many units of the dtype's spacing values may be apart; it follows from the number of operations.
+    the jvp of the vjp, and vmap over each operand and all, alone and of the vjp. jitted: also under jit, around the
+    function and around all of the checks, and jax's so; without, neither. rounding: how many units of the dtype's
+    spacing values may be apart; it follows from the number of operations. not_smooth: why finite differences do not
+    give the derivatives, where they do not: the function jumps or turns at these values, or rounds.
     """
     operands = tuple(map(np.asarray, operands))
-    for check in _checks(operands, derivatives, reverse, second, batching):
-        got, expected = check(OURS, function), check(THEIRS, function)
-        assert_same(got, expected, rounding, check.__name__)
-        if jitted:
-            assert_same(check(OURS, lambda lax, *a: xtrace.jit(lambda *b: function(lax, *b))(*a)), expected, rounding,
-                        f"{check.__name__} of jit")  # fmt: skip
+    checks = _checks(operands, derivatives, reverse, second, batching)
+    # One program of all checks where there can be: jax's operations one by one would be a program each.
+    expected = _staged(THEIRS, checks, function) if jitted else [check(THEIRS, function) for check in checks]
+    for check, wanted in zip(checks, expected, strict=True):
+        assert_same(check(OURS, function), wanted, rounding, check.__name__)
+    if jitted:
+        under_jit = _staged(OURS, checks, lambda lax, *a: xtrace.jit(lambda *b: function(lax, *b))(*a))
+        for check, got, wanted in zip(checks, under_jit, expected, strict=True):
+            assert_same(got, wanted, rounding, f"{check.__name__} under jit")
+    if derivatives and not not_smooth:
+        check_differences(lambda *a: function(xtrace.lax, *a), operands, rounding, reverse)
+
+
+def _staged(library: Library, checks: Sequence[Callable[..., Any]], function: Callable[..., Any]) -> list[Any]:
+    """Return the results of all `checks` as one program gives them."""
+    staged = library.staged()
+    return library.api.jit(lambda: [check(staged, function) for check in checks])()  # type: ignore[no-any-return]
 
 
 def _checks(
@@ -87,7 +93,7 @@ def _checks(
             return type(result)([cotangent(library, x) for x in result])
         if not is_smooth(result):
             return np.zeros(result.shape, dtypes.float0)
-        return library.array(like(np.asarray(result), 7))
+        return library.array(like(result, 7))
 
     def pulled_back(library: Library, call: Any, values: Sequence[Any]) -> Any:
         result, pullback = library.api.vjp(call, *values)
@@ -167,9 +173,4 @@ def _without_float0(tree: Any) -> Any:
     if isinstance(tree, (list, tuple)):
         kept = [_without_float0(x) for x in tree]
         return type(tree)([x for x in kept if x is not None])
-    return tree if is_smooth_type(tree) else None
-
-
-def is_smooth_type(x: Any) -> bool:
-    """Whether an array or tracer is of a floating or complex dtype."""
-    return dtypes.is_inexact(x.dtype)
+    return tree if is_smooth(tree) else None
