@@ -1,7 +1,8 @@
 """Rematerialization, as ``jax.ad_checkpoint`` has it."""
 
 from xtrace.api.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
-from xtrace.ops.rematerialization import Offloadable, Recompute, Saveable, checkpoint_name
+from xtrace.ops.rematerialization import checkpoint_name
+from xtrace.ops.saving import Offloadable, Recompute, Saveable
 
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",

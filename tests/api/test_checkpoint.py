@@ -329,3 +329,51 @@ def test_with_scan(policy, inside):
     batch = np.stack([X / 3, Y])
     got = xtrace.jit(xtrace.vmap(gradient(OURS), (None, 0)))(weights, batch)
     assert_same(got, jax.jit(jax.vmap(gradient(JAX), (None, 0)))(weights, batch), 256)
+
+
+def _in_scan(library, x, ws):
+    return library.lax.scan(lambda c, w: (layer(library, c, w), library.np.sum(c)), x, ws)[0]
+
+
+def _in_cond(library, x, ws):
+    return library.lax.cond(
+        library.np.sum(x) > 0, lambda x: layer(library, x, ws[0]),
+        lambda x: library.np.sin(layer(library, layer(library, x, ws[0]), ws[1])), x,
+    )  # fmt: skip
+
+
+def _in_cond_in_scan(library, x, ws):
+    def body(c, w):
+        return library.lax.cond(
+            library.np.sum(c) > 0, library.api.jit(lambda c, w: layer(library, c, w)), lambda c, w: c, c, w
+        ), None
+
+    return library.lax.scan(body, x, ws)[0]
+
+
+def _dots(jaxpr):
+    """How many products there are, those inside of loops and branches included."""
+    inner = [getattr(j, "jaxpr", j) for e in jaxpr.eqns for p in e.params.values()
+             for j in (p if isinstance(p, (tuple, list)) else [p])]  # fmt: skip
+    here = sum(e.primitive.name == "dot_general" for e in jaxpr.eqns)
+    return here + sum(_dots(j) for j in inner if hasattr(j, "eqns"))
+
+
+@pytest.mark.parametrize("policy", ["nothing", "dots", "only names"])
+@pytest.mark.parametrize("function", [_in_scan, _in_cond, _in_cond_in_scan])
+def test_policies_look_inside_of_loops_and_branches(function, policy):
+    weights = np.stack([Y, Y[::-1]])
+
+    def gradient(library):
+        chosen = POLICIES[policy](library.api.checkpoint_policies)
+        f = library.api.checkpoint(lambda x, ws: function(library, x, ws), policy=chosen)
+        return library.api.grad(lambda x, ws: library.np.sum(f(x, ws)), (0, 1))
+
+    def backward_pass(library):
+        """What it is given, and how many products it computes."""
+        closed = library.api.make_jaxpr(gradient(library))(X / 3, weights)
+        (equation,) = [e for e in closed.eqns if e.primitive.name == "remat2"]
+        return sorted(v.aval.shape for v in equation.invars), _dots(equation.params["jaxpr"])
+
+    assert backward_pass(OURS) == backward_pass(JAX)
+    assert_same(xtrace.jit(gradient(OURS))(X / 3, weights), jax.jit(gradient(JAX))(X / 3, weights), 256)

@@ -19,7 +19,8 @@ from xtrace.core.source import describe
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
 from xtrace.ops.contraction import dot_general
-from xtrace.ops.rematerialization import Offloadable, Recompute, checkpoint_name, remat_call
+from xtrace.ops.rematerialization import checkpoint_name, remat_call
+from xtrace.ops.saving import Offloadable, Recompute
 from xtrace.transforms.linearize import linearize
 from xtrace.transforms.stage import stage
 

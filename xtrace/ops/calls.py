@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core.avals import ShapedArray
@@ -10,18 +10,26 @@ from xtrace.core.effects import Effects
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import Linear
+from xtrace.core.trace import current_trace
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
     as_called,
     batch_jaxpr,
+    chosen,
+    dependence,
     jvp_jaxpr,
     linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
     result_types,
     spread,
     transpose_jaxpr,
 )
+from xtrace.transforms.evaluate import evaluate
+from xtrace.transforms.linearize import Tape
 from xtrace.transforms.lower import emit_call
+from xtrace.transforms.stage import StagingTrace
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -63,6 +71,24 @@ def _linearize(
     return results[: len(parts.nonzero)], spread(moved, parts.nonzero)
 
 
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any = None, **_: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    works, pending = dependence(jaxpr, unknown)
+    if not works and all(pending):
+        return None
+    parts = partial_evaluate_jaxpr(jaxpr, unknown)
+
+    def in_two_calls(operands: Sequence[Any]) -> list[Any]:
+        given = chosen(operands, [not u for u in unknown])
+        results = _call(parts.known, given, name, compiler_options)
+        rest = [*parts.gather(given, results), *chosen(operands, unknown)]
+        moved = _call(parts.linear, rest, name, compiler_options) if any(parts.nonzero) else []
+        return merged(results, moved, parts.nonzero)
+
+    return in_two_calls
+
+
 def _transpose(
     cotangents: Sequence[Any], *operands: Any, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
 ) -> list[Any]:
@@ -90,9 +116,18 @@ jit_call = Primitive(
     effects=_effects,
     jvp=_jvp,
     linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
     memoised=False,
     unprinted={"donated_invars": (), "keep_unused": False},
 )
+
+
+def computed(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
+    """Return the results of `closed`: recorded in place in a jaxpr, as one program of that name outside of one."""
+    enclosing = current_trace.get().enclosing()
+    if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
+        return evaluate(closed.jaxpr, closed.consts, operands)
+    return _call(closed, operands, name)

@@ -179,6 +179,14 @@ def _transpose_inline(
     )
 
 
+def _partial_evaluate_inline(
+    unknown: tuple[bool, ...], *, name: str, call_jaxpr: Any, **_: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    # What is on a tape is transposed, and needs rules no more.
+    assert jit_call.partial_evaluate is not None
+    return jit_call.partial_evaluate(unknown, name=name, jaxpr=call_jaxpr)
+
+
 def _closed_over(name: str) -> str:
     return (
         f"Detected differentiation of the custom_jvp or custom_vjp function {name} with respect to a closed-over "
@@ -247,7 +255,7 @@ def _custom_jvp_linearize(
     tape = current_trace.get()
     results, moved = _calling(jvp, primals, tangents)
     if any(type(x) is StagedTracer and x.owner is tape for x in results):
-        # A jitted rule is on the tape as a whole; the results do not depend on the tangents.
+        # An operation that is on the tape as a whole, such as while_loop, gave them: they depend on no tangent.
         assert tape.parent is not None
         with use_trace(tape.parent):
             still = [None if t is None else zero_of(aval_of(t)) for t in tangents]
@@ -302,6 +310,7 @@ custom_jvp_call = Primitive(
     effects=_effects_of_jaxpr,
     jvp=_custom_jvp,
     linearize=_custom_jvp_linearize,
+    partial_evaluate=_partial_evaluate_inline,
     transpose=_transpose_inline,
     batch=_custom_jvp_batch,
     multiple_results=True,
@@ -406,6 +415,7 @@ custom_vjp_call = Primitive(
     effects=_effects_of_jaxpr,
     jvp=_custom_vjp_jvp,
     linearize=_custom_vjp_linearize,
+    partial_evaluate=_partial_evaluate_inline,
     transpose=_transpose_inline,
     batch=_custom_vjp_batch,
     multiple_results=True,

@@ -8,20 +8,23 @@ from typing import Any, NamedTuple
 from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
-from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.ir import ClosedJaxpr, Jaxpr
 from xtrace.core.primitive import Primitive, primitive
-from xtrace.core.source import replay
-from xtrace.core.tangents import Linear, tangent_aval
-from xtrace.core.trace import current_trace
-from xtrace.ops.calls import jit_call
+from xtrace.core.tangents import Linear
+from xtrace.ops.calls import computed
+from xtrace.ops.saving import inlined, saving
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
+    SplitJaxpr,
     as_called,
     batch_jaxpr,
     chosen,
+    dependence,
     jvp_jaxpr,
     linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
     result_types,
     spread,
     staged,
@@ -29,9 +32,7 @@ from xtrace.transforms.closed import (
 )
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
-from xtrace.transforms.linearize import Tape
 from xtrace.transforms.lower import emit_equations
-from xtrace.transforms.stage import StagingTrace
 
 # Whether the compiler must not find out that an operand is one it has computed with before: for all, or for each.
 _Barrier = bool | tuple[bool, ...]
@@ -100,37 +101,52 @@ def _jvp(
 class _Split(NamedTuple):
     """A function in two parts.
 
-    known: from inputs to results, followed by what the policy saves; None where that is nothing. linear: from the
-    inputs at `inputs`, what was saved, and the nonzero tangents, to the nonzero tangents of the results; it computes
-    what it needs again.
+    known: from inputs to results, of which there are `results_known`, then what the policy saves. linear: from the
+    inputs at `inputs`, what was saved, and the nonzero tangents (or where the function was partially evaluated, its
+    unknown inputs), to the results that `nonzero` says; it computes what it needs again.
     """
 
-    known: ClosedJaxpr | None
+    known: ClosedJaxpr
     linear: ClosedJaxpr
     nonzero: tuple[bool, ...]
     inputs: tuple[int, ...]
+    results_known: int
+
+    def apply(
+        self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the results that are known, and bind the linear part."""
+        results = computed(self.known, operands, "checkpoint")
+        if not any(self.nonzero):
+            return results[: self.results_known], []
+        rest = [*results[self.results_known :], *moved]
+        flags = _moved(prevent_cse, len(operands), self.inputs, len(rest))
+        again = _bind(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
+        return results[: self.results_known], again
 
 
 @per_jaxpr
-def _split(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
-    parts = linearize_jaxpr(closed, given)
-    # Policies look at each operation, also at those inside of called functions.
-    known = parts.known if policy is None else _inlined(parts.known)
-    jaxpr, count = known.jaxpr, len(parts.nonzero)
+def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
+    found, saves = _recomputing(linearize_jaxpr(closed, given), policy)
+    return found if saves else found._replace(known=closed)
+
+
+@per_jaxpr
+def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: Any) -> _Split:
+    return _recomputing(partial_evaluate_jaxpr(closed, unknown), policy)[0]
+
+
+def _recomputing(parts: SplitJaxpr, policy: Any) -> tuple[_Split, bool]:
+    """Return the parts with what the policy does not save computed by the linear one, and whether it saves anything."""
+    known = parts.known if policy is None else inlined(parts.known)
+    jaxpr, count = known.jaxpr, parts.results
     residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
-    needed: set[Atom] = set(residuals)
-    saveable = {v for e in jaxpr.eqns if policy is not None and _is_saved(policy, e) for v in e.outvars}
-    again = []
-    for equation in reversed(jaxpr.eqns):
-        if any(v in needed and v not in saveable for v in equation.outvars):
-            again.append(equation)
-            needed.update(equation.invars)
-    made = {v for e in again for v in e.outvars}
-    saved = [v for e in jaxpr.eqns for v in e.outvars if v in saveable and v in needed and v not in made]
-    inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in needed])
-    constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in needed]
+    found = saving(jaxpr, residuals, policy)
+    saved = found.saved
+    inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in found.read])
+    constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in found.read]
     recomputed = Jaxpr(
-        [v for v, _ in constants], [*[jaxpr.invars[i] for i in inputs], *saved], residuals, again[::-1],
+        [v for v, _ in constants], [*[jaxpr.invars[i] for i in inputs], *saved], residuals, found.again,
     )  # fmt: skip
     split = len(recomputed.invars)
 
@@ -138,76 +154,11 @@ def _split(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
         found = evaluate(recomputed, [x for _, x in constants], values[:split])
         return evaluate(parts.linear.jaxpr, parts.linear.consts, [*found, *values[split:]])
 
-    moved = [tangent_aval(a) for a in chosen(closed.in_avals, given)]
-    whole = jaxpr.replace(outvars=[*jaxpr.outvars[:count], *saved])
+    moved = parts.linear.in_avals[len(parts.residuals) :]
+    whole = jaxpr.replace(eqns=found.first, outvars=[*jaxpr.outvars[:count], *saved])
     linear_jaxpr = staged(linear, [*recomputed.in_avals, *moved], parts.linear.jaxpr.debug_info)
-    whole_closed = ClosedJaxpr(eliminate_dead_code(whole)[0], known.consts) if saved else None
-    return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs)
-
-
-def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `closed` with the equations of called functions in the place of the calls."""
-    jaxpr = closed.jaxpr
-    if not any(e.primitive is jit_call for e in jaxpr.eqns):
-        return closed
-    return staged(lambda *values: _evaluate_inlined(jaxpr, closed.consts, values), jaxpr.in_avals, jaxpr.debug_info)
-
-
-def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    trace = current_trace.get()
-    values: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
-    for equation in jaxpr.eqns:
-        operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
-        if equation.primitive is jit_call:
-            called = equation.params["jaxpr"]
-            results = _evaluate_inlined(called.jaxpr, called.consts, operands)
-        else:
-            result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
-            results = result if equation.primitive.multiple_results else [result]
-        values.update(zip(equation.outvars, results, strict=True))
-    return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
-
-
-class SaveableType:
-    """What a policy may answer for a value that is kept; True is the same."""
-
-    def __repr__(self) -> str:
-        return "Saveable"
-
-
-class RecomputeType:
-    """What a policy may answer for a value that is computed again; False is the same."""
-
-    def __repr__(self) -> str:
-        return "Recompute"
-
-
-class Offloadable(NamedTuple):
-    """What a policy may answer for a value that is kept in another memory; where there is none, it stays on device."""
-
-    src: str
-    dst: str
-
-
-Saveable, Recompute = SaveableType(), RecomputeType()
-
-
-def _is_saved(policy: Callable[..., Any], equation: JaxprEqn) -> bool:
-    verdict = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
-    return isinstance(verdict, (SaveableType, Offloadable)) or (
-        not isinstance(verdict, RecomputeType) and bool(verdict)
-    )
-
-
-def _computed(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-    """Return the results of `closed`: recorded in place in a jaxpr, as one program outside of one."""
-    enclosing = current_trace.get().enclosing()
-    if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
-        return evaluate(closed.jaxpr, closed.consts, operands)
-    called = as_called(closed) if closed.consts else closed
-    return jit_call.apply(  # type: ignore[no-any-return]
-        [*closed.consts, *operands], ("checkpoint", called, (), False, None)
-    )
+    whole_closed = ClosedJaxpr(eliminate_dead_code(whole)[0], known.consts)
+    return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs, count), bool(saved)
 
 
 def _linearize(
@@ -215,14 +166,29 @@ def _linearize(
     differentiated: bool, policy: Any,
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     given = tuple([t is not None for t in tangents])
-    parts = _split(jaxpr, given, policy)
-    results = _computed(jaxpr if parts.known is None else parts.known, primals)
-    count = len(parts.nonzero)
-    if not any(parts.nonzero):
-        return results[:count], [None] * count
-    operands = [*[primals[i] for i in parts.inputs], *results[count:], *chosen(tangents, given)]
-    flags = _moved(prevent_cse, len(primals), parts.inputs, len(operands) - len(parts.inputs))
-    return results[:count], spread(_bind(parts.linear, operands, flags, True, policy), parts.nonzero)
+    parts = _linearized(jaxpr, given, policy)
+    results, moved = parts.apply(primals, chosen(tangents, given), prevent_cse, policy)
+    return results, spread(moved, parts.nonzero)
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool, policy: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    works, pending = dependence(jaxpr, unknown)
+    if all(pending) and (differentiated or not works):
+        return None
+    parts = _partially_evaluated(jaxpr, unknown, policy)
+    # What only the unknown results need is to be computed again.
+    if all(parts.nonzero):
+        return None
+    known = [not u for u in unknown]
+    flags = _moved(prevent_cse, len(unknown), chosen(range(len(unknown)), known), 0)
+
+    def in_two_parts(operands: Sequence[Any]) -> list[Any]:
+        results, rest = parts.apply(chosen(operands, known), chosen(operands, unknown), flags, policy)
+        return merged(results, rest, parts.nonzero)
+
+    return in_two_parts
 
 
 def _transpose(
@@ -255,6 +221,7 @@ remat_call = Primitive(
     effects=_effects,
     jvp=_jvp,
     linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,

@@ -42,19 +42,21 @@ class Tape(StagingTrace):
         assert self.parent is not None
         return self.parent.process(primitive, operands, parameters)
 
+    def call(
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+    ) -> Any:
+        """Return ``function(*operands, **static)``; what is remembered of it is for traces that record all."""
+        return function(*operands, **static)
+
     def _split(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         """Compute what of the operation does not depend on tangents, and record the rest."""
         assert primitive.partial_evaluate is not None
         unknown = tuple([self.records(x) for x in operands])
         parts = primitive.partial_evaluate(unknown, **dict(zip(primitive.parameters, parameters, strict=True)))
         if parts is None:
-            return self.record(primitive, operands, parameters)
+            return super().process(primitive, operands, parameters)
         with use_trace(self):
             return parts(operands)
-
-    def record(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        """Record the operation as a whole."""
-        return super().process(primitive, operands, parameters)
 
     def records(self, value: Any) -> bool:
         """Whether the value is one of the tape's tracers."""

@@ -12,9 +12,11 @@ import numpy as np
 
 from xtrace.algebra.vector_space import convert_element_type
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace.core.trace import Tracer, axis_environment, current_trace
+from xtrace.runtime.transfer import to_concrete
 from xtrace.transforms.closed import as_called
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.stage import StagingTrace, stage
@@ -181,6 +183,11 @@ def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, 
 def same_type(one: ShapedArray, other: ShapedArray) -> bool:
     """Whether two types differ in no more than weakness."""
     return one.shape == other.shape and one.dtype == other.dtype
+
+
+def as_array(value: Any) -> Any:
+    """Return an operand that a loop hands on unchanged as a result."""
+    return value if isinstance(value, Array) else to_concrete(value)
 
 
 def check_function(function: str, argument: str, value: Any) -> None:

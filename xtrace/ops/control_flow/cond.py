@@ -14,7 +14,7 @@ from xtrace.core.avals import ShapedArray, aval_of, is_array_like, shown
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import ClosedJaxpr, Literal, Var
 from xtrace.core.primitive import Primitive, no_rule
-from xtrace.core.tangents import Linear, is_differentiable, tangent_aval
+from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.ops.control_flow.bodies import Body, leaves_of, same_type, stage_body
 from xtrace.ops.elementwise import clamp, eq, ne, select_n
@@ -22,11 +22,15 @@ from xtrace.ops.stop_gradient import stop_gradient
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
+    SplitJaxpr,
     as_called,
     batch_jaxpr,
     chosen,
+    dependence,
     jvp_jaxpr,
     linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
     spread,
     staged,
     transpose_jaxpr,
@@ -127,18 +131,18 @@ def _jvp(
     return results[:count], spread(results[count:], nonzero)
 
 
-class _Linearized:
-    """Branches in two parts, as `LinearizedJaxpr` has one: they give and take the residuals of all branches.
+class _Split:
+    """Branches in two parts, as `SplitJaxpr` has one, made of those: they give and take the residuals of all branches.
 
     A residual that only some branches compute is one of those of the others, or zero.
     """
 
-    __slots__ = ("known", "linear", "nonzero", "residuals")
+    __slots__ = ("known", "linear", "nonzero", "residuals", "count")
 
-    def __init__(self, branches: _Branches, given: tuple[bool, ...]) -> None:
-        self.nonzero = _agreed([linearize_jaxpr(b, given).nonzero for b in branches])
-        parts = [linearize_jaxpr(b, given, self.nonzero) for b in branches]
-        count = len(self.nonzero)
+    def __init__(self, parts: Sequence[SplitJaxpr]) -> None:
+        first = parts[0]
+        self.nonzero, self.count = first.nonzero, first.results
+        count = first.results
         # Each new residual of a branch by its type and its number among those of that type: of each type there are as
         # many as the branch that needs most of them has.
         slots: dict[Any, Any] = {}
@@ -158,9 +162,9 @@ class _Linearized:
             numbered.append([names[source] for source in part.residuals])
         new = [name for name in slots if name[0] == "new"]
         self.residuals = [("output", count + new.index(n)) if n[0] == "new" else n for n in slots]
-        in_avals, out_avals = branches[0].in_avals, branches[0].out_avals
+        in_avals, out_avals = first.known.in_avals, first.known.out_avals
         types = [n[1] if n[0] == "new" else (in_avals if n[0] == "input" else out_avals)[n[1]] for n in slots]
-        moved = [tangent_aval(a) for a in chosen(in_avals, given)]
+        moved = first.linear.in_avals[len(first.residuals) :]
         self.known, self.linear = [], []
         for part, names_of_part in zip(parts, numbered, strict=True):
             sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
@@ -177,8 +181,19 @@ class _Linearized:
             self.known.append(staged(known, in_avals, part.known.jaxpr.debug_info))
             self.linear.append(staged(linear, [*types, *moved], part.linear.jaxpr.debug_info))
 
+    def apply(self, index: Any, operands: Sequence[Any], moved: Sequence[Any], platforms: Any) -> tuple[Any, Any]:
+        """Bind both choices; return the results of the known one, and those of the linear one."""
+        results = _bind(self.known, index, operands, platforms)
+        if not any(self.nonzero):
+            return results[: self.count], []
+        residuals = [operands[i] if kind == "input" else results[i] for kind, i in self.residuals]
+        return results[: self.count], _bind(self.linear, index, [*residuals, *moved], platforms)
 
-_linearized = _per_branches(_Linearized)
+
+@_per_branches
+def _linearized(branches: _Branches, given: tuple[bool, ...]) -> _Split:
+    nonzero = _agreed([linearize_jaxpr(b, given).nonzero for b in branches])
+    return _Split([linearize_jaxpr(b, given, nonzero) for b in branches])
 
 
 def _linearize(
@@ -187,13 +202,33 @@ def _linearize(
     index, *operands = primals
     given = tuple([t is not None for t in tangents[1:]])
     parts = _linearized(branches, given)
-    results = _bind(parts.known, index, operands, branches_platforms)
-    residuals = [operands[i] if kind == "input" else results[i] for kind, i in parts.residuals]
-    count = len(parts.nonzero)
-    if not any(parts.nonzero):
-        return results[:count], [None] * count
-    moved = _bind(parts.linear, index, [*residuals, *chosen(tangents[1:], given)], branches_platforms)
-    return results[:count], spread(moved, parts.nonzero)
+    results, moved = parts.apply(index, operands, chosen(tangents[1:], given), branches_platforms)
+    return results, spread(moved, parts.nonzero)
+
+
+@_per_branches
+def _partially_evaluated(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
+    """Return branches of what is known and branches of the rest; None if all depends on what is unknown."""
+    found = [dependence(b, unknown) for b in branches]
+    if not any(works for works, _ in found) and all(_agreed([pending for _, pending in found])):
+        return None
+    pending = _agreed([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
+    return _Split([partial_evaluate_jaxpr(b, unknown, pending) for b in branches])
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, branches: _Branches, branches_platforms: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    parts = None if unknown[0] else _partially_evaluated(branches, unknown[1:])
+    if parts is None:
+        return None
+
+    def in_two_choices(operands: Sequence[Any]) -> list[Any]:
+        given = chosen(operands, [not u for u in unknown])
+        known, rest = parts.apply(given[0], given[1:], chosen(operands, unknown), branches_platforms)
+        return merged(known, rest, parts.nonzero)
+
+    return in_two_choices
 
 
 @per_jaxpr
@@ -294,6 +329,7 @@ cond_p = Primitive(
     effects=_effects,
     jvp=_jvp,
     linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,

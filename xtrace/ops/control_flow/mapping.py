@@ -13,7 +13,7 @@ from xtrace.core.ir import Literal
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.bodies import check_function, leaf_paths, leaves_of, stage_body
-from xtrace.ops.control_flow.scan import Loop, bind_scan, length_of, scan
+from xtrace.ops.control_flow.scan import Loop, length_of, run_scan, scan
 from xtrace.ops.elementwise import add, bitwise_or
 from xtrace.ops.shape import concatenate, rev
 from xtrace.ops.slicing import pad, slice, slice_in_dim
@@ -62,7 +62,7 @@ def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: Any, length
         return scan(lambda carry, x: (carry, f(x)), (), pytree.tree_unflatten(tree, elements))[1]
     inner = [a.update(shape=a.shape[1:]) for a in [aval_of(x) for x in elements]]
     body = stage_body("map", f, pytree.treedef_tuple([tree]), inner)
-    results = bind_scan(body.jaxpr, Loop(length, False, 1, len(body.consts), 0), [*body.consts, *elements])
+    results = run_scan(body.jaxpr, Loop(length, False, 1, len(body.consts), 0), [*body.consts, *elements])
     return pytree.tree_unflatten(body.out_tree, results)
 
 

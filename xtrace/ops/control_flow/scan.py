@@ -13,11 +13,13 @@ from xtrace.algebra.vector_space import moved_axis, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import Effects
-from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import Linear, tangent_aval
+from xtrace.ops.calls import computed
 from xtrace.ops.control_flow.bodies import (
     Body,
+    as_array,
     check_carry,
     check_function,
     leaf_paths,
@@ -28,6 +30,16 @@ from xtrace.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
+from xtrace.ops.control_flow.scan_parts import (
+    Loop,
+    Source,
+    Split,
+    either,
+    forwarding,
+    in_two_scans,
+    regrouped,
+    until_stable,
+)
 from xtrace.ops.shape import stack
 from xtrace.ops.slicing import index_in_dim
 from xtrace.stablehlo import attributes
@@ -37,37 +49,36 @@ from xtrace.transforms.closed import (
     as_called,
     batch_jaxpr,
     chosen,
+    dependence,
     jvp_jaxpr,
     linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
     spread,
     staged,
     transpose_jaxpr,
 )
-from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.lower import emit_call, emit_equations
 
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
 
 
-class Loop(NamedTuple):
-    """How a scan goes: how often, in which direction, how many steps at a time, and what its operands are."""
-
-    length: int
-    reverse: bool
-    unroll: int
-    num_consts: int
-    num_carry: int
-
-    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the constants, the carry and what is scanned over among operands, or what belongs to operands."""
-        carried = self.num_consts + self.num_carry
-        return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
-
-
 def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
     """Bind a scan of `closed`, which has no constvars."""
     return scan_p.apply(operands, (closed, *loop))  # type: ignore[no-any-return]
+
+
+def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
+    """Return the results of a scan that a user wrote: what its body hands on is no part of the loop."""
+    found = forwarding(closed, loop)
+    if found is None:
+        return bind_scan(closed, loop, operands)
+    consts, carry, xs = loop.split(operands)
+    varying = chosen(carry, [not f for f in found.fixed])
+    results = iter(bind_scan(found.body, found.loop, [*chosen(carry, found.fixed), *consts, *varying, *xs]))
+    last = [as_array(x) if f else next(results) for x, f in zip(carry, found.fixed, strict=True)]
+    return [*last, *[next(results) if i is None else as_array(xs[i]) for i in found.elements]]
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
@@ -228,36 +239,9 @@ def _halves(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
     return list(values[:count]), list(values[count:])
 
 
-def _regrouped(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
-    """Return `jaxpr` with its inputs and outputs in another order, without what the outputs do not need."""
-    moved = jaxpr.replace(invars=[v for group in inputs for v in group], outvars=outputs)
-    return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
-
-
-def _either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
-    return tuple([a or b for a, b in zip(one, other, strict=True)])
-
-
-def _moving(
-    closed: ClosedJaxpr, nonzero: tuple[bool, ...], loop: Loop, linearizing: bool
-) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    """Return which inputs of the body have tangents, given those of the operands, and which results always must.
-
-    The carry has one if that before the first step has, or if a step gives it one. linearizing: the body is asked by
-    linearizing it, since what has a rule for reverse mode alone cannot answer in forward mode.
-    """
-    results = len(closed.out_avals)
-    while True:
-        consts, carry, xs = loop.split(nonzero)
-        always = (*carry, *(False,) * (results - loop.num_carry))
-        if linearizing:
-            found = linearize_jaxpr(closed, nonzero, always).nonzero
-        else:
-            found = jvp_jaxpr(closed, nonzero, always)[1]
-        after = _either(carry, found[: loop.num_carry])
-        if list(after) == carry:
-            return nonzero, always
-        nonzero = (*consts, *after, *xs)
+def _always(flags: Sequence[bool], loop: Loop, results: int) -> tuple[bool, ...]:
+    """Return which results of the body must have tangents, or be unknown, given which inputs have: the carry."""
+    return (*loop.split(flags)[1], *(False,) * (results - loop.num_carry))
 
 
 def _initial_tangents(loop: Loop, avals: Sequence[ShapedArray], tangents: Sequence[Any], moving: Any) -> list[Any]:
@@ -279,20 +263,21 @@ class _Forward(NamedTuple):
 @per_jaxpr
 def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forward:
     """Return the body of the scan of values and tangents together."""
-    moving, always = _moving(closed, given, loop, False)
-    both, nonzero = jvp_jaxpr(closed, moving, always)
+    results = len(closed.out_avals)
+    # The carry has a tangent if that before the first step has, or if a step gives it one.
+    moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _always(flags, loop, results))[1], given, loop)
+    both, nonzero = jvp_jaxpr(closed, moving, _always(moving, loop, results))
     jaxpr, extra = opened(both)
     count, n = len(closed.in_avals), len(extra)
     values, moved = loop.split(jaxpr.invars[n : n + count]), loop.split(spread(jaxpr.invars[n + count :], moving))
     groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(values, moved, strict=True)]
     groups[0] = [*jaxpr.invars[:n], *groups[0]]
-    results = len(nonzero)
     out, moved_out = jaxpr.outvars[:results], spread(jaxpr.outvars[results:], nonzero)
     carry, ys = _halves(out, loop.num_carry)
     carry_moved, ys_moved = _halves(moved_out, loop.num_carry)
     outputs = [x for x in [*carry, *carry_moved, *ys, *ys_moved] if x is not None]
     new = loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1]))
-    return _Forward(_regrouped(groups, outputs, jaxpr), extra, new, moving, nonzero)
+    return _Forward(regrouped(groups, outputs, jaxpr), extra, new, moving, nonzero)
 
 
 def _jvp(
@@ -310,111 +295,91 @@ def _jvp(
     return [*carry, *ys], [*carry_moved, *[next(found) if n else None for n in ys_nonzero]]
 
 
-class _Linearized(NamedTuple):
-    """A scan in two: `known` also stacks the residuals, `linear` goes over the tangents with them.
+def _in_two(
+    parts: Split, loop: Loop, operands: Sequence[Any], moved: Sequence[Sequence[Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Bind both scans; return the results of the known one, which takes `operands` as `loop` says, and of the other.
 
-    hoisted: what the residuals need that is the same in every step, of the operands `fixed`. Sources of residuals say
-    where each comes from: ("operand", i), ("hoisted", i) or ("result", i) of the known scan.
+    moved: the constants, the carry and what is scanned over of the linear scan.
     """
+    values: dict[str, Sequence[Any]] = {"operand": operands, "extra": parts.extra}
 
-    known: ClosedJaxpr
-    known_consts: list[Any]
-    known_loop: Loop
-    hoisted: Jaxpr
-    fixed: list[int]
-    linear: ClosedJaxpr
-    linear_consts: list[Any]
-    linear_loop: Loop
-    fixed_sources: list[tuple[str, int]]
-    stacked_sources: list[tuple[str, int]]
-    moving: tuple[bool, ...]
-    nonzero: tuple[bool, ...]
+    def found(sources: Sequence[Source]) -> list[Any]:
+        return [values[kind][i] for kind, i in sources]
 
-
-def _invariant(jaxpr: Jaxpr, fixed: Sequence[Var]) -> set[Var]:
-    """Return the variables that depend on the inputs `fixed` only."""
-    found = set(fixed)
-    for equation in jaxpr.eqns:
-        if not equation.effects and all(isinstance(x, Literal) or x in found for x in equation.invars):
-            found.update(equation.outvars)
-    return found
+    if parts.hoisted.jaxpr.outvars:
+        fixed = [*parts.extra[: parts.known_extra], *[operands[i] for i in parts.fixed]]
+        values["hoisted"] = computed(parts.hoisted, fixed, "scan_invariants")
+    _, carry, xs = loop.split(operands)
+    results = bind_scan(parts.known, parts.known_loop, [*found(parts.known_consts), *carry, *xs])
+    values["result"] = results
+    linear = [*found(parts.linear_consts), *moved[0], *moved[1], *found(parts.stacked), *moved[2]]
+    return results[: parts.results], bind_scan(parts.linear, parts.linear_loop, linear)
 
 
 @per_jaxpr
-def _linearized_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Linearized:
-    """Return the two scans for the tangents that are not zero."""
-    moving, always = _moving(closed, given, loop, True)
-    parts = linearize_jaxpr(closed, moving, always)
-    known, known_extra = opened(parts.known)
-    n, results = len(known_extra), len(closed.out_avals)
-    inputs = known.invars[n:]
-    # A carry that each step returns as it is stays what it was before the first.
-    same = [
-        i
-        for i in range(loop.num_consts, loop.num_consts + loop.num_carry)
-        if closed.jaxpr.outvars[i - loop.num_consts] is closed.jaxpr.invars[i]
-    ]
-    fixed = [*range(loop.num_consts), *same]
-    invariant = _invariant(known, [*known.invars[:n], *[inputs[i] for i in fixed]])
-    hoisted: list[Atom] = []
-    stacked: list[Atom] = []
-    sources: list[tuple[str, int]] = []
-
-    def position(atoms: list[Atom], atom: Atom) -> int:
-        if atom not in atoms:
-            atoms.append(atom)
-        return atoms.index(atom)
-
-    for kind, i in parts.residuals:
-        atom = inputs[i] if kind == "input" else known.outvars[i]
-        if kind == "input" and (i in fixed or i >= loop.num_consts + loop.num_carry):
-            sources.append(("operand", i))
-        elif isinstance(atom, Literal) or atom in invariant:
-            sources.append(("hoisted", position(hoisted, atom)))
-        elif kind == "output" and loop.num_carry <= i < results:
-            sources.append(("result", i))
-        else:
-            sources.append(("result", results + position(stacked, atom)))
-    before = known.replace(invars=[*known.invars[:n], *[inputs[i] for i in fixed]], outvars=hoisted, eqns=[
-        e for e in known.eqns if not e.effects and all(isinstance(x, Literal) or x in invariant for x in e.invars)
-    ])  # fmt: skip
-    consts, carry, xs = loop.split(inputs)
-    known_groups = [[*known.invars[:n], *consts], carry, xs]
-    known_body = _regrouped(known_groups, [*known.outvars[:results], *stacked], known)
-
-    linear, linear_extra = opened(parts.linear)
-    n, count = len(linear_extra), len(sources)
-    moved = loop.split(spread(linear.invars[n + count :], moving))
-    in_every_step = [s[0] == "hoisted" or (s[0] == "operand" and s[1] in fixed) for s in sources]
-    residuals = linear.invars[n : n + count]
-    groups = [[v for v in group if v is not None] for group in moved]
-    groups[0] = [*linear.invars[:n], *chosen(residuals, in_every_step), *groups[0]]
-    groups[2] = [*chosen(residuals, [not x for x in in_every_step]), *groups[2]]
-    return _Linearized(
-        known_body, known_extra, loop._replace(num_consts=len(known_groups[0])),
-        eliminate_dead_code(before)[0], fixed,
-        _regrouped(groups, linear.outvars, linear), linear_extra,
-        loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
-        chosen(sources, in_every_step), chosen(sources, [not x for x in in_every_step]), moving, parts.nonzero,
-    )  # fmt: skip
+def _linearized_body(
+    closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop
+) -> tuple[Split, tuple[bool, ...], tuple[bool, ...]]:
+    """Return the two scans for the tangents that are not zero, which inputs have tangents, and which results."""
+    results = len(closed.out_avals)
+    moving, nonzero = until_stable(
+        lambda flags: linearize_jaxpr(closed, flags, _always(flags, loop, results)).nonzero, given, loop
+    )
+    parts = linearize_jaxpr(closed, moving, _always(moving, loop, results))
+    consts, carry, _ = loop.split(moving)
+    moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
+    return in_two_scans(parts, loop, moved_loop), moving, nonzero
 
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
 ) -> tuple[list[Any], list[Any]]:
     loop = Loop(**details)
-    parts = _linearized_body(jaxpr, tuple([t is not None for t in tangents]), loop)
-    results = bind_scan(parts.known, parts.known_loop, [*parts.known_consts, *primals])
-    values = {"operand": primals, "result": results}
-    if parts.hoisted.outvars:
-        values["hoisted"] = evaluate(parts.hoisted, [], [*parts.known_consts, *[primals[i] for i in parts.fixed]])
-    consts, carry, xs = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, parts.moving))
-    operands = [
-        *parts.linear_consts, *[values[kind][i] for kind, i in parts.fixed_sources], *consts,
-        *carry, *[values[kind][i] for kind, i in parts.stacked_sources], *xs,
-    ]  # fmt: skip
-    moved = bind_scan(parts.linear, parts.linear_loop, [x for x in operands if x is not None])
-    return results[: len(parts.nonzero)], spread(moved, parts.nonzero)
+    parts, moving, nonzero = _linearized_body(jaxpr, tuple([t is not None for t in tangents]), loop)
+    groups = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, moving))
+    results, moved = _in_two(parts, loop, primals, [[t for t in group if t is not None] for group in groups])
+    return results, spread(moved, nonzero)
+
+
+@per_jaxpr
+def _split_body(
+    closed: ClosedJaxpr, unknown: tuple[bool, ...], loop: Loop
+) -> tuple[Split, Loop, tuple[bool, ...], tuple[bool, ...]] | None:
+    """Return the scans of what is known and of the rest, how the first goes, and which inputs and results are unknown.
+
+    None if all depends on what is unknown.
+    """
+    # Where a carry starts from what is known and goes on with what is not, the steps know nothing of it.
+    flags, pending = until_stable(lambda flags: dependence(closed, flags)[1], unknown, loop)
+    if all(pending) and not dependence(closed, flags)[0]:
+        return None
+    results = len(closed.out_avals)
+    unknown, pending = until_stable(
+        lambda flags: partial_evaluate_jaxpr(closed, flags, _always(flags, loop, results)).nonzero, unknown, loop
+    )
+    consts, carry, _ = loop.split(unknown)
+    parts = partial_evaluate_jaxpr(closed, unknown, _always(unknown, loop, results))
+    known_loop = loop._replace(num_consts=consts.count(False), num_carry=carry.count(False))
+    moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
+    return in_two_scans(parts, known_loop, moved_loop), known_loop, unknown, pending
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, **details: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    loop = Loop(**details)
+    found = _split_body(jaxpr, unknown, loop)
+    if found is None:
+        return None
+    parts, known_loop, flags, pending = found
+    known = [not u for u in flags]
+
+    def both(operands: Sequence[Any]) -> list[Any]:
+        moved = [chosen(x, w) for x, w in zip(loop.split(operands), loop.split(flags), strict=True)]
+        return merged(*_in_two(parts, known_loop, chosen(operands, known), moved), pending)
+
+    return both
 
 
 class _Transposed(NamedTuple):
@@ -433,13 +398,13 @@ class _Transposed(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> list[bool]:
+def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
     """Return which outputs depend on the inputs with a flag."""
     found: set[Atom] = set(chosen(jaxpr.invars, flags))
     for equation in jaxpr.eqns:
         if any(x in found for x in equation.invars):
             found.update(equation.outvars)
-    return [x in found for x in jaxpr.outvars]
+    return tuple([x in found for x in jaxpr.outvars])
 
 
 @per_jaxpr
@@ -447,19 +412,13 @@ def _transposed_body(
     closed: ClosedJaxpr, operands_linear: tuple[bool, ...], given: tuple[bool, ...], loop: Loop
 ) -> _Transposed:
     """Return the reverse scan for the operands that are linear and the results whose cotangents are `given`."""
-    linear = operands_linear
-    while True:
-        consts, carry, xs = loop.split(linear)
-        after = _either(carry, _depends(closed.jaxpr, linear)[: loop.num_carry])
-        if list(after) == carry:
-            break
-        linear = (*consts, *after, *xs)
+    linear, _ = until_stable(lambda flags: _depends(closed.jaxpr, flags), operands_linear, loop)
     carry_linear = tuple(loop.split(linear)[1])
     carry_given, ys_given = _halves(given, loop.num_carry)
     carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
     while True:
         transposed, found = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
-        after = _either(carry_given, loop.split(spread(found, linear))[1])
+        after = either(carry_given, loop.split(spread(found, linear))[1])
         after = tuple([bool(x) for x in after])
         if list(after) == carry_given:
             break
@@ -499,7 +458,7 @@ def _transposed_body(
     if carried:
         inputs = [chosen(v, w) for v, w in zip(loop.split(closed.jaxpr.invars), known, strict=True)]
         outputs = chosen(closed.jaxpr.outvars[: loop.num_carry], known[1])
-        before = _regrouped(inputs, [*outputs, *inputs[1]], closed.jaxpr)
+        before = regrouped(inputs, [*outputs, *inputs[1]], closed.jaxpr)
     new = loop._replace(reverse=not loop.reverse, num_consts=len(more) + len(groups[0]), num_carry=len(groups[1]))
     return _Transposed(
         before, before_loop, ClosedJaxpr(body_jaxpr, []), [*more, *extra], new, linear, (*carry_given, *ys_given),
@@ -573,6 +532,7 @@ scan_p = Primitive(
     effects=_effects,
     jvp=_jvp,
     linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
@@ -618,7 +578,7 @@ def scan(
     name = parameter_names(f, 2)[0]
     check_carry("scan", name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
-    results = bind_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
+    results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
     last, ys = _halves(results, len(carry))
     return pytree.tree_unflatten(carry_tree, last), pytree.tree_unflatten(out_tree[1], ys)
 

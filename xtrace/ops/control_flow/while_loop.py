@@ -18,6 +18,7 @@ from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Tracer
 from xtrace.ops.control_flow.bodies import (
     Body,
+    as_array,
     check_carry,
     check_function,
     leaves_of,
@@ -27,11 +28,12 @@ from xtrace.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
-from xtrace.ops.control_flow.scan import Loop, bind_scan, unroll_of
+from xtrace.ops.control_flow.scan import Loop, run_scan, unroll_of
 from xtrace.ops.elementwise import add, lt
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
-from xtrace.transforms.closed import as_called, batch_jaxpr, jvp_jaxpr, spread
+from xtrace.transforms.closed import as_called, batch_jaxpr, chosen, dependence, jvp_jaxpr, spread
+from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import per_jaxpr
 from xtrace.transforms.lower import emit_equations
 
@@ -62,6 +64,35 @@ def _bind(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], c
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
     parameters = (len(cond_consts), as_called(loop.cond_jaxpr), len(body_consts), as_called(loop.body_jaxpr))
     return while_p.apply([*cond_consts, *body_consts, *carry], parameters)  # type: ignore[no-any-return]
+
+
+@per_jaxpr
+def _without_fixed(
+    body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
+    """Return the functions of a loop whose body has as constants what it hands on and the predicate does not read.
+
+    The last result says which part of the carry that is.
+    """
+    carry = body.jaxpr.invars[consts:]
+    read = eliminate_dead_code(cond.jaxpr)[1][own:]
+    fixed = tuple([v is x and not r for v, x, r in zip(carry, body.jaxpr.outvars, read, strict=True)])
+    if not any(fixed):
+        return body, cond, fixed
+    varying = [not f for f in fixed]
+    inputs = [*chosen(carry, fixed), *body.jaxpr.invars[:consts], *chosen(carry, varying)]
+    predicate = cond.jaxpr.replace(invars=[*cond.jaxpr.invars[:own], *chosen(cond.jaxpr.invars[own:], varying)])
+    step = body.jaxpr.replace(invars=inputs, outvars=chosen(body.jaxpr.outvars, varying))
+    return ClosedJaxpr(step, []), ClosedJaxpr(predicate, []), fixed
+
+
+def _run(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+    """Return the results of a loop that a user wrote: what its body hands on is no part of it."""
+    body, cond, fixed = _without_fixed(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
+    body_consts = [*chosen(carry, fixed), *body_consts]
+    new = _Loop(len(cond_consts), cond, len(body_consts), body)
+    results = iter(_bind(new, cond_consts, body_consts, chosen(carry, [not f for f in fixed])))
+    return [as_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
 
 
 def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
@@ -179,6 +210,30 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **parameters: An
     return results, _moved(_Loop(**parameters), primals, tangents)[1] or [None] * len(results)
 
 
+@per_jaxpr
+def _without(body: ClosedJaxpr, unread: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return the body without those inputs, which its results do not depend on."""
+    jaxpr = body.jaxpr.replace(invars=chosen(body.jaxpr.invars, [not u for u in unread]))
+    return ClosedJaxpr(eliminate_dead_code(jaxpr)[0], [])
+
+
+def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Callable[[Sequence[Any]], list[Any]] | None:
+    loop = _Loop(**parameters)
+    of_cond, consts, carry = loop.split(unknown)
+    inner = (*consts, *carry)
+    # What goes on is on the tape as a whole: how often it goes is not known before it has gone.
+    if any(of_cond) or any(carry) or any(dependence(loop.body_jaxpr, inner)[1]):
+        return None
+
+    def known(operands: Sequence[Any]) -> list[Any]:
+        cond_consts, body_consts, values = loop.split(operands)
+        given = chosen(body_consts, [not u for u in consts])
+        new = _Loop(len(cond_consts), loop.cond_jaxpr, len(given), _without(loop.body_jaxpr, inner))
+        return _bind(new, cond_consts, given, values)
+
+    return known
+
+
 def _transpose(*_: Any, **__: Any) -> Any:
     raise ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
@@ -231,6 +286,7 @@ while_p = Primitive(
     effects=_effects,
     jvp=_jvp,
     linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
@@ -269,7 +325,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
             cond, body = staged()
     check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = _Loop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
-    return pytree.tree_unflatten(tree, _bind(loop, cond.consts, body.consts, values))
+    return pytree.tree_unflatten(tree, _run(loop, cond.consts, body.consts, values))
 
 
 def _check_predicate(cond: Body) -> None:
@@ -321,12 +377,12 @@ def fori_loop(
         steps = max(upper - lower, 0)
         at_once = unroll_of("fori_loop", 1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
-        results = bind_scan(_counting(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
+        results = run_scan(_counting(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
     else:
         bound = aval_of(upper)
         jaxpr = _counting(body.jaxpr, number, bound)
         counted = _Loop(0, _below(count, bound, tuple(avals)), number, jaxpr)
-        results = _bind(counted, [], body.consts, [lower, upper, *values])[2:]
+        results = _run(counted, [], body.consts, [lower, upper, *values])[2:]
     return pytree.tree_unflatten(tree, results)
 
 
