@@ -92,6 +92,7 @@ ERRORS = [
     ("x.reshape(2.5)", TypeError, "reshape: shape must be an integer"),
     ("x.reshape()", TypeError, r"into shape \(\)"),
     ("x.reshape('a')", TypeError, "reshape: shape must be"),
+    ("jnp.sort(x, kind='stable')", TypeError, "sort: kind and order are not supported"),
     ("x.reshape(3, 4, order='A')", NotImplementedError, "order must be 'C' or 'F', got 'A'"),
     ("jnp.reshape([1, 2], (2, 1))", TypeError, "reshape requires ndarray or scalar"),
     ("jnp.transpose(x, (0, 0))", ValueError, "no permutation"),

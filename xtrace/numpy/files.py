@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy import get_printoptions, printoptions, set_printoptions
+from numpy import get_printoptions, printoptions
 from numpy.exceptions import ComplexWarning
 
 from xtrace.core import dtypes
 from xtrace.numpy.creation import asarray
 
-__all__ = ["ComplexWarning", "get_printoptions", "printoptions", "set_printoptions"]
+__all__ = ["ComplexWarning", "get_printoptions", "printoptions"]
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Set how NumPy, and so the arrays here, print numbers; the arguments are NumPy's."""
+    np.set_printoptions(*args, **kwargs)
 
 
 def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:

@@ -55,7 +55,7 @@ def bincount(
     if length < 0:
         raise TypeError(f"bincount: length must not be negative, got {length}")
     if weights is None:
-        weights = ones((), dtypes.int32)
+        weights = ones((), dtypes.default_int(config.enable_x64.value))
     elif type_of("bincount", weights, 1).shape != aval.shape:
         raise ValueError(
             f"bincount: weights of shape {type_of('bincount', weights, 1).shape} must have the shape of x, {aval.shape}"
@@ -167,11 +167,12 @@ def _joint(sample: Any, *operands: Any, weighted: bool, density: bool) -> Any:
     counts = zeros(shape, dtype).at[tuple(places)].add(what, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
-        counts = counts / reductions.sum(counts)
+        total = reductions.sum(counts)
         for i, e in enumerate(edges):
             sizes = [1] * len(edges)
             sizes[i] = -1
             counts = counts / reshape(e[1:] - e[:-1], sizes)
+        counts = counts / total
     return counts
 
 

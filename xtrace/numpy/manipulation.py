@@ -684,7 +684,8 @@ def _sorted(a: Any, *, axis: int, stable: bool, descending: bool, positions: boo
 
 def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stable: bool, descending: bool) -> Any:
     a = as_array(function, a)
-    refuse(function, kind=kind, order=order)
+    if kind is not None or order is not None:
+        raise TypeError(f"{function}: kind and order are not supported; use stable= for the order of equals")
     if axis is None:
         a, axis = ravel(a), 0
     along = canonical_axis(function, axis, a.ndim)

@@ -197,10 +197,9 @@ def _variance(
 ) -> Any:
     _, axes = _checked(function, a, axis, out)
     compute, wanted = reductions.variance_dtypes(function, type_of(function, a).dtype, dtype)
-    if dtype is not None:
-        # Unlike `var`, which computes in floats and has real results.
-        wanted = dtypes.canonicalize(dtype, config.enable_x64.value)
-        compute = compute if dtypes.is_inexact(wanted) else wanted
+    if not dtypes.is_inexact(wanted):
+        # Unlike in `var`, which computes in floats.
+        compute = wanted
     reductions.masks_of(function, mask)
     if type_of(function, ddof, 1).shape:
         raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")

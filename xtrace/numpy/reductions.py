@@ -362,7 +362,7 @@ def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
         )
     else:
         compute = _common(inexact if dtypes.is_inexact(own) else wanted, wanted)
-        compute, wanted = _accumulator(compute, compute), dtypes.real_part_dtype(wanted)
+        compute = _accumulator(compute, compute)
     return compute, wanted
 
 
