@@ -1,5 +1,6 @@
 """Partial evaluation: operations that hold jaxprs, given known values and tangents at once, are split between both."""
 
+import gc
 import types
 
 import jax
@@ -12,6 +13,8 @@ import xtrace.ad_checkpoint
 import xtrace.lax
 import xtrace.numpy
 from tests.support.operands import assert_same
+from xtrace.ops.control_flow.scan import scan_p
+from xtrace.ops.control_flow.while_loop import while_p
 
 OURS, JAX = (types.SimpleNamespace(api=x, np=x.numpy, lax=x.lax) for x in (xtrace, jax))
 X = np.array([0.2, 0.5, 0.9], np.float32)
@@ -221,3 +224,68 @@ def test_what_is_known_stays_one_call_and_is_computed_once():
     assert ["sin" in [e.primitive.name for e in c.params["jaxpr"].eqns] for c in found] == [True, False]
     found = calls(gradient(OURS, OURS.api.checkpoint(formula(OURS))), "remat2")
     assert len(found) == 1 and "exp" in [e.primitive.name for e in found[0].params["jaxpr"].eqns]
+
+
+def loop(library, which, **options):
+    """The jaxpr of the gradient of a loop with invariants: a constant and a carry that no step changes."""
+
+    def f(constant, x, xs):
+        def body(carry, v):
+            y, same = carry
+            return (y * library.np.sin(constant) * library.np.exp(same) * v, same), None
+
+        (y, _), _ = library.lax.scan(body, (x, constant), xs, **options)
+        return y.sum()
+
+    operands = np.ones(3, np.float32), np.ones(3, np.float32), np.ones((5, 3), np.float32)
+    return library.api.make_jaxpr(library.api.grad(f, which))(*operands).jaxpr
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, (0, 1, 2)])
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"_split_transpose": True}])
+def test_what_no_step_changes_is_computed_once_as_in_jax(which, options):
+    def described(jaxpr):
+        outside = sorted(e.primitive.name for e in jaxpr.eqns if e.primitive.name != "broadcast_in_dim")
+        scans = [(sorted(v.aval.shape for v in e.invars), sorted(v.aval.shape for v in e.outvars),
+                  sorted(i.primitive.name for i in e.params["jaxpr"].eqns)) for e in calls(jaxpr, "scan")]  # fmt: skip
+        return outside, scans
+
+    assert described(loop(OURS, which, **options)) == described(loop(JAX, which, **options))
+
+
+def test_loops_hand_on_what_they_do_not_change():
+    x = xtrace.numpy.arange(3.0)
+    def body(carry, v):
+        total, same = carry
+        return (total + v, same), (v, same)
+
+    carry, ys = xtrace.lax.scan(body, (0.0, np.float32(2)), x)
+    assert_same((carry, ys), jax.lax.scan(body, (0.0, np.float32(2)), np.arange(3.0, dtype="f")))
+    assert ys[0] is x
+    assert xtrace.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, x))[1] is x
+    assert xtrace.lax.fori_loop(0, 3, lambda i, c: c, x) is x
+
+
+def test_loops_of_new_functions_under_transformations_compile_once_and_keep_nothing():
+    x, steps = xtrace.numpy.arange(4.0), xtrace.numpy.arange(3.0)
+    np_, scan, while_loop = xtrace.numpy, xtrace.lax.scan, xtrace.lax.while_loop
+
+    def once():
+        xtrace.vmap(lambda v: scan(lambda c, e: (np_.sin(c) * e, c), v, steps)[0])(x)
+        xtrace.jvp(lambda v: scan(lambda c, e: (np_.sin(c) * e, c), v, steps)[0], (x,), (x,))
+        xtrace.grad(lambda v: scan(lambda c, e: (np_.sin(c) * e, c), v, steps)[0].sum())(x)
+        xtrace.vmap(lambda v: while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, np_.cos(c[1])), (0, v)))(x)
+
+    def held():
+        gc.collect()
+        return len(scan_p.programs), len(while_p.programs), len(gc.get_objects())
+
+    for _ in range(3):
+        once()
+    before = held()
+    for _ in range(20):
+        once()
+    after = held()
+    assert after[:2] == before[:2]
+    # A new body kept at each call would be hundreds of objects a time.
+    assert after[2] < before[2] + 100
