@@ -38,21 +38,21 @@ def both(call, *operands, rounding=64, jitted=False):
 
 @pytest.mark.parametrize("name", ["circulant", "companion", "fiedler", "fiedler_companion", "hankel", "toeplitz"])
 def test_of_a_vector(name):
-    for x in (VECTOR, np.array([1, 2, 4]), VECTOR * (1 + 1j), real(2, 3) + 2, np.arange(1, 7, dtype=np.float32)):
+    for x in (VECTOR, np.array([1, 2, 4], np.int32), VECTOR * (1 + 1j), real(2, 3) + 2, real(6) + 2):
         both(lambda la, x: getattr(la, name)(x), x)
 
 
 def test_of_two_vectors():
     for name in ("toeplitz", "hankel"):
         both(lambda la, c, r, n=name: getattr(la, n)(c, r), VECTOR, real(2), jitted=True)
-        both(lambda la, c, r, n=name: getattr(la, n)(c, r), np.array([1, 2]), VECTOR)
+        both(lambda la, c, r, n=name: getattr(la, n)(c, r), np.array([1, 2], np.int32), VECTOR)
         both(lambda la, c, r, n=name: getattr(la, n)(c, r), real(2, 3), real(2, 2))
     for mode in ("full", "same", "valid"):
         for n in (1, 2, 5):
             both(lambda la, a, n=n, m=mode: la.convolution_matrix(a, n, m), VECTOR)
     both(lambda la, f, s: la.leslie(f, s), VECTOR, real(2))
     both(lambda la, f, s: la.leslie(f, s), real(2, 3), real(2, 2))
-    both(lambda la, *x: la.block_diag(*x), np.ones((1, 2), np.float32), np.array([3, 4]), np.int32(5))
+    both(lambda la, *x: la.block_diag(*x), np.ones((1, 2), np.float32), np.array([3, 4], np.int32), np.int32(5))
     both(lambda la: la.block_diag())
 
 

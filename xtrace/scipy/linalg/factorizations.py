@@ -265,7 +265,7 @@ def lu_solve(
 
 @unit
 def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
-    found = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode == "full")
+    found = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return found[1:] if mode == "r" else found
 
 

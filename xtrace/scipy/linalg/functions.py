@@ -29,6 +29,7 @@ from xtrace.ops.linalg.matrices import (
     diagonal,
     identity,
     product,
+    upper_triangle,
 )
 from xtrace.ops.linalg.triangular import triangular_solve
 from xtrace.ops.reductions import reduce_max, reduce_sum
@@ -249,13 +250,20 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     result = product(product(vectors, found), adjoint(vectors))
     if disp:
         return result
-    gaps = lax.add(
-        lax.abs(lax.sub(as_column(main), as_row(main))),
-        lax.mul(identity(dtypes.real_part_dtype(aval_of(main).dtype), (size, size)), math.inf),
-    )
-    least = lax.neg(reduce_max(lax.neg(gaps), (0, 1)))
+    return result, _parlett_error(form, main)
+
+
+def _parlett_error(form: Any, main: Any) -> Any:
+    """Return an estimate of the error: eps times the size above the diagonal by the least gap of eigenvalues."""
+    gaps = lax.abs(lax.sub(as_column(main), as_row(main)))
+    size = aval_of(gaps).shape[0]
+    own = lax.eq(identity(aval_of(gaps).dtype, (size, size)), constant_of(gaps, 1))
+    largest = lax.abs(broadcast_in_dim(_number(_scalar_at(main, np.int32(0))), (size, size), ()))
+    least = lax.neg(reduce_max(lax.neg(lax.select(own, largest, gaps)), (0, 1)))
     eps = constant_of(least, float(dtypes.finfo(aval_of(least).dtype).eps))
-    return result, lax.min(constant_of(least, 1), lax.max(eps, lax.div(eps, least)))
+    least = lax.select(lax.eq(least, constant_of(least, 0)), lax.add(least, eps), least)
+    above = reduce_max(reduce_sum(lax.abs(upper_triangle(form, 1)), (0,)), (0,))
+    return lax.min(constant_of(least, 1), lax.max(eps, lax.mul(lax.div(eps, least), above)))
 
 
 @unit

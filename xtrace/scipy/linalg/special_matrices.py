@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
-from xtrace.numpy.creation import as_array, asarray, broadcast_to, zeros
+from xtrace.numpy.creation import as_array, asarray, broadcast_to, zeros, zeros_like
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.linalg.operands import inexact
 from xtrace.numpy.manipulation import atleast_1d, atleast_2d, concatenate, expand_dims
@@ -75,7 +75,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     c = as_array("hankel", c)
     if not c.ndim:
         raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
-    column, row = _vectors("hankel", c, zeros(c.shape, c.dtype) if r is None else r)
+    column, row = _vectors("hankel", c, zeros_like(c) if r is None else r)
     i, j = _grid(column.shape[-1], row.shape[-1])
     return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
 
