@@ -22,7 +22,7 @@ CASES = [
     *[(name, ((3,), "bfloat16"), {}) for name in ("exponential", "laplace", "cauchy", "normal", "uniform")],
     ("normal", ((2,), "complex64"), {}), ("normal", ((), "float16"), {}), ("uniform", ((2, 2), None, -1, SIZES), {}),
     ("gumbel", ((3,),), {"mode": "high"}), ("rademacher", ((3,),), {}), ("rademacher", ((3,), "float32"), {}),
-    *[(name, (CHANCES, (3, 2)), {}) for name in ("pareto", "rayleigh", "wald", "lognormal", "geometric")],
+    *[(name, (CHANCES, (3, 2)), {}) for name in ("pareto", "rayleigh", "wald", "geometric")],
     *[(name, (0.5,), {}) for name in ("pareto", "rayleigh", "wald", "lognormal", "geometric")],
     ("lognormal", (), {}), ("truncated_normal", (-1.0, SIZES), {}), ("truncated_normal", (-1, 1, (3,), "float16"), {}),
     ("triangular", (0.0, CHANCES, 1.0), {}), ("weibull_min", (CHANCES, SIZES, (2,)), {}),
@@ -41,12 +41,14 @@ CASES = [
     ("multivariate_normal", (SIZES, COVARIANCE), {}), ("multivariate_normal", (SIZES, COVARIANCE, (3,)), {}),
     ("multivariate_normal", (SIZES, COVARIANCE), {"method": "svd"}),
     ("multivariate_normal", (SIZES, COVARIANCE), {"method": "eigh"}),
-    ("orthogonal", (3,), {}), ("orthogonal", (3, (2,)), {"m": 4}), ("orthogonal", (4,), {"m": 2}),
+    ("poisson", (np.array([0.5, 3.0, 20.0, 1000.0, 0.0, -1.0, np.nan, np.inf], np.float32),), {}),
+    ("poisson", (3, (2,), "int16"), {}), ("orthogonal", (3,), {}),
+    ("orthogonal", (3, (2,)), {"m": 4}), ("orthogonal", (4,), {"m": 2}),
 ]  # fmt: skip
 
 # Sums of a few squares and samples of loops, whose rounding depends on how XLA fuses them.
 ROUNDED = [
-    ("maxwell", ((3, 4),), {}, 4), ("double_sided_maxwell", (CHANCES, CHANCES, (2,)), {}, 8),
+    ("maxwell", ((3, 4),), {}, 4), ("lognormal", (CHANCES, (3, 2)), {}, 4), ("double_sided_maxwell", (CHANCES, CHANCES, (2,)), {}, 8),
     ("gamma", (SIZES, (3, 2)), {}, 16), ("loggamma", (CHANCES,), {}, 16), ("beta", (CHANCES, SIZES), {}, 32),
     ("dirichlet", (MATRIX + 1, (4, 2)), {}, 32), ("chisquare", (SIZES,), {}, 32), ("t", (SIZES, (3, 2)), {}, 32),
     ("f", (SIZES, SIZES), {}, 64), ("generalized_normal", (1.5, (3,)), {}, 32), ("ball", (3, 1.5, (4,)), {}, 64),
@@ -138,6 +140,7 @@ MISTAKES = [
     (lambda: random.dirichlet(KEY, 1.0), ValueError, "alpha.ndim >= 1"),
     (lambda: random.multivariate_normal(KEY, np.ones(3), np.eye(2)), ValueError, r"n=3.*\(2, 2\)"),
     (lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(2), method="x"), ValueError, "cholesky, eigh, svd"),
+    (lambda: random.poisson(random.key(0, impl="rbg"), 3.0), NotImplementedError, "threefry2x32, got one of rbg"),
     (lambda: random.orthogonal(KEY, -1), ValueError, "negative dimensions"),
 ]  # fmt: skip
 

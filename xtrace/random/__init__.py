@@ -54,6 +54,7 @@ _late, __getattr__ = _late_names(
             "t",
         ),
         "xtrace.random.multivariate": ("multivariate_normal", "orthogonal"),
+        "xtrace.random.rejection": ("poisson",),
     },
 )  # fmt: skip
 __all__ += _late

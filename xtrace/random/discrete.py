@@ -11,6 +11,7 @@ from xtrace.api.operators import spread
 from xtrace.core import config, dtypes, explain
 from xtrace.core.avals import aval_of
 from xtrace.core.trace import Tracer
+from xtrace.numpy.indexing import take
 from xtrace.ops import elementwise as lax
 from xtrace.ops.random.keys import random_bits
 from xtrace.ops.reductions import argmax, cumsum
@@ -208,10 +209,6 @@ def _numbers(count: int) -> Any:
     return broadcasted_iota.apply((), (dtype, (count,), 0, None))
 
 
-def _taken(x: Any, indices: Any, axis: int) -> Any:
-    return x[(slice(None),) * axis + (indices,)]
-
-
 @program
 def _permuted_numbers(key: Any, *, count: int) -> Any:
     return shuffled(key, _numbers(count), 0)
@@ -221,7 +218,7 @@ def _permuted_numbers(key: Any, *, count: int) -> Any:
 def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
     if independent or aval_of(x).ndim == 1:
         return shuffled(key, x, axis)
-    return _taken(x, shuffled(key, _numbers(aval_of(x).shape[axis]), 0), axis)
+    return take(x, shuffled(key, _numbers(aval_of(x).shape[axis]), 0), axis)
 
 
 def _count(function: str, x: Any) -> int:
@@ -258,7 +255,7 @@ def _chosen_numbers(key: Any, *, count: int, shape: tuple[int, ...]) -> Any:
 @program
 def _chosen(key: Any, a: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
     dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
-    return _taken(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
+    return take(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
 
 
 @program
@@ -267,7 +264,7 @@ def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...
     if a and aval_of(a[0]).ndim == 1:
         return shuffled(key, a[0], 0)[:drawn].reshape(shape)
     numbers = shuffled(key, _numbers(count), 0)[:drawn].reshape(shape)
-    return _taken(a[0], numbers, axis) if a else numbers
+    return take(a[0], numbers, axis) if a else numbers
 
 
 @program
@@ -287,7 +284,7 @@ def _chosen_by_chance(
         noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
         order = sort((noise, _numbers(aval_of(p).shape[0])), 0, num_keys=1)[1]
         numbers = order[: math.prod(shape)].reshape(shape)
-    return _taken(a[0], numbers, axis) if a else numbers
+    return take(a[0], numbers, axis) if a else numbers
 
 
 def choice(

@@ -1,0 +1,99 @@
+"""Discrete distributions drawn by rejection in loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.operators import spread
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.ops import elementwise as lax
+from xtrace.ops.control_flow.while_loop import while_loop
+from xtrace.ops.random.keys import generator_of
+from xtrace.ops.reductions import reduce_or
+from xtrace.ops.special import lgamma
+from xtrace.random.arguments import check_unsharded, fitted, int_dtype, new_keys, program, result_shape
+from xtrace.random.continuous import constant, unit_interval
+from xtrace.random.keys import check_key
+
+
+def _any(which: Any) -> Any:
+    return reduce_or(which, tuple(range(aval_of(which).ndim)))
+
+
+def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
+    # Knuth, "The art of computer programming", volume 2, section 3.4.1: uniform numbers are multiplied until the
+    # product is below exp(-rate); their count is the sample.
+    shape, number = aval_of(rate).shape, aval_of(rate).dtype
+
+    def going(state: Any) -> Any:
+        step, _, _, product = state
+        return lax.bitwise_and(_any(product > -rate), step < limit)
+
+    def multiply(state: Any) -> Any:
+        step, count, key, product = state
+        key, used = new_keys(key, 2)
+        count = lax.select(product > -rate, count + 1, count)
+        return step + 1, count, key, product + lax.log(unit_interval(used, shape=shape, dtype=number))
+
+    start = constant(0, dtypes.int32), spread(constant(0, dtype), shape), key, spread(constant(0, number), shape)
+    return while_loop(going, multiply, start)[1] - 1
+
+
+def _rejected(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
+    # Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
+    shape, number = aval_of(rate).shape, aval_of(rate).dtype
+    log_rate = lax.log(rate)
+    b = 0.931 + 2.53 * lax.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    quick = 0.9277 - 3.6224 / (b - 2)
+
+    def going(state: Any) -> Any:
+        step, _, done, _ = state
+        return lax.bitwise_and(_any(~done), step < limit)
+
+    def attempt(state: Any) -> Any:
+        step, found, done, key = state
+        key, first, second = new_keys(key, 3)
+        u = unit_interval(first, shape=shape, dtype=number) - 0.5
+        v = unit_interval(second, shape=shape, dtype=number)
+        distance = 0.5 - lax.abs(u)
+        k = lax.floor((2 * a / distance + b) * u + rate + 0.43)
+        bound = lax.log(v * inverse_alpha / (a / (distance * distance) + b))
+        density = -rate + k * log_rate - lgamma(k + 1)
+        outside = (k < 0) | ((distance < 0.013) & (v > distance))
+        accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (bound <= density))
+        return step + 1, lax.select(accepted, k, found), done | accepted, key
+
+    start = constant(0, dtypes.int32), spread(constant(-1, number), shape), spread(constant(False, bool), shape), key
+    return converted(while_loop(going, attempt, start)[1], dtype)
+
+
+@program
+def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    rate = fitted(rate, shape, dtypes.float32)
+    small = lax.ne(rate, rate) | (rate < 10)
+    # Each method gets a rate that is quick where the other one's sample is taken.
+    zero, large = [spread(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
+    limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
+    counted = _counted(key, lax.select(small, rate, zero), dtype, limit)
+    rejected = _rejected(key, lax.select(small, large, rate), dtype, limit)
+    nothing = spread(constant(0, dtype), shape)
+    return lax.select(lax.eq(rate, zero), nothing, lax.select(small, counted, rejected))
+
+
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Return integers from the Poisson distribution of rate `lam`, which broadcasts to `shape`; -1 for no rate.
+
+    Rates count as float32. Only for Threefry keys, whose number of bits does not change the others: any other is a
+    NotImplementedError. ValueError for a dtype that is no integer.
+    """
+    check_unsharded("poisson", out_sharding)
+    dtype = int_dtype("poisson", dtype)
+    check_key("poisson", key)
+    name = generator_of(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value
+    if name != "threefry2x32":
+        raise NotImplementedError(f"poisson: keys must be of the generator threefry2x32, got one of {name}")
+    return _poisson(key, lam, shape=result_shape("poisson", shape, lam=lam), dtype=dtype)
