@@ -48,7 +48,8 @@ CASES = [
 
 # Sums of a few squares and samples of loops, whose rounding depends on how XLA fuses them.
 ROUNDED = [
-    ("maxwell", ((3, 4),), {}, 4), ("lognormal", (CHANCES, (3, 2)), {}, 4), ("double_sided_maxwell", (CHANCES, CHANCES, (2,)), {}, 8),
+    ("maxwell", ((3, 4),), {}, 4), ("lognormal", (CHANCES, (3, 2)), {}, 4),
+    ("double_sided_maxwell", (CHANCES, CHANCES, (2,)), {}, 8),
     ("gamma", (SIZES, (3, 2)), {}, 16), ("loggamma", (CHANCES,), {}, 16), ("beta", (CHANCES, SIZES), {}, 32),
     ("dirichlet", (MATRIX + 1, (4, 2)), {}, 32), ("chisquare", (SIZES,), {}, 32), ("t", (SIZES, (3, 2)), {}, 32),
     ("f", (SIZES, SIZES), {}, 64), ("generalized_normal", (1.5, (3,)), {}, 32), ("ball", (3, 1.5, (4,)), {}, 64),
