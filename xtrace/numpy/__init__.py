@@ -111,6 +111,11 @@ _late, __getattr__ = _late_names(
             "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
             "unique_inverse", "unique_values",
         ),
+        "xtrace.numpy.polynomials": (
+            "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
+            "vander",
+        ),
+        "xtrace.numpy.spectral_windows": ("bartlett", "blackman", "hamming", "hanning", "kaiser"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
         "xtrace.numpy.ordering": ("argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"),
         "xtrace.numpy.histograms": ("bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"),

@@ -1,0 +1,341 @@
+"""Polynomials as vectors of coefficients, that of the highest power first."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace.api.operators import add, multiply, power, subtract, true_divide
+from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes, explain
+from xtrace.core.trace import Tracer
+from xtrace.numpy.arguments import spread_to, type_of
+from xtrace.numpy.contraction import matmul, outer
+from xtrace.numpy.creation import arange, as_array, asarray, full, zeros
+from xtrace.numpy.indexing import getitem
+from xtrace.numpy.linalg.factorizations import eigvals
+from xtrace.numpy.linalg.solutions import inv, lstsq
+from xtrace.numpy.manipulation import concatenate
+from xtrace.numpy.reductions import sum as sum_over
+from xtrace.numpy.signals import convolve
+from xtrace.ops import elementwise
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.shape import split
+
+# Of so many coefficients and more, a loop is traced once; of fewer it is written out.
+_LONG = 33
+
+
+def _vectors(function: str, *operands: Any, inexact: bool = True) -> list[Any]:
+    """Return operands as vectors of their common type; ValueError for other ranks."""
+    avals, dtype, weak = common_dtype(function, operands, as_inexact if inexact else None)
+    for i, aval in enumerate(avals):
+        if aval.ndim != 1:
+            raise ValueError(f"{function}: coefficients must be a 1-D array; argument {i} has shape {aval.shape}")
+    return [converted(as_array(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+
+
+def _count(function: str, argument: str, value: Any) -> int:
+    """Return an integer; TypeError for what is none, ValueError for a negative one."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {argument} must be an integer, got {value!r}") from None
+    if found < 0:
+        raise ValueError(f"{function}: {argument} must be nonnegative, got {found}")
+    return found
+
+
+def _known(function: str, argument: str, x: Any) -> np.ndarray[Any, Any]:
+    if isinstance(x, Tracer):
+        raise explain.concretization(x, f"numpy.{function} with {argument}=True; pass {argument}=False")
+    return np.asarray(x)
+
+
+def _longer(x: Any, length: int) -> Any:
+    """Return a vector with zeros in front, to `length`."""
+    return concatenate([converted(zeros(length - x.size, x.dtype), x.dtype, x.aval.weak_type), x])
+
+
+@unit
+def _combined(a1: Any, a2: Any, *, difference: bool) -> Any:
+    length = max(a1.size, a2.size)
+    pair = [x if x.size == length else _longer(x, length) for x in (a1, a2)]
+    return subtract(*pair) if difference else add(*pair)
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Return the sum of two polynomials. ValueError for coefficients that are no vectors."""
+    return _combined(*_vectors("polyadd", a1, a2, inexact=False), difference=False)
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """Return the difference of two polynomials. ValueError for coefficients that are no vectors."""
+    return _combined(*_vectors("polysub", a1, a2, inexact=False), difference=True)
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """Return the product of two polynomials, of floating type; one without coefficients is zero.
+
+    trim_leading_zeros: without the zeros in front of the factors; their number must be known, so not under `jit`.
+    """
+    factors = _vectors("polymul", a1, a2)
+    if trim_leading_zeros:
+        starts = [np.flatnonzero(_known("polymul", "trim_leading_zeros", x)) for x in factors]
+        factors = [
+            getitem(x, slice(int(at[0]) if at.size else x.size, None)) for x, at in zip(factors, starts, strict=True)
+        ]
+    return convolve(*[x if x.size else zeros(1, x.dtype) for x in factors])
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Return quotient and remainder of two polynomials, of floating type; the remainder is as long as `u`.
+
+    trim_leading_zeros: the remainder without what is nearly zero in front, so not under `jit`.
+    """
+    above, below = _vectors("polydiv", u, v)
+    if not below.size:
+        raise ValueError("polydiv: the divisor v has no coefficients")
+    quotient, rest = _divided(above, below)
+    if trim_leading_zeros:
+        values = _known("polydiv", "trim_leading_zeros", rest)
+        large = np.flatnonzero(np.abs(values) > math.sqrt(float(dtypes.finfo(values.dtype).eps)))
+        rest = getitem(rest, slice(int(large[0]) if large.size else rest.size, None))
+    return quotient, rest
+
+
+@unit
+def _divided(above: Any, below: Any) -> tuple[Any, Any]:
+    count = above.size - below.size + 1
+    if count < 1:
+        return zeros(1, above.dtype), above
+    first, later = getitem(below, 0), getitem(below, slice(1, None))
+
+    def step(rest: Any, _: Any) -> tuple[Any, Any]:
+        factor = true_divide(getitem(rest, 0), first)
+        near = subtract(getitem(rest, slice(1, below.size)), multiply(factor, later))
+        return concatenate([near, getitem(rest, slice(below.size, None)), zeros(1, rest.dtype)]), factor
+
+    rest, quotient = scan(step, above, None, length=count)
+    return quotient, concatenate([zeros(count, above.dtype), getitem(rest, slice(0, below.size - 1))])
+
+
+def polyder(p: Any, m: Any = 1) -> Any:
+    """Return the `m`-th derivative, of floating type. ValueError for a negative `m`."""
+    (p,) = _vectors("polyder", p)
+    count = _count("polyder", "m", m)
+    powers = np.arange(p.size - 1, count - 1, -1)
+    factors = np.prod([powers - i for i in range(count)], axis=0) if count else np.ones(p.size)
+    return _scaled(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
+
+
+@unit
+def _scaled(p: Any, factors: Any) -> Any:
+    return elementwise.mul(p, converted(factors, p.dtype, p.aval.weak_type))
+
+
+def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+    """Return the `m`-th integral, of floating type; `k` are the constants, one or `m`, the first integration's first.
+
+    ValueError for a negative `m` and another number of constants.
+    """
+    count = _count("polyint", "m", m)
+    constants = type_of("polyint", 0 if k is None else k, 1)
+    if constants.ndim > 1 or constants.size not in (1, count):
+        raise ValueError(
+            f"polyint: k must be a scalar or a rank-1 array of length 1 or m={count}; got shape {constants.shape}"
+        )
+    given = as_array("polyint", 0 if k is None else k)
+    p, given = _vectors("polyint", p, reshape(given, (given.size,)))
+    if not count:
+        return p
+    powers = np.arange(p.size - 1, -1, -1)
+    factors = [
+        1 / np.prod([powers + i + 1.0 for i in range(count)], axis=0),
+        1 / np.array([math.factorial(i) for i in range(count - 1, -1, -1)], float),
+    ]
+    return _integrated(p, given, *[np.asarray(x, p.dtype) for x in factors])
+
+
+@unit
+def _integrated(p: Any, constants: Any, factors: Any, own: Any) -> Any:
+    spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
+    parts = (p, factors), (spread, own)
+    return concatenate([elementwise.mul(x, converted(by, p.dtype)) for x, by in parts])
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """Return the values at `x` of the polynomials along the first axis of `p`, by Horner's rule.
+
+    Further axes of `p` broadcast with `x`. unroll: how many steps of the loop over long `p` are written out.
+    """
+    aval = type_of("polyval", p)
+    if aval.ndim < 1:
+        raise ValueError("polyval: coefficients must have at least one axis, got a scalar")
+    type_of("polyval", x, 1)
+    return _value(p, x, unroll=unroll)
+
+
+@unit
+def _value(p: Any, x: Any, *, unroll: int) -> Any:
+    avals, dtype, _ = common_dtype("polyval", (p, x))
+    shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
+    p, x = converted(p, dtype, False), spread_to("polyval", converted(x, dtype, False), avals[1].shape, shape)
+    total = full(shape, 0, dtype)
+
+    def step(total: Any, coefficient: Any) -> tuple[Any, None]:
+        spread = spread_to("polyval", coefficient, coefficient.shape, shape)
+        return elementwise.add(elementwise.mul(total, x), spread), None
+
+    if p.shape[0] >= _LONG:
+        return scan(step, total, p, unroll=unroll)[0]
+    for piece in split(p, [1] * p.shape[0], 0) if p.shape[0] else ():
+        total = step(total, reshape(piece, p.shape[1:]))[0]
+    return total
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """Return the polynomial with these zeros, or with the eigenvalues of a square matrix, of floating type.
+
+    ValueError for what is neither.
+    """
+    zeros_of = as_array("poly", seq_of_zeros)
+    zeros_of = zeros_of if zeros_of.ndim else reshape(zeros_of, (1,))
+    shape = zeros_of.shape
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
+        zeros_of = eigvals(zeros_of)
+    elif len(shape) != 1:
+        raise ValueError(f"poly: input must be 1d or non-empty square 2d array, got shape {shape}")
+    if not zeros_of.size:
+        return asarray(1.0, as_inexact(zeros_of.dtype, False)[0])
+    return _with_zeros(*_vectors("poly", zeros_of))
+
+
+@unit
+def _with_zeros(roots_of: Any) -> Any:
+    found = full((1,), 1, roots_of.dtype)
+    nothing = full((1,), 0, roots_of.dtype)
+    for piece in split(roots_of, [1] * roots_of.size, 0):
+        shifted = concatenate([nothing, found])
+        root = broadcast_in_dim(reshape(piece, ()), shifted.shape, ())
+        found = elementwise.sub(concatenate([found, nothing]), elementwise.mul(root, shifted))
+    return found
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """Return the zeros of a polynomial, complex, on CPU and GPU.
+
+    strip_zeros: leading zeros are left out, so `p` must not be traced; without, the first coefficient must not be 0.
+    ValueError for coefficients that are no vector.
+    """
+    if type_of("roots", p).ndim == 0:
+        p = reshape(as_array("roots", p), (1,))
+    (p,) = _vectors("roots", p)
+    behind = 0
+    if strip_zeros:
+        places = np.flatnonzero(_known("roots", "strip_zeros", p))
+        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
+        behind = p.size - last if places.size else 0
+        p = getitem(p, slice(first, last))
+    if p.size < 2:
+        return zeros(behind, np.result_type(p.dtype, np.complex64))
+    found = eigvals(_companion(p))
+    return concatenate([zeros(behind, found.dtype), found]) if behind else found
+
+
+@unit
+def _companion(p: Any) -> Any:
+    """Return the matrix whose characteristic polynomial is `p`, up to a factor."""
+    count = p.size - 1
+    first = elementwise.neg(true_divide(getitem(p, slice(1, None)), getitem(p, 0)))
+    below = asarray(np.eye(count - 1, count, dtype=p.dtype))
+    return concatenate([reshape(first, (1, count)), below], 0)
+
+
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """Return the matrix of the powers of a vector, one power a column, `N` of them (None: as many as elements).
+
+    The highest power comes first unless `increasing`. ValueError for another rank and a negative `N`.
+    """
+    aval = type_of("vander", x)
+    if aval.ndim != 1:
+        raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
+    count = aval.size if N is None else _count("vander", "N", N)
+    return _powers(as_array("vander", x), count=count, increasing=bool(increasing))
+
+
+@unit
+def _powers(x: Any, *, count: int, increasing: bool) -> Any:
+    exponents = arange(count) if increasing else arange(count - 1, -1, -1)
+    kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
+    column = converted(reshape(x, (x.size, 1)), x.dtype, False)
+    return converted(power(column, reshape(converted(exponents, kind), (1, count))), x.dtype)
+
+
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+) -> Any:
+    """Return the polynomial of degree `deg` that is nearest to the points (x, y), for each column of `y`.
+
+    Least squares of the powers of x, each scaled to length 1. rcond: singular values below it times the largest count
+    as zero. w: weights of the points. full: also the squared distance, the rank, the singular values and `rcond`.
+    cov: also the covariance of the coefficients, 'unscaled' without the factor that the distance gives.
+    TypeError for shapes that do not agree, ValueError for a negative degree and too few points for `cov`.
+    """
+    function = "polyfit"
+    (one, other), dtype, _ = common_dtype(function, (x, y), as_inexact)
+    order = _count(function, "deg", deg) + 1
+    if one.ndim != 1:
+        raise TypeError(f"{function}: expected 1D vector for x, got shape {one.shape}")
+    if not one.size:
+        raise TypeError(f"{function}: expected non-empty vector for x")
+    if other.ndim not in (1, 2):
+        raise TypeError(f"{function}: expected 1D or 2D array for y, got shape {other.shape}")
+    if one.shape[0] != other.shape[0]:
+        raise TypeError(f"{function}: expected x and y to have same length, got shapes {one.shape} and {other.shape}")
+    points = [converted(as_array(function, v, i), dtype, False) for i, v in enumerate((x, y))]
+    if w is not None:
+        weights = type_of(function, w, 5)
+        if weights.ndim != 1:
+            raise TypeError(f"{function}: expected a 1-d array for weights, got shape {weights.shape}")
+        if weights.shape[0] != other.shape[0]:
+            raise TypeError(f"{function}: expected w and y to have the same length, got {weights.shape[0]}")
+        points.append(converted(as_array(function, w), dtype, False))
+    if cov and cov != "unscaled" and not full and one.size <= order:
+        raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
+    limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
+    found, distance, rank, values, spread = _fitted(
+        *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
+    )
+    if full:
+        return found, distance, rank, values, asarray(limit)
+    return (found, spread) if cov else found
+
+
+@unit
+def _fitted(x: Any, y: Any, *weights: Any, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
+    left, right = vander(x, order), y
+    if weights:
+        (w,) = weights
+        left = multiply(left, reshape(w, (w.size, 1)))
+        right = multiply(right, reshape(w, (w.size,) + (1,) * (y.ndim - 1)))
+    scale = elementwise.sqrt(sum_over(elementwise.mul(left, left), 0))
+    left = true_divide(left, scale)
+    found, distance, rank, values = lstsq(left, right, rcond)
+    found = true_divide(found, reshape(scale, (order,) + (1,) * (y.ndim - 1)))
+    spread: Any = zeros(0)
+    if covariance:
+        spread = true_divide(inv(matmul(transpose(left, (1, 0)), left)), outer(scale, scale))
+        if y.ndim == 2:
+            spread = reshape(spread, (order, order, 1))
+        if scaled:
+            factor = true_divide(distance, x.size - order)
+            spread = multiply(spread, factor)
+        elif y.ndim == 2:
+            spread = reshape(spread, (order, order))
+    return [found, distance, rank, values, spread]

@@ -1,0 +1,380 @@
+"""Arrays as sets: unique elements, unions, intersections, differences, and membership.
+
+How many elements come out depends on values; under `jit` the parameter `size` says it, and the result is cut or filled.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.promotion import common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes, explain
+from xtrace.core.trace import Tracer
+from xtrace.numpy.arguments import scalar_of, type_of
+from xtrace.numpy.creation import as_array, asarray, broadcast_to, full
+from xtrace.numpy.indexing import flatnonzero, getitem, take
+from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
+from xtrace.ops import elementwise, shape, sorting
+from xtrace.ops.reductions import argmax, cumsum, reduce_or
+
+_METHODS = ("compare_all", "binary_search", "sort", "auto")
+# Up to so many elements, comparing with each is quicker than searching.
+_FEW = 64
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+# Steps
+
+
+def _size(function: str, size: Any, *operands: Any) -> int | None:
+    """Return `size` checked; without one, raise ConcretizationTypeError for an operand that is traced."""
+    if size is None:
+        for x in operands:
+            if isinstance(x, Tracer):
+                raise explain.concretization(x, f"numpy.{function} without size=")
+        return None
+    try:
+        found = operator.index(size)
+    except TypeError:
+        raise TypeError(f"{function}: size must be an integer, got {size!r}") from None
+    if found < 0:
+        raise TypeError(f"{function}: size must not be negative, got {size}")
+    return found
+
+
+@unit
+def _ordered(rows: Any, *, equal_nan: bool) -> tuple[Any, Any, Any]:
+    """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
+    columns = [reshape(x, (rows.shape[0],)) for x in shape.split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
+    found = sorting.sort([*columns, shape.iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
+    differ = broadcast_in_dim(scalar_of(False, dtypes.bool_), (rows.shape[0] - 1,), ())
+    for column in found[:-1]:
+        later, earlier = getitem(column, slice(1, None)), getitem(column, slice(None, -1))
+        unequal = elementwise.ne(later, earlier)
+        if equal_nan and dtypes.is_inexact(column.dtype):
+            both = elementwise.bitwise_and(elementwise.ne(later, later), elementwise.ne(earlier, earlier))
+            unequal = elementwise.bitwise_and(unequal, elementwise.bitwise_not(both))
+        differ = elementwise.bitwise_or(differ, unequal)
+    first = broadcast_in_dim(scalar_of(True, dtypes.bool_), (1,), ())
+    return found[-1], concatenate([first, differ]), found[0]
+
+
+def _kept(mask: Any, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
+    """Return of each of `values` the elements where `mask` holds; `size` of them, filled up with `fills`."""
+    if size is None:
+        chosen = np.asarray(mask)
+        return [converted(asarray(np.asarray(x)[chosen]), x.dtype, x.aval.weak_type) for x in values]
+    return _cut(mask, *values, *fills, size=size)  # type: ignore[no-any-return]
+
+
+@unit
+def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
+    values, fills = operands[: len(operands) // 2], operands[len(operands) // 2 :]
+    places = flatnonzero(mask, size=size, fill_value=mask.size)
+    missing = elementwise.eq(places, scalar_of(mask.size, places.dtype))
+    found = []
+    for x, fill in zip(values, fills, strict=True):
+        if not mask.size:
+            found.append(full((size,), fill, x.dtype))
+            continue
+        filling = broadcast_in_dim(converted(fill, x.dtype, x.aval.weak_type), (size,), ())
+        found.append(elementwise.select_n(missing, take(x, places, 0, mode="clip"), filling))
+    return found
+
+
+@unit
+def _numbered(order: Any, new: Any) -> Any:
+    """Return for each element, in its own place, the number of the group that it is in."""
+    number = elementwise.sub(cumsum(converted(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
+    return broadcast_in_dim(scalar_of(0, dtypes.int32), order.shape, ()).at[order].set(number, unique_indices=True)
+
+
+@unit
+def _lower_bound(ordered: Any, values: Any) -> Any:
+    """Return for each of `values` the place of the first element of the sorted vector that is not below it."""
+    low = broadcast_in_dim(scalar_of(0, dtypes.int32), values.shape, ())
+    high = broadcast_in_dim(scalar_of(ordered.size, dtypes.int32), values.shape, ())
+    one, two = scalar_of(1, dtypes.int32), scalar_of(2, dtypes.int32)
+    for _ in range(ordered.size.bit_length()):
+        middle = elementwise.div(elementwise.add(low, high), two)
+        searching = elementwise.lt(low, high)
+        below = elementwise.bitwise_and(searching, elementwise.lt(take(ordered, middle, 0, mode="clip"), values))
+        above = elementwise.bitwise_and(searching, elementwise.bitwise_not(below))
+        low = elementwise.select_n(below, low, elementwise.add(middle, one))
+        high = elementwise.select_n(above, high, middle)
+    return low
+
+
+@unit
+def _member(element: Any, tested: Any, *, compare: bool) -> Any:
+    """Return which elements are in the vector `tested`, not empty, of the same type."""
+    if compare:
+        whole = (*element.shape, tested.size)
+        left = broadcast_in_dim(element, whole, tuple(range(element.ndim)))
+        return reduce_or(elementwise.eq(left, broadcast_in_dim(tested, whole, (element.ndim,))), (element.ndim,))
+    ordered = sorting.sort(tested, 0)
+    return elementwise.eq(take(ordered, _lower_bound(ordered, element), 0, mode="clip"), element)
+
+
+def _in(element: Any, tested: Any, compare: bool = False) -> Any:
+    """Return which elements are in `tested`, a vector of the same type."""
+    if not tested.size or not element.size:
+        return full(element.shape, False)
+    few = tested.size <= _FEW or dtypes.is_complex(element.dtype) or dtypes.is_boolean(element.dtype)
+    return _member(element, tested, compare=compare or few)
+
+
+def _pair(function: str, one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two operands flattened, in their common type."""
+    _, dtype, weak = common_dtype(function, (one, other))
+    first, second = (ravel(converted(as_array(function, x, i), dtype, weak)) for i, x in enumerate((one, other)))
+    return first, second
+
+
+def _least(found: Any, mask: Any) -> Any:
+    """Return the first of the sorted elements where `mask` holds, 0 where it holds nowhere."""
+    return take(found, flatnonzero(mask, size=1, fill_value=mask.size)[0], 0, mode="fill", fill_value=0)
+
+
+# Unique elements
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """Return the different elements of `ar`, sorted, or slices along `axis`; a traced array needs `size`, their number.
+
+    return_index: also where each comes first. return_inverse: also which of them each element is. return_counts: also
+    how often each occurs. equal_nan: whether NaN counts once. fill_value: what fills up to `size`, by default the
+    smallest element. `sorted` makes no difference. ValueError for an axis that is not there.
+    """
+    ar = as_array("unique", ar)
+    count = _size("unique", size, ar)
+    along = None if axis is None else canonical_axis("unique", axis, ar.ndim)
+    moved = reshape(ar, (ar.size,)) if along is None else moveaxis(ar, along, 0)
+    length = moved.shape[0]
+    inverse_shape = ar.shape if along is None else (length,)
+    empty = not ar.size
+    if empty and count and fill_value is None:
+        raise ValueError("unique: for an input of size zero and a size other than 0, fill_value must be specified")
+    if not length:
+        found = _unique_of_none(moved, count or 0, fill_value, inverse_shape)
+    else:
+        order, new, _ = _ordered(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
+        found = _gathered(moved, order, new, fill_value, count)
+        found.insert(2, reshape(_numbered(order, new), inverse_shape))
+    if along is not None:
+        found[0] = moveaxis(found[0], 0, along)
+    wanted = [found[0]]
+    for i, asked in enumerate((return_index, return_inverse, return_counts)):
+        if asked:
+            wanted.append(found[1 + i])
+    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+
+
+def _unique_of_none(moved: Any, count: int, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
+    values = full((count, *moved.shape[1:]), 0 if fill is None else fill, moved.dtype)
+    zeros = full((count,), 0, dtypes.int32)
+    return [values, zeros, full(inverse_shape, 0, dtypes.int32), zeros]
+
+
+def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> list[Any]:
+    """Return the unique slices, where they come first, and how often they occur."""
+    if size is None:
+        starts = np.flatnonzero(np.asarray(new))
+        first = np.asarray(order)[starts]
+        values = np.asarray(moved)[first]
+        counts = np.diff(starts, append=new.size).astype(np.int32)
+        return [converted(asarray(values), moved.dtype, moved.aval.weak_type), asarray(first), asarray(counts)]
+    return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)  # type: ignore[no-any-return]
+
+
+@unit
+def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) -> list[Any]:
+    length = new.size
+    starts = flatnonzero(new, size=size + 1, fill_value=length)
+    own, later = getitem(starts, slice(None, -1)), getitem(starts, slice(1, None))
+    there = elementwise.lt(own, scalar_of(length, own.dtype))
+    zero = broadcast_in_dim(scalar_of(0, own.dtype), own.shape, ())
+    first = take(order, elementwise.select_n(there, zero, own), 0, mode="clip")
+    values = take(moved, first, 0, mode="clip")
+    if fills:
+        fill = broadcast_to(converted(fills[0], moved.dtype), values.shape)
+        mask = broadcast_in_dim(there, values.shape, (0,))
+        values = elementwise.select_n(mask, fill, values)
+    values = converted(values, moved.dtype, moved.aval.weak_type)
+    return [values, first, converted(elementwise.sub(later, own), dtypes.int32)]
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+    """Return the different elements of `x`, where they come first, which of them each is, and how often they occur."""
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
+    """Return the different elements of `x` and how often they occur; NaN is different from NaN."""
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
+    """Return the different elements of `x` and which of them each element is; NaN is different from NaN."""
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Return the different elements of `x`; NaN is different from NaN."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# Operations on two sets
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Return what is in `ar1` or in `ar2`, sorted; traced arrays need `size`. `fill_value` as in `unique`."""
+    one, other = _pair("union1d", ar1, ar2)
+    _size("union1d", size, one, other)
+    return unique(concatenate([one, other]), size=size, fill_value=fill_value)
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Return what is in `ar1` and in `ar2`, sorted; traced arrays need `size`.
+
+    return_indices: also where each comes first in both. `size` cuts or fills the result, with `fill_value` (by default
+    its first element, or 0) and the lengths as indices. `assume_unique` makes no difference to unique arrays.
+    """
+    one, other = _pair("intersect1d", ar1, ar2)
+    count = _size("intersect1d", size, one, other)
+    if not one.size or not other.size:
+        found = [full((count or 0,), 0 if fill_value is None else fill_value, one.dtype)]
+        found += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
+    else:
+        order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
+        mask = elementwise.bitwise_and(new, _in(ordered, other))
+        values = [ordered]
+        fills = [_least(ordered, mask) if fill_value is None else fill_value]
+        if return_indices:
+            values += [order, _place_in(ordered, other)]
+            fills += [one.size, other.size]
+        found = _kept(mask, values, fills, count)
+    return tuple(found) if return_indices else found[0]
+
+
+def _place_in(values: Any, other: Any) -> Any:
+    """Return where each of `values`, if it is in the vector `other`, first comes there."""
+    order, _, ordered = _ordered(reshape(other, (other.size, 1)), equal_nan=True)
+    if not dtypes.is_complex(other.dtype):
+        return take(order, _lower_bound(ordered, values), 0, mode="clip")
+    whole = (values.size, other.size)
+    equal = elementwise.eq(broadcast_in_dim(values, whole, (0,)), broadcast_in_dim(other, whole, (1,)))
+    return argmax(equal, 1, dtypes.int32)
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """Return what is in `ar1` and not in `ar2`, sorted, or as it stands in `ar1` if `assume_unique`.
+
+    Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default 0.
+    """
+    own = type_of("setdiff1d", ar1)
+    count = _size("setdiff1d", size, ar1, ar2)
+    one, other = _pair("setdiff1d", ar1, ar2)
+    fill = 0 if fill_value is None else fill_value
+    if not one.size:
+        return full((count or 0,), fill, own.dtype)
+    if assume_unique:
+        mask, values = elementwise.bitwise_not(_in(one, other)), one
+    else:
+        _, new, values = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
+        mask = elementwise.bitwise_and(new, elementwise.bitwise_not(_in(values, other)))
+    return converted(_kept(mask, [values], [fill], count)[0], own.dtype)
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """Return what is in one of `ar1` and `ar2` and not in the other, sorted; NaN is in one only.
+
+    Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default its first element or 0.
+    `assume_unique` makes no difference to unique arrays.
+    """
+    one, other = _pair("setxor1d", ar1, ar2)
+    count = _size("setxor1d", size, one, other)
+    joined = concatenate([one, other])
+    if not joined.size:
+        return full((count or 0,), 0 if fill_value is None else fill_value, joined.dtype)
+    order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
+    mask = elementwise.bitwise_and(new, elementwise.ne(_in(ordered, one), _in(ordered, other)))
+    if dtypes.is_inexact(joined.dtype):
+        mask = elementwise.bitwise_or(mask, _first_nan(ordered, order, new, length=one.size))
+    fill = _least(ordered, mask) if fill_value is None else fill_value
+    return _kept(mask, [ordered], [fill], count)[0]
+
+
+@unit
+def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
+    """Return which elements are the first NaN of those that come from before `length`, or from after it."""
+    second = elementwise.ge(order, scalar_of(length, dtypes.int32))
+    earlier = elementwise.bitwise_not(concatenate([getitem(second, slice(0, 1)), getitem(second, slice(None, -1))]))
+    first = elementwise.bitwise_or(new, elementwise.bitwise_and(second, earlier))
+    return elementwise.bitwise_and(elementwise.ne(ordered, ordered), first)
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
+    """Return for each of `element` whether it is in `test_elements`, or whether it is not if `invert`.
+
+    method: 'compare_all' compares with every one, 'binary_search' and 'sort' search them sorted, 'auto' chooses.
+    `assume_unique` makes no difference. ValueError for another method.
+    """
+    if method not in _METHODS:
+        raise ValueError(f"isin: method={method!r} is not implemented; options are {', '.join(map(repr, _METHODS))}")
+    shape_of_result = type_of("isin", element).shape
+    one, other = _pair("isin", element, test_elements)
+    found = reshape(_in(one, other, method == "compare_all"), shape_of_result)
+    return elementwise.bitwise_not(found) if invert else found

@@ -1,0 +1,81 @@
+"""Weights for the samples of a signal: windows that fall off to both ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import absolute, add, multiply, subtract, true_divide
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes, explain
+from xtrace.core.trace import Tracer
+from xtrace.numpy.creation import arange, ones
+from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
+
+
+def _length(function: str, M: Any) -> int:
+    if isinstance(M, Tracer):
+        raise explain.concretization(M, f"numpy.{function} as the length M, which must be known while tracing")
+    count = int(M)
+    if count < 0:
+        raise TypeError(f"{function}: the length M must not be negative, got {count}")
+    return count
+
+
+def _places(count: int) -> Any:
+    return arange(count, dtype=dtypes.default_float(config.enable_x64.value))
+
+
+@unit
+def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Any:
+    """Return the sum of the `weights` times the cosines of multiples of the angle, which goes once around."""
+    found: Any = weights[0]
+    for i, weight in enumerate(weights[1:], 1):
+        angle = true_divide(multiply(_places(count), 2 * math.pi * i), count - 1)
+        found = add(found, multiply(cos(angle), weight))
+    return found
+
+
+def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Any:
+    count = _length(function, M)
+    return ones(count) if count <= 1 else _of_cosines(count=count, weights=weights)
+
+
+def blackman(M: Any) -> Any:
+    """Return Blackman's window of `M` samples: 0.42 - 0.5 cos(t) + 0.08 cos(2t), t from 0 to 2π."""
+    return _cosine_window("blackman", M, (0.42, -0.5, 0.08))
+
+
+def hamming(M: Any) -> Any:
+    """Return Hamming's window of `M` samples: 0.54 - 0.46 cos(t), t from 0 to 2π."""
+    return _cosine_window("hamming", M, (0.54, -0.46))
+
+
+def hanning(M: Any) -> Any:
+    """Return Hann's window of `M` samples: 0.5 - 0.5 cos(t), t from 0 to 2π."""
+    return _cosine_window("hanning", M, (0.5, -0.5))
+
+
+def bartlett(M: Any) -> Any:
+    """Return the triangle of `M` samples that rises from 0 to 1 and falls again."""
+    count = _length("bartlett", M)
+    return ones(count) if count <= 1 else _triangle(count=count)
+
+
+@unit
+def _triangle(*, count: int) -> Any:
+    return subtract(1.0, absolute(subtract(true_divide(multiply(_places(count), 2.0), count - 1), 1.0)))
+
+
+def kaiser(M: Any, beta: Any) -> Any:
+    """Return Kaiser's window of `M` samples, I₀(β sqrt(1 - t²)) / I₀(β), t from -1 to 1; `beta` is a number."""
+    count = _length("kaiser", M)
+    return ones(count) if count <= 1 else _of_bessel(beta, count=count)
+
+
+@unit
+def _of_bessel(beta: Any, *, count: int) -> Any:
+    middle = 0.5 * (count - 1)
+    place = true_divide(subtract(_places(count), middle), middle)
+    inside = maximum(subtract(1.0, multiply(place, place)), 0.0)
+    return true_divide(i0(multiply(beta, sqrt(inside))), i0(beta))
