@@ -453,8 +453,8 @@ def _log_beta_density(p: Any, q: Any, y: Any, z: Any) -> Any:
 @_in_float32
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     regular = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
-    one, zero, nan = [constants_like(x, v) for v in (1, 0, math.nan)]
-    inner_a, inner_b, inner_x = select(regular, a, one), select(regular, b, one), select(regular, x, 0.5 * one)
+    one, half, zero, nan = [constants_like(x, v) for v in (1, 0.5, 0, math.nan)]
+    inner_a, inner_b, inner_x = select(regular, a, one), select(regular, b, one), select(regular, x, half)
     swapped = inner_x > (inner_a + 1) / (inner_a + inner_b + 2)
     p, q = select(swapped, inner_b, inner_a), select(swapped, inner_a, inner_b)
     y, z = select(swapped, 1 - inner_x, inner_x), select(swapped, inner_x, 1 - inner_x)
