@@ -102,12 +102,12 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
 
 
 @unit
-def _norm(x: Any, *, function: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
-    (x,) = inexact(function, x)
+def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
+    (x,) = inexact(name, x)
     x = converted(x, aval_of(x).dtype)
     if of_matrices:
-        return _matrix_norm(function, x, ord, (axes[0], axes[1]), keepdims)
-    return _vector_norm(function, x, ord, axes, keepdims)
+        return _matrix_norm(name, x, ord, (axes[0], axes[1]), keepdims)
+    return _vector_norm(name, x, ord, axes, keepdims)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
@@ -119,7 +119,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     aval = type_of("vector_norm", x)
     axes = axes_of("vector_norm", axis, aval.ndim)
     kind = _number("vector_norm", ord, "vector")
-    return _norm(x, function="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
+    return _norm(x, name="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
@@ -129,7 +129,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """
     rank = matrix_type("matrix_norm", x).ndim
     return _norm(
-        x, function="matrix_norm", ord=_number("matrix_norm", ord, "matrix"), axes=(rank - 2, rank - 1),
+        x, name="matrix_norm", ord=_number("matrix_norm", ord, "matrix"), axes=(rank - 2, rank - 1),
         of_matrices=True, keepdims=bool(keepdims),
     )  # fmt: skip
 
@@ -150,7 +150,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         )
     of_matrices = not whole and len(axes) == 2
     kind = _number("norm", ord, "matrix" if of_matrices else "vector")
-    return _norm(x, function="norm", ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
+    return _norm(x, name="norm", ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
 
 
 @unit
