@@ -21,7 +21,8 @@ OPEN = np.array([0.01, 0.2, 0.5, 0.7, 0.99], F32)
 FAR = np.array([-40.0, -15.0, -9.5, -5.0, -1.0, -0.1, 0.0, 0.5, 2.0, 4.9, 5.5, 9.0], F32)
 UNARY = {
     "erf": AROUND, "erfc": AROUND, "erfinv": OPEN, "expit": FAR, "digamma": AROUND + F32(0.1), "gammaln": AROUND,
-    "i0": AROUND, "i0e": AROUND, "i1": AROUND, "i1e": AROUND, "gamma": AROUND, "gammasgn": AROUND, "entr": AROUND,
+    "i0": AROUND, "i0e": AROUND, "i1": AROUND, "i1e": AROUND, "gamma": AROUND,
+    "loggamma": POSITIVE[1:], "gammasgn": AROUND, "entr": AROUND,
     "logit": OPEN, "ndtr": FAR, "ndtri": OPEN, "log_ndtr": FAR, "factorial": AROUND, "softmax": OPEN,
     "log_softmax": OPEN,
 }  # fmt: skip
@@ -34,7 +35,8 @@ BINARY = {
 }  # fmt: skip
 # exp of differences of log gammas up to 100 loses what these lose: some hundred spacings.
 LOSSY = {"beta": 512, "betaln": 512, "poch": 1024, "comb": 512, "gamma": 256, "factorial": 512, "gammainc": 512,
-         "gammaincc": 512, "ndtri": 64, "digamma": 64, "gammaln": 64, "log_ndtr": 64}  # fmt: skip
+         "gammaincc": 512, "ndtri": 64, "digamma": 64, "gammaln": 64, "log_ndtr": 64,
+         "loggamma": 64}  # fmt: skip
 
 
 def check(case, operands, rounding):

@@ -10,7 +10,8 @@ __all__, __getattr__ = _late_names(
             "boxcox", "boxcox1p", "entr", "kl_div", "log_softmax", "logit", "rel_entr", "softmax", "xlog1py", "xlogy",
         ),
         "xtrace.scipy.special.factorials": (
-            "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "multigammaln", "poch",
+            "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "loggamma", "multigammaln",
+            "poch",
         ),
         "xtrace.scipy.special.normal": ("log_ndtr", "ndtr", "ndtri"),
         "xtrace.scipy.special.primitive": (

@@ -36,6 +36,13 @@ def gamma(x: Any) -> Any:
     return gammasgn(x) * exp(gammaln(x))
 
 
+@inlined
+def loggamma(x: Any) -> Any:
+    """The logarithm of the gamma function, NaN for negative numbers. TypeError for complex ones."""
+    (x,) = operands("loggamma", x)
+    return choose(x < 0, math.nan, gammaln(x))
+
+
 # What Stirling's formula leaves of log gamma: B(2k) / (2k (2k - 1) z**(2k - 1)) (DLMF 5.11.1).
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
