@@ -36,13 +36,13 @@ def _options(function: str, **options: Any) -> tuple[list[Any], tuple[str, ...]]
 
 @unit
 def _extremum_of_numbers(
-    a: Any, *options: Any, function: str, name: str, axes: tuple[int, ...], keepdims: bool, given: tuple[str, ...]
+    a: Any, *options: Any, caller: str, name: str, axes: tuple[int, ...], keepdims: bool, given: tuple[str, ...]
 ) -> Any:
-    a = as_array(function, a)
+    a = as_array(caller, a)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
     found = reductions.extremum(
-        function, chosen(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
+        caller, chosen(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
         values.get("initial"), values.get("where"), name,
     )  # fmt: skip
     return found if "initial" in given else chosen(reductions.any(numbers, axes, keepdims=keepdims), found, math.nan)
@@ -54,7 +54,7 @@ def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initia
         return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
     operands, given = _options(function, initial=initial, where=mask)
     return _extremum_of_numbers(
-        a, *operands, function=function, name=name, axes=axes, keepdims=bool(keepdims), given=given
+        a, *operands, caller=function, name=name, axes=axes, keepdims=bool(keepdims), given=given
     )
 
 
@@ -79,11 +79,11 @@ def nanmin(
 
 
 @unit
-def _position_of_numbers(a: Any, *, function: str, name: str, axis: int | None, keepdims: bool) -> Any:
-    a = as_array(function, a)
+def _position_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Any:
+    a = as_array(caller, a)
     numbers = _is_number(a)
     filled = chosen(numbers, a, -math.inf if name == "argmax" else math.inf)
-    found = reductions.position(function, filled, axis, None, keepdims, name)
+    found = reductions.position(caller, filled, axis, None, keepdims, name)
     return chosen(reductions.any(numbers, axis, keepdims=keepdims), found, -1)
 
 
@@ -93,7 +93,7 @@ def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: s
     if not dtypes.is_floating(aval.dtype):
         return reductions.position(function, a, axis, out, keepdims, name)
     along = None if axis is None else canonical_axis(function, axis, aval.ndim)
-    return _position_of_numbers(a, function=function, name=name, axis=along, keepdims=bool(keepdims))
+    return _position_of_numbers(a, caller=function, name=name, axis=along, keepdims=bool(keepdims))
 
 
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
@@ -130,14 +130,14 @@ def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
         return reductions.running(function, a, axis, dtype, name)
     along = None if axis is None else canonical_axis(function, axis, aval.ndim)
     wanted = requested_dtype(function, dtype, stacklevel=4)
-    return _running_of_numbers(a, function=function, name=name, axis=along, dtype=wanted)
+    return _running_of_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
 
 @unit
-def _running_of_numbers(a: Any, *, function: str, name: str, axis: int | None, dtype: Any) -> Any:
-    a = as_array(function, a)
+def _running_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, dtype: Any) -> Any:
+    a = as_array(caller, a)
     filled = chosen(_is_number(a), a, 0 if name == "cumsum" else 1)
-    return reductions.running(function, filled, axis, dtype, name)
+    return reductions.running(caller, filled, axis, dtype, name)
 
 
 @unit
