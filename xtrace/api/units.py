@@ -15,7 +15,7 @@ _SCALARS = frozenset((bool, int, float, complex))
 
 
 def _with_numbers(
-    function: Callable[..., Any], fixed: Sequence[tuple[int, Any]], *others: Any, **static: Any
+    function: Callable[..., Any], fixed: Sequence[tuple[int, Any]], /, *others: Any, **static: Any
 ) -> Any:
     arrays = list(others)
     for i, number in fixed:

@@ -125,7 +125,7 @@ class StagingTrace(Trace):
             return NEVER
         return Recording(inner, inner.inputs, inner.constants, outvars), tree
 
-    def run(self, function: Callable[..., Any], *operands: Any, **static: Any) -> Any:
+    def run(self, function: Callable[..., Any], /, *operands: Any, **static: Any) -> Any:
         """Return ``function(*operands, **static)`` run under this trace, which ends with it."""
         token = current_trace.set(self)
         try:
