@@ -75,7 +75,7 @@ class ConcreteArray(Array):
     signature: Any
 
     # A Python function here would be a fifth of what dispatch costs; whoever makes an array sets its attributes.
-    __init__ = object.__init__  # type: ignore[assignment]
+    __init__: Any = object.__init__
 
     @property
     def committed(self) -> bool:
@@ -316,7 +316,7 @@ class ConcreteArray(Array):
 
 def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> ConcreteArray:
     """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
-    array = ConcreteArray()
+    array: ConcreteArray = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature
     return array
 
