@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -75,7 +75,8 @@ class ConcreteArray(Array):
     signature: Any
 
     # A Python function here would be a fifth of what dispatch costs; whoever makes an array sets its attributes.
-    __init__: Any = object.__init__
+    if not TYPE_CHECKING:
+        __init__ = object.__init__
 
     @property
     def committed(self) -> bool:
@@ -316,7 +317,7 @@ class ConcreteArray(Array):
 
 def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> ConcreteArray:
     """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
-    array: ConcreteArray = ConcreteArray()
+    array = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature
     return array
 
