@@ -163,6 +163,10 @@ def same_static(one: Any, other: Any) -> bool:
     return _kind(one) == _kind(other) and bool(one == other)
 
 
+class UnhashableStaticArgument(ValueError):
+    """A static argument cannot be compared with those of earlier calls."""
+
+
 class Static:
     """The static arguments of one call, hashable and equal by value and type."""
 
@@ -202,7 +206,7 @@ def split(
             try:
                 hash(value)
             except TypeError as error:
-                raise ValueError(
+                raise UnhashableStaticArgument(
                     "Non-hashable static arguments are not supported. Static argument "
                     f"{where!r} of {function_name(function)} is of type {type(value)}, which is not hashable "
                     f"({error}): {value!r}. Use a hashable equivalent (a tuple for a list, a frozen dataclass), "

@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace.api.arguments import UnhashableStaticArgument
 from xtrace.api.jit import jit
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
 
 _LIMIT = 1024
@@ -60,3 +62,28 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
         return found(*[to_operand(x) if type(x) in _SCALARS else x for x in arrays])
 
     return call
+
+
+def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function of an array, whose parameters `static` are no arrays, to run eagerly as one compiled program.
+
+    Its checks are then part of what is compiled, and are not repeated for arguments of types and values met before.
+    Under a trace, and for arguments that `jit` does not take, the function is called as it is.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        jitted = jit(function, static_argnames=static, inline=True)
+        trace_of_thread = current_trace.get
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if trace_of_thread() is base_trace and args and type(args[0]) is ConcreteArray:
+                try:
+                    return jitted(*args, **kwargs)
+                except UnhashableStaticArgument:
+                    pass
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

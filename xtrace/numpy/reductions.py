@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace.api.operators import multiply, true_divide
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
 from xtrace.numpy.creation import broadcast_to, full, warn_of_lost_part
@@ -140,6 +140,7 @@ def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any
     return own
 
 
+@one_program("axis", "dtype", "out", "keepdims", "promote_integers")
 def sum(
     a: Any,
     axis: Any = None,
@@ -161,6 +162,7 @@ def sum(
     return _reduce("sum", a, axis, found, out, keepdims, initial, where, widen=True)
 
 
+@one_program("axis", "dtype", "out", "keepdims", "promote_integers")
 def prod(
     a: Any,
     axis: Any = None,
@@ -197,6 +199,7 @@ def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial
     return _reduce(function, a, axis, None, out, keepdims, initial, mask, name=name)
 
 
+@one_program("axis", "out", "keepdims")
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -207,6 +210,7 @@ def max(
     return extremum("max", a, axis, out, keepdims, initial, where, "max")
 
 
+@one_program("axis", "out", "keepdims")
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -217,6 +221,7 @@ def min(
     return extremum("min", a, axis, out, keepdims, initial, where, "min")
 
 
+@one_program("axis", "out", "keepdims")
 def amax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -224,6 +229,7 @@ def amax(
     return extremum("amax", a, axis, out, keepdims, initial, where, "max")
 
 
+@one_program("axis", "out", "keepdims")
 def amin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -231,11 +237,13 @@ def amin(
     return extremum("amin", a, axis, out, keepdims, initial, where, "min")
 
 
+@one_program("axis", "out", "keepdims")
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Return whether an element over `axis` (None: all) is not zero."""
     return _reduce("any", a, axis, dtypes.bool_, out, keepdims, None, where)
 
 
+@one_program("axis", "out", "keepdims")
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Return whether no element over `axis` (None: all) is zero."""
     return _reduce("all", a, axis, dtypes.bool_, out, keepdims, None, where)
@@ -248,6 +256,7 @@ def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _kept(found, axes, a.shape) if keepdims else found
 
 
+@one_program("axis", "out", "keepdims")
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """Return the largest minus the smallest element over `axis` (None: all). ValueError if there are none."""
     refuse("ptp", out=out)
@@ -292,6 +301,7 @@ def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
     return (mask,)
 
 
+@one_program("axis", "dtype", "out", "keepdims")
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -452,6 +462,7 @@ def position(function: str, a: Any, axis: Any, out: Any, keepdims: bool | None, 
     return _position(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
+@one_program("axis", "out", "keepdims")
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first largest element along `axis` (None: in the flattened array); NaN is largest.
 
@@ -460,6 +471,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return position("argmax", a, axis, out, keepdims, "argmax")
 
 
+@one_program("axis", "out", "keepdims")
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first smallest element along `axis` (None: in the flattened array); NaN is smallest.
 
@@ -495,12 +507,14 @@ def running(
     return _running(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
 
 
+@one_program("axis", "dtype", "out")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running sum along `axis` (None: of the flattened array); booleans count as the default integer."""
     refuse("cumsum", out=out)
     return running("cumsum", a, axis, dtype, "cumsum")
 
 
+@one_program("axis", "dtype", "out")
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running product along `axis` (None: of the flattened array)."""
     refuse("cumprod", out=out)
@@ -539,6 +553,7 @@ def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any)
     return _kept(found, axes, type_of("count_nonzero", a).shape) if keepdims else found
 
 
+@one_program("axis", "keepdims")
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return how many elements over `axis` (None: all) are not zero."""
     axes = axes_of("count_nonzero", axis, type_of("count_nonzero", a).ndim)
