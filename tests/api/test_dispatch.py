@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import xtrace
 import xtrace.numpy as jnp
+from tests.support.cost import calls_while
 from tests.support.names import stable_name
 from tests.support.operands import assert_same
 from xtrace import jit
@@ -531,3 +532,15 @@ def test_results_of_every_form(make):
         result = f(1.5)
         assert repr(result) == repr(expected)
         assert_same(xtrace.tree.leaves(result), jax.tree.leaves(expected))
+
+
+def test_each_static_value_has_code_of_its_own():
+    f = jit(lambda x, n, *, axis=None: x.sum(axis) * n, static_argnums=1, static_argnames=("n", "axis"))
+    x = xtrace.numpy.ones((2, 3))
+    calls = [((x, n), {"axis": axis}) for n in (1, 2, True, 1.0) for axis in (0, 1)]
+    for _ in range(CALLS):
+        for args, kwargs in calls:
+            assert_same(f(*args, **kwargs), jax.numpy.ones((2, 3)).sum(kwargs["axis"]) * args[1])
+    assert {k[1][1] for k in f._xtrace_jitted.cache.specialised} == {1, 2}
+    assert calls_while(lambda: f(x, 2, axis=0)) < 20
+    assert calls_while(lambda: f(x, 2, axis=1)) < 20

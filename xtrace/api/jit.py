@@ -129,9 +129,17 @@ _CALLS_BEFORE_SPECIALISING = 4
 _SPECIALISED_LIMIT = 1024
 
 
-def _kinds_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what tells positional arguments apart cheaply: an array's signature, another value's class."""
-    return tuple([x.signature if type(x) is ConcreteArray else type(x) for x in args])
+def _kinds_of(args: tuple[Any, ...], kwargs: dict[str, Any], static: Selection) -> tuple[Any, ...]:
+    """Return what tells arguments apart cheaply: an array's signature, a static value, another value's class."""
+    kinds: list[Any] = [x.signature if type(x) is ConcreteArray else type(x) for x in args]
+    count = len(kinds)
+    for i in static.numbers:
+        if -count <= i < count:
+            kinds[i] = (type(args[i]), args[i])
+    for name, x in kwargs.items():
+        kind = x.signature if type(x) is ConcreteArray else type(x)
+        kinds.append((name, kind, x if name in static.names else None))
+    return tuple(kinds)
 
 
 def jit(
@@ -177,6 +185,27 @@ def jit(
         bool(inline), arguments.compiler_options_of("jit", compiler_options),
     )  # fmt: skip
     return _wrap(fun, static, donated, options)
+
+
+def jit_for(fun: Callable[..., Any], static_argnames: Sequence[str], takes: Callable[[Any, Any], bool]) -> Any:
+    """Return `fun`, jitted for the arguments that `takes` accepts and called as it is for others.
+
+    `takes` is asked of a call's positional and named arguments, but not again for signatures that have been called
+    often. Static arguments that do not hash are called as they are, too.
+    """
+    jitted: Jitted = jit(fun, static_argnames=static_argnames, inline=True)._xtrace_jitted
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if takes(args, kwargs):
+            try:
+                return jitted.call(args, kwargs)
+            except arguments.UnhashableStaticArgument:
+                pass
+        return fun(*args, **kwargs)
+
+    function = functools.wraps(fun)(dispatch.entry_point(call))
+    jitted.cache.add_wrapper(function)
+    return function
 
 
 def _device(device: Any, backend: Any) -> Any:
@@ -233,10 +262,13 @@ class Jitted:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with any arguments under any trace."""
         cache = self.cache
-        if cache.specialised and not kwargs:
-            specialised = cache.specialised.get(_kinds_of(args))
+        if cache.specialised:
+            try:
+                specialised = cache.specialised.get(_kinds_of(args, kwargs, self.static))
+            except Exception:  # a static argument that does not hash or compare; `flatten` says so
+                specialised = None
             if specialised is not None:
-                result = specialised.call(*args)
+                result = specialised.call(*args, **kwargs)
                 if result is not dispatch.MISS:
                     return result
         if config.disable_jit.value:
@@ -260,7 +292,7 @@ class Jitted:
         kinds = tuple([type(x) for x in leaves])
         calls = compiled.calls[kinds] = compiled.calls.get(kinds, 0) + 1
         if calls == _CALLS_BEFORE_SPECIALISING:
-            kinds_of_args = _kinds_of(args)
+            kinds_of_args = _kinds_of(args, kwargs, self.static)
             code = dispatch.specialise(
                 args, kwargs, static, donated, compiled.program, compiled.out_tree, settings,
                 cache.retirement(kinds_of_args, compiled),

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.api.arguments import UnhashableStaticArgument
-from xtrace.api.jit import jit
+from xtrace.api.arguments import Selection
+from xtrace.api.jit import jit, jit_for
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
@@ -65,25 +65,24 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function of an array, whose parameters `static` are no arrays, to run eagerly as one compiled program.
+    """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 
     Its checks are then part of what is compiled, and are not repeated for arguments of types and values met before.
-    Under a trace, and for arguments that `jit` does not take, the function is called as it is.
+    Under a trace, and where other parameters get anything but arrays and None, the function is called as it is.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        jitted = jit(function, static_argnames=static, inline=True)
+        selection = Selection("static", function, None, static)
+        numbers, names = frozenset(selection.numbers), frozenset(selection.names)
         trace_of_thread = current_trace.get
 
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if trace_of_thread() is base_trace and args and type(args[0]) is ConcreteArray:
-                try:
-                    return jitted(*args, **kwargs)
-                except UnhashableStaticArgument:
-                    pass
-            return function(*args, **kwargs)
+        def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+            if trace_of_thread() is not base_trace or not args or type(args[0]) is not ConcreteArray:
+                return False
+            others = [x for i, x in enumerate(args) if i not in numbers]
+            others += [x for name, x in kwargs.items() if name not in names]
+            return all(type(x) is ConcreteArray or x is None for x in others)
 
-        return call
+        return jit_for(function, static, takes)  # type: ignore[no-any-return]
 
     return decorate
