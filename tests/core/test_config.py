@@ -75,7 +75,7 @@ def test_an_override_outlives_a_global_change_made_inside_it():
 
 def test_an_option_without_a_value_turns_the_setting_on():
     with xtrace.disable_jit():
-        assert xtrace.disable_jit.value is True
+        assert config.disable_jit.value is True
 
 
 def test_an_override_decorates_a_function():

@@ -405,10 +405,11 @@ def test_operands_that_are_no_arrays_are_named(name):
 def test_parameters_of_ufuncs_that_immutable_arrays_do_not_have():
     x = ours(np.zeros(2, np.float32))
     for name in ("add", "subtract", "multiply", "negative", "maximum", "bitwise_or", "logical_and", "logaddexp"):
+        operands = [x] if name == "negative" else [x, x]
         with pytest.raises(NotImplementedError, match=rf"'out' argument to xtrace\.numpy\.{name}"):
-            getattr(xnp, name)(x, x, out=x)
+            getattr(xnp, name)(*operands, out=x)
         with pytest.raises(NotImplementedError, match="'where' argument"):
-            getattr(xnp, name)(x, x, where=x)
+            getattr(xnp, name)(*operands, where=x)
     with pytest.raises(NotImplementedError):
         xnp.modf(x, out=(x, x))
     with pytest.raises(TypeError):
@@ -424,12 +425,11 @@ def test_rank_promotion_follows_the_setting():
 
 def test_what_was_remembered_follows_x64():
     weak = ours(np.array([1, 2], np.int32), True)
-    small = ours(np.array([1, 2], np.int8))
-    assert (weak + weak).dtype == np.int32 and (small / small).dtype == np.float32
+    assert (weak + weak).dtype == np.int32 and xnp.true_divide(1, 2).dtype == np.float32
     with xtrace.enable_x64(True):
-        assert (small / small).dtype == np.float64
+        assert xnp.true_divide(1, 2).dtype == np.float64
         assert (weak + weak).dtype == np.int64
-    assert (weak + weak).dtype == np.int32 and (small / small).dtype == np.float32
+    assert (weak + weak).dtype == np.int32 and xnp.true_divide(1, 2).dtype == np.float32
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 import warnings
 from typing import Any, NamedTuple
 
@@ -107,11 +110,11 @@ ROWS = [
     *[Row(name, 2, ALL) for name in ("eq", "ne")],
     *[Row(name, 2, [np.dtype(bool), *REAL]) for name in ("lt", "le", "gt", "ge")],
     *[Row(name, 2, [np.dtype(bool), *REAL]) for name in ("eq_to_p", "lt_to_p", "le_to_p")],
-    Row("clamp", 3, [np.dtype(bool), *REAL]),
+    Row("clamp", 3, REAL),
     Row("reduce_precision", 1, FLOAT, keywords={"exponent_bits": 5, "mantissa_bits": 4}),
 ]
 # Where jax accepts what the hardware has no instruction for, both stop in XLA; these dtypes are not tried.
-UNTRIED = {"atan2": COMPLEX, "clamp": COMPLEX, "eq_to_p": COMPLEX}
+UNTRIED = {"atan2": COMPLEX, "clamp": [np.dtype(bool), *COMPLEX], "eq_to_p": COMPLEX}
 # Operations that are more than one array of a dtype in and one out, tested on their own below.
 OTHERS = {"select_n", "convert_element_type", "bitcast_convert_type", "optimization_barrier"}
 # Operations with loops, which take long to compile, have tests of their own in test_special; what only other operations
@@ -242,6 +245,20 @@ def test_clamp_takes_bounds_that_are_scalars_or_of_the_operands_shape(shape):
     for bounds in ((low, high), (np.float32(-1), high), (high, low), (-1.0, 1.0)):
         expected = jax.lax.clamp(theirs(bounds[0]), theirs(x), theirs(bounds[1]))
         assert_same(lax.clamp(ours(bounds[0]), ours(x), ours(bounds[1])), expected)
+
+
+_CLAMP_OF_BOOLEANS = """
+import itertools
+import xtrace.numpy as jnp
+from xtrace import lax
+for low, x, high in itertools.product((False, True), repeat=3):
+    assert bool(lax.clamp(jnp.bool_(low), jnp.bool_(x), jnp.bool_(high))) is min(max(low, x), high)
+"""
+
+
+def test_clamp_of_booleans():
+    # XLA has it only with the code generation that users get.
+    subprocess.run([sys.executable, "-c", _CLAMP_OF_BOOLEANS], env={**os.environ, "XLA_FLAGS": ""}, check=True)
 
 
 @given(st.data())
