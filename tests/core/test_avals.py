@@ -92,6 +92,19 @@ def test_a_size_that_is_no_integer_is_an_error(shape):
         ShapedArray(shape, np.dtype(np.float32))
 
 
+@pytest.mark.parametrize("shape, dtype", [
+    ((2**57,), np.int8), ((2**55,), np.float32), ((10**6,) * 4, np.float32), ((2**62, 4, 0), np.float32),
+])  # fmt: skip
+def test_arrays_that_no_device_can_address_have_no_type_in_stablehlo(shape, dtype):
+    with pytest.raises(ValueError, match=r"an array of type .* would have 2\*\*57 bytes or more"):
+        _ = ShapedArray(shape, np.dtype(dtype)).mlir_type
+
+
+def test_arrays_below_the_limit_have_a_type_in_stablehlo():
+    assert ShapedArray((2**57 - 1,), np.dtype(np.int8)).mlir_type == f"tensor<{2**57 - 1}xi8>"
+    assert ShapedArray((0, 2**62, 4), np.dtype(np.int8)).mlir_type == f"tensor<0x{2**62}x4xi8>"
+
+
 def test_avals_are_immutable():
     one = ShapedArray((2,), np.dtype(np.float32))
     with pytest.raises(AttributeError, match=r"update\(shape=\.\.\.\)"):

@@ -74,9 +74,13 @@ class ShapedArray:
 
     @property
     def mlir_type(self) -> str:
-        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its storage."""
+        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its storage.
+
+        ValueError for what `check_size` refuses.
+        """
         text = self._mlir_type
         if text is None:
+            check_size(self)
             stored = physical(self)
             dimensions = "".join(f"{n}x" for n in stored.shape)
             text = f"tensor<{dimensions}{dtypes.mlir_name(stored.dtype)}>"
@@ -125,6 +129,23 @@ def physical(aval: ShapedArray) -> ShapedArray:
     if not isinstance(dtype, dtypes.ExtendedDType):
         return aval
     return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical)
+
+
+def check_size(aval: ShapedArray, function: str = "") -> None:
+    """Raise a ValueError, which names `function` if given, for an array of 2**57 bytes or more.
+
+    No processor addresses more. XLA ends the process when a product of leading sizes, or what a program needs in all,
+    passes 2**63.
+    """
+    stored = physical(aval)
+    total = stored.dtype.itemsize
+    for n in stored.shape:
+        total *= n
+        if total >= 2**57:
+            raise ValueError(
+                f"{function + ': ' if function else ''}an array of type {aval.str_short()} would have 2**57 bytes or "
+                "more, which no device can address; give a smaller shape"
+            )
 
 
 _interned: WeakValueDictionary[tuple[Any, ...], ShapedArray] = WeakValueDictionary()

@@ -269,13 +269,13 @@ class ConcreteArray(Array):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of "
+            f"'{type(self)}' object does not support item assignment. Arrays are immutable. Instead of "
             "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
         )
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError(
-            f"'{type(self)}' object does not support item deletion. JAX arrays are immutable. "
+            f"'{type(self)}' object does not support item deletion. Arrays are immutable. "
             "xtrace.numpy.delete(x, idx) returns an array without the elements"
         )
 

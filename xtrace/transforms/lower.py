@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config
-from xtrace.core.avals import AbstractToken, aval_of, physical
+from xtrace.core.avals import AbstractToken, aval_of, check_size, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered
@@ -145,6 +145,8 @@ def _emit(
     operands: Sequence[Value],
 ) -> Any:  # fmt: skip
     """Write an equation that has no form yet, or none at all."""
+    for aval in builder.results:
+        check_size(aval, primitive.name)
     if primitive.moves_elements and type(builder.results[0].dtype) is ExtendedDType:
         return _emit_on_storage(builder, primitive, parameters, operands)
     named = dict(zip(primitive.parameters, parameters, strict=True))
