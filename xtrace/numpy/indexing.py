@@ -199,11 +199,8 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
     arrays, whose out-of-bounds treatment is for the gather to decide.
     """
     entries = _expanded(_entries(index), shape)
-    advanced = (
-        exact
-        or any(isinstance(e, (np.ndarray, Array)) and e.ndim for e in entries)
-        or any(type(e) is bool for e in entries)
-    )
+    has_arrays = any(type(e) is bool or (isinstance(e, (np.ndarray, Array)) and e.ndim) for e in entries)
+    advanced = exact or has_arrays
     inserted: list[int] = []
     starts: list[int | None] = []
     sizes: list[int] = []
@@ -254,6 +251,8 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
             for values in found:
                 add_array(values, shape[taken])
                 taken += 1
+        elif not has_arrays and shape[taken] == 0:
+            raise IndexError(f"index is out of bounds for axis {taken} with size 0")
         elif advanced:
             length = shape[taken]
             if type(entry) is int and not exact and length:
@@ -262,8 +261,6 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
             taken += 1
         else:
             length = shape[taken]
-            if length == 0:
-                raise IndexError(f"index is out of bounds for axis {taken} with size 0")
             if type(entry) is int:
                 entry = _in_front(entry, length)
                 axis = axis_of_length(None if eager and length > 1 else entry, 1)

@@ -14,7 +14,7 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
-from xtrace.numpy.creation import asarray, convert_array, ones_like, zeros
+from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
 from xtrace.ops import elementwise, gathering
 from xtrace.ops import shape as shapes
@@ -79,25 +79,34 @@ def _index_vectors(
 
 
 @unit
-def _scattered(x: Any, values: Any, *operands: Any, plan: Plan, options: Options, write: Any, apply: Any) -> Any:
-    """Return a copy of `x` with `values` written where a plan reads, by the operation `write`, or `apply` applied."""
-    own = x.shape
-    x = with_axes(x, plan.inserted)
+def _scattered(
+    x: Any, values: Any, *operands: Any, plan: Plan, options: Options, dtype: Any, write: Any, apply: Any
+) -> Any:
+    """Return a copy of `x` with `values` written where a plan reads, by the operation `write`, or `apply` applied.
+
+    Both are combined as elements of type `dtype`; the result has the type of `x`.
+    """
+    given, own = x, type_of("ndarray.at", x)
+    x = with_axes(converted(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
     block = check_broadcast("indexing", [type_of("indexing", i).shape for i in operands])
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
     numbers = gathering.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
     flags = {"indices_are_sorted": options.sorted, "unique_indices": options.unique, "mode": options.mode}
-    if apply is not None:
-        x = gathering.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
-    else:
+    if apply is None:
         shape = list(target.shape)
         for axis in plan.new_axes:
             shape.insert(axis, 1)
+        values = converted(values, dtype, values.aval.weak_type)
         values = reshape(spread_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
+    if 0 in target.shape:
+        return given
+    if apply is not None:
+        x = gathering.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
+    else:
         backward = [target.axes.index(axis) for axis in plan.reversed]
         x = write(x, indices, shapes.rev(values, backward) if backward else values, numbers, **flags)
-    return reshape(x, own)
+    return converted(reshape(x, own.shape), own.dtype, own.weak_type)
 
 
 def _update(
@@ -118,17 +127,15 @@ def _update(
         gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted) or static,
         bool(unique_indices) or static, bool(wrap_negative_indices),
     )  # fmt: skip
-    if apply is None:
-        values = _as_values(x, values if isinstance(values, Array) else asarray(values))
-    else:
-        values = zeros((), x.dtype)
-    found = _scattered(x, values, *reading.operands, plan=reading.plan, options=options, write=write, apply=apply)
-    weak = x.aval.weak_type
-    return found if found.aval.weak_type == weak else converted(found, x.dtype, weak)
+    values = zeros((), x.dtype) if apply is not None else values if isinstance(values, Array) else asarray(values)
+    dtype = x.dtype if apply is not None else _common_dtype(x, values)
+    return _scattered(
+        x, values, *reading.operands, plan=reading.plan, options=options, dtype=dtype, write=write, apply=apply
+    )
 
 
-def _as_values(x: Any, values: Any) -> Any:
-    """Return values in the dtype of `x`; a FutureWarning if they may lose something."""
+def _common_dtype(x: Any, values: Any) -> Any:
+    """Return the dtype in which values are combined with those of `x`; a FutureWarning if it is not that of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
     dtype, _ = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
     if dtype != x.dtype:
@@ -139,8 +146,7 @@ def _as_values(x: Any, values: Any) -> Any:
             FutureWarning,
             stacklevel=5,
         )
-        return convert_array("ndarray.at", values, x.dtype)
-    return converted(values, dtype, values.aval.weak_type)
+    return dtype
 
 
 class IndexedArray:
