@@ -331,6 +331,25 @@ def aligned(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[A
 
     Scalars that are not mapped stay scalars; other operands get an axis of size 1 where they are not mapped.
     """
+    # Mostly nothing has to move: arrays of one rank that are mapped at one place, and scalars.
+    place: int | None = None
+    rank = 0
+    for x, axis in zip(operands, axes):
+        shape = aval_of(x).shape
+        if axis is None:
+            if shape:
+                break
+        elif place is None:
+            place, rank = axis, len(shape)
+        elif axis != place or len(shape) != rank:
+            break
+    else:
+        assert place is not None
+        return list(operands), place
+    return _moved_together(operands, axes)
+
+
+def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
     avals = [aval_of(x) for x in operands]
     ranks = [a.ndim - (i is not None) for a, i in zip(avals, axes, strict=True)]
     rank = max(ranks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,16 +23,21 @@ class MappedAxis(NamedTuple):
     spmd_name: Any = None
 
 
+@functools.lru_cache(4096)
+def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
+    """The type of what lies at one index of that axis."""
+    shape = aval.shape
+    return ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype, aval.weak_type)
+
+
 class BatchTracer(Tracer):
     """A value for each index of the mapped axis: an array with that axis at position `axis`."""
 
     __slots__ = ("value", "axis")
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
-        aval = aval_of(value)
-        shape = aval.shape
         self.owner, self.value, self.axis = trace, value, axis
-        self.aval = ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype, aval.weak_type)
+        self.aval = without_axis(aval_of(value), axis)
         if trace.watched is not None:
             trace.watched.append(weakref.ref(self))
 
@@ -72,8 +78,8 @@ class BatchTrace(Trace):
                 axes.append(None)
         if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
             return self.parent.process(primitive, operands, parameters)
-        named = dict(zip(primitive.parameters, parameters, strict=True)) if parameters else {}
-        rule = primitive.rule("batch")
+        named = dict(zip(primitive.parameters, parameters)) if parameters else {}
+        rule = primitive.batch or primitive.rule("batch")
         token = current_trace.set(self.parent)
         try:
             results, where = rule(self.mapped, values, axes, **named)
