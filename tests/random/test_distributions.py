@@ -42,6 +42,9 @@ CASES = [
     ("multivariate_normal", (SIZES, COVARIANCE), {"method": "svd"}),
     ("multivariate_normal", (SIZES, COVARIANCE), {"method": "eigh"}),
     ("poisson", (np.array([0.5, 3.0, 20.0, 1000.0, 0.0, -1.0, np.nan, np.inf], np.float32),), {}),
+    ("binomial", (np.float32([0, 3, 50, 1e4, 1e6, -1, np.nan, np.inf]), np.array([[0.01], [0.3], [0.8]])), {}),
+    ("binomial", (40, np.float16([0.5, -0.1, 1.5, 1.0]), (3, 4)), {"dtype": "float16"}),
+    ("multinomial", (SIZES * 20, MATRIX / 12), {"dtype": int}), ("multinomial", (5, CHANCES), {"shape": (3, 2)}),
     ("poisson", (3, (2,), "int16"), {}), ("orthogonal", (3,), {}),
     ("orthogonal", (3, (2,)), {"m": 4}), ("orthogonal", (4,), {"m": 2}),
 ]  # fmt: skip
@@ -142,6 +145,11 @@ MISTAKES = [
     (lambda: random.multivariate_normal(KEY, np.ones(3), np.eye(2)), ValueError, r"n=3.*\(2, 2\)"),
     (lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(2), method="x"), ValueError, "cholesky, eigh, svd"),
     (lambda: random.poisson(random.key(0, impl="rbg"), 3.0), NotImplementedError, "threefry2x32, got one of rbg"),
+    (lambda: random.binomial(KEY, 5, 0.5, dtype=int), ValueError, "dtype argument to `binomial` must be a float dtype"),
+    (lambda: random.binomial(KEY, np.ones(2), np.ones(3)), ValueError, r"n \(2,\), p \(3,\)"),
+    (lambda: random.multinomial(KEY, 5, 0.5), ValueError, "must have an axis of outcomes"),
+    (lambda: random.multinomial(KEY, np.ones(2), np.ones((4, 3))), ValueError, r"n \(2,\)"),
+    (lambda: random.multinomial(KEY, np.ones((3, 2)), np.ones((2, 3))), ValueError, r"n of shape \(3, 2\)"),
     (lambda: random.orthogonal(KEY, -1), ValueError, "negative dimensions"),
 ]  # fmt: skip
 

@@ -1,0 +1,183 @@
+"""The binomial and the multinomial distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import converted, moved_axis
+from xtrace.api.operators import choose, spread
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.numpy.indexing import take
+from xtrace.ops import elementwise as lax
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.control_flow.while_loop import while_loop
+from xtrace.ops.random.keys import random_split
+from xtrace.ops.reductions import cumsum, reduce_or
+from xtrace.random.arguments import (
+    broadcast,
+    draw,
+    fitted,
+    float_dtype,
+    new_keys,
+    program,
+    result_shape,
+    shape_of_parameter,
+)
+from xtrace.random.continuous import constant, unit_interval
+from xtrace.random.keys import check_key
+
+_LAST = 9
+
+
+def _stirling_rest(k: int) -> float:
+    """Return log(k!) less Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2 (Hörmann 1993, section 3)."""
+    return math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + (k + 1) - math.log(2 * math.pi) / 2
+
+
+_RESTS = np.array([_stirling_rest(k) for k in range(_LAST + 1)])
+
+
+def _rest(k: Any) -> Any:
+    """Return Stirling's rest for whole numbers: exact up to 9, and for larger ones the series at 9.
+
+    The series would go on to fall; samples agree with jax's, which stops there.
+    """
+    dtype = aval_of(k).dtype
+    inside = lax.clamp(constant(0, dtype), k, constant(_LAST, dtype))
+    square = (inside + 1) * (inside + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (inside + 1)
+    exact = take(_RESTS.astype(dtype), converted(inside, dtypes.int32))
+    return choose(k <= _LAST, exact, series)
+
+
+def _any(which: Any) -> Any:
+    return reduce_or(which, tuple(range(aval_of(which).ndim)))
+
+
+def _by_waiting(key: Any, count: Any, log_failure: Any) -> Any:
+    # Devroye, "Non-uniform random variate generation" (1986), section X.4.3, first waiting time algorithm: geometric
+    # waiting times are added until they exceed the number of trials.
+    shape, dtype = aval_of(count).shape, aval_of(count).dtype
+
+    def wait(state: Any) -> Any:
+        successes, waited, key = state
+        used, key = new_keys(key, 2)
+        successes = choose(waited <= count, successes + 1, successes)
+        return successes, waited + lax.ceil(lax.log(unit_interval(used, shape=shape, dtype=dtype)) / log_failure), key
+
+    zeros = spread(constant(0, dtype), shape)
+    return while_loop(lambda state: _any(state[1] <= count), wait, (zeros, zeros, key))[0] - 1
+
+
+def _by_rejection(key: Any, n: Any, p: Any) -> Any:
+    # Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS, for n p >= 10 and p <= 1/2.
+    shape, dtype = aval_of(n).shape, aval_of(n).dtype
+    deviation = lax.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    centre = n * p + 0.5
+    quick = 0.92 - 4.2 / b
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = lax.floor((n + 1) * p)
+
+    def attempt(state: Any) -> Any:
+        found, done, key = state
+        key, first, second = new_keys(key, 3)
+        u = unit_interval(first, shape=shape, dtype=dtype) - 0.5
+        v = unit_interval(second, shape=shape, dtype=dtype)
+        distance = 0.5 - lax.abs(u)
+        k = lax.floor((2 * a / distance + b) * u + centre)
+        height = lax.log(v * alpha / (a / (distance * distance) + b))
+        bound = (mode + 0.5) * lax.log((mode + 1) / (odds * (n - mode + 1)))
+        bound = bound + (n + 1) * lax.log((n - mode + 1) / (n - k + 1))
+        bound = bound + (k + 0.5) * lax.log(odds * (n - k + 1) / (k + 1))
+        bound = bound + _rest(mode) + _rest(n - mode) - _rest(k) - _rest(n - k)
+        outside = (k < 0) | (k > n)
+        accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (height <= bound))
+        return choose(accepted, k, found), done | accepted, key
+
+    start = spread(constant(-1, dtype), shape), spread(constant(False, bool), shape), key
+    return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
+
+
+def _sample(key: Any, n: Any, p: Any) -> Any:
+    """Return numbers of successes, in the shape and dtype of both."""
+    rare = p < 0.5
+    # Successes are counted where they are the rarer outcome, failures elsewhere.
+    chance = choose(rare, p, 1 - p)
+    no_count, no_chance = (n != n) | (n < 0), (chance != chance) | (chance < 0)
+    endless = lax.abs(n) == math.inf
+    chance = choose(no_chance, 0.01, chance)
+    # An infinite number of impossible outcomes would be rejected for ever.
+    few = no_count | (n * chance <= 10) | (endless & (chance == 0))
+    whole = lax.floor(n)
+    # Each method gets numbers that are quick where the other one's sample is taken.
+    waited = _by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
+    rejected = _by_rejection(key, choose(few, 1e4, whole), choose(few, 0.5, chance))
+    found = choose(few, waited, rejected)
+    undefined = no_count | no_chance
+    found = choose(undefined, math.nan, choose(endless, math.inf, found))
+    return choose(rare | undefined | endless, found, whole - found)
+
+
+@program
+def _binomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+    number = common_dtype("binomial", (n, p), as_inexact)[1]
+    return converted(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Return the number of successes in `n` trials of probability `p`, as floats; parameters broadcast to `shape`.
+
+    It is drawn in the floating dtype that `n` and `p` promote to, and converted to `dtype`. NaN for no number
+    of trials and no probability. ValueError for a dtype that is not floating.
+    """
+    return draw("binomial", _binomial, key, shape, dtype, n=n, p=p)
+
+
+@program
+def _multinomial(
+    key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any, unroll: Any
+) -> Any:
+    number = common_dtype("multinomial", (n, p), as_inexact)[1]
+    chances = moved_axis(fitted(p, shape, number), len(shape) - 1, 0)
+    left = cumsum(chances, 0, True)
+    # The chance of a category among those that are left.
+    chances = chances / choose(left == 0, 1, left)
+
+    def one(remaining: Any, category: Any) -> Any:
+        chance, key = category
+        chance = lax.min(constant(1, number), lax.max(constant(0, number), chance))
+        found = _sample(key, remaining, chance)
+        return remaining - found, found
+
+    keys = random_split.apply((key,), ((shape[-1],),))
+    counts = scan(one, fitted(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
+    return converted(moved_axis(counts, 0, len(shape) - 1), dtype)
+
+
+def multinomial(
+    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+) -> Any:
+    """Return how often each outcome of probabilities `p`, along the last axis, comes up in `n` trials.
+
+    `n` broadcasts to the other axes of `p`, and `p` to `shape`. unroll: as in `scan`, over the outcomes. ValueError for
+    `p` without an axis.
+    """
+    check_key("multinomial", key)
+    x64 = config.enable_x64.value
+    found = float_dtype("multinomial", None) if dtype is None else dtypes.canonicalize(dtype, x64)
+    own = shape_of_parameter("multinomial", "p", p)
+    if not own:
+        raise ValueError("multinomial: axis -1 is out of bounds: p must have an axis of outcomes, got a scalar")
+    wanted = own if shape is None else result_shape("multinomial", shape, p=p)
+    counts = shape_of_parameter("multinomial", "n", n)
+    if broadcast("multinomial", {"n": counts, "shape without outcomes": wanted[:-1]}) != wanted[:-1]:
+        raise ValueError(f"multinomial: n of shape {counts} does not broadcast to {wanted[:-1]}, the shape of samples")
+    return _multinomial(key, n, p, shape=wanted, dtype=found, unroll=unroll)
