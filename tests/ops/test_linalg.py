@@ -343,6 +343,8 @@ TEXTS = {
     "tridiagonal": (lambda linalg, x: linalg.tridiagonal(x), ("cpu", "cuda")),
     "tridiagonal_solve": (lambda linalg, x: linalg.tridiagonal_solve(x[..., 0], x[..., 0], x[..., 0], x),
                           ("cpu", "cuda")),
+    "perturbed": (lambda linalg, x: linalg.tridiagonal_solve(*[x.real[..., 0]] * 3, x.real, perturb_singular=True),
+                  ("cpu", "cuda")),
     "ormqr": (lambda linalg, x: linalg.ormqr(x, x[..., 0], x), ("cpu", "cuda")),
     "triangular_solve": (lambda linalg, x: linalg.triangular_solve(x, x, lower=True), ("cpu", "cuda", "tpu")),
 }  # fmt: skip
@@ -360,8 +362,8 @@ def test_calls_are_written_as_jax_writes_them(name, platform):
         assert sorted(map(normalised, calls_in(mine))) == sorted(map(normalised, calls_in(text)))
 
 
-def test_what_a_platform_lacks():
-    for name in ("schur", "hessenberg"):
-        traced = xtrace.jit(lambda x, name=name: getattr(lax.linalg, name)(x)).trace(X)
-        with pytest.raises(NotImplementedError, match=f"{name} is not implemented on the platform tpu"):
-            traced.lower(lowering_platforms=("tpu",))
+@pytest.mark.parametrize(("name", "platform"), [("schur", "cuda"), ("schur", "tpu"), ("eig", "tpu")])
+def test_what_a_platform_lacks(name, platform):
+    traced = xtrace.jit(lambda x: getattr(lax.linalg, name)(x)).trace(X)
+    with pytest.raises(NotImplementedError, match=f"{name} is not implemented on the platform {platform}.*'cpu'"):
+        traced.lower(lowering_platforms=(platform,))

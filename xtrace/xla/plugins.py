@@ -1,6 +1,6 @@
 """PJRT plugins: CUDA and TPU clients from the wheels JAX users install, found on disk and loaded without jax.
 
-No wheel's Python runs: the shared library is found below the folders of ``sys.path``. Looking for devices costs a few
+No wheel's Python runs: shared libraries are found below the folders of ``sys.path``. Looking for devices costs a few
 system calls, so a machine with none of them pays microseconds.
 """
 
@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from jaxlib import _jax, xla_client
+
+from xtrace.xla import cuda_kernels
 
 PLATFORMS = ("cuda", "tpu")
 
@@ -97,13 +99,25 @@ def initialize(platform: str) -> None:
             _prepare_cuda(library)
         with _tpu_environment(platform):
             try:
+                plugin = None
                 if not _jax.pjrt_plugin_loaded(platform):
-                    xla_client.load_pjrt_plugin_dynamically(platform, library)
+                    plugin = xla_client.load_pjrt_plugin_dynamically(platform, library)
                 if not _jax.pjrt_plugin_initialized(platform):
                     _jax.initialize_pjrt_plugin(platform)
             except _jax.JaxRuntimeError as error:
                 why = f"the PJRT plugin {library} did not load: {_said(error)}"
                 raise RuntimeError(f"{why}. {_INSTALL[platform]}") from error
+        package = _cuda_kernels() if platform == "cuda" else None
+        # What loaded the plugin before, jax say, has given it kernels.
+        if package is not None and plugin is not None:
+            cuda_kernels.register(package, plugin)
+
+
+def prepare_hybrid_kernels() -> None:
+    """Make the CUDA kernels that work on the host as well, for `eig` and `geqp3`, ready if a wheel has them."""
+    package = _cuda_kernels()
+    if package is not None:
+        cuda_kernels.register_hybrid(package)
 
 
 def find_library(platform: str) -> str | None:
@@ -166,6 +180,14 @@ def _said(error: Exception) -> str:
 def _check_platform(platform: str) -> None:
     if platform not in PLATFORMS:
         raise ValueError(f"there is no plugin for the platform {platform!r}; there is one for cuda and for tpu")
+
+
+def _cuda_kernels() -> str | None:
+    """Return the package with the kernels that go with the CUDA plugin, or None; the extra `aot` does without."""
+    library = find_library("cuda")
+    major = None if library is None else 13 if "xla_cuda13" in library else 12
+    package = f"jax_cuda{major}_plugin"
+    return package if major and _find(f"{package}/cuda_plugin_extension.so") else None
 
 
 def _search_folders() -> Iterator[str]:

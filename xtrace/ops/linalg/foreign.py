@@ -11,7 +11,7 @@ from xtrace.algebra.families import compared
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.stablehlo.builder import FunctionBuilder, Value
-from xtrace.xla import lapack
+from xtrace.xla import lapack, plugins
 
 
 def character(letter: str) -> str:
@@ -74,6 +74,14 @@ def foreign_call(
         ]
         attributes.insert(4, f"output_operand_aliases = [{', '.join(pairs)}]")
     return builder.line_of_many(_call_text(target, operands, results, attributes), results)
+
+
+def hybrid_call(
+    builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], **details: Any
+) -> list[Value]:
+    """Write the call of a CUDA kernel that works on the host as well, ready to be called; see `foreign_call`."""
+    plugins.prepare_hybrid_kernels()
+    return foreign_call(builder, target, operands, results, **details)
 
 
 def xla_call(

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.kinds import INEXACT, check_kind, check_same_dtype
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose, with_axis, zeros
+from xtrace.algebra.vector_space import (
+    broadcast_in_dim,
+    converted,
+    reduce_sum,
+    spread_like,
+    transpose,
+    with_axis,
+    zeros,
+)
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.ops.contraction import Precision, dot_general
-from xtrace.ops.elementwise import add, conj, eq, ge, select_n
+from xtrace.ops.elementwise import add, conj, eq, ge, real, select_n
 from xtrace.ops.shape import broadcasted_iota
 
 _EXACT = (Precision.HIGHEST, Precision.HIGHEST)
@@ -54,6 +62,11 @@ def constant_of(x: Any, value: Any) -> Literal:
     return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
 
 
+def filled(x: Any, value: Any) -> Any:
+    """Return an array like `x`, each element of it `value`."""
+    return spread_like(constant_of(x, value), x)
+
+
 def transposed(x: Any) -> Any:
     """Return each matrix transposed."""
     ndim = aval_of(x).ndim
@@ -63,6 +76,11 @@ def transposed(x: Any) -> Any:
 def conjugated(x: Any) -> Any:
     """Return the complex conjugate, `x` itself where it is real."""
     return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
+
+
+def real_part(x: Any) -> Any:
+    """Return the real part, `x` itself where it is real."""
+    return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
 def adjoint(x: Any) -> Any:

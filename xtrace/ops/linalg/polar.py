@@ -13,7 +13,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
 from xtrace.ops.control_flow.while_loop import while_loop
 from xtrace.ops.elementwise import abs, add, bitwise_and, bitwise_not, eq, gt, lt, mul, rsqrt, select_n, sqrt, sub
-from xtrace.ops.linalg.matrices import adjoint, constant_of, identity, product, symmetrized
+from xtrace.ops.linalg.matrices import adjoint, constant_of, filled, identity, product, symmetrized
 from xtrace.ops.linalg.qr import qr
 from xtrace.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace.ops.reductions import reduce_max
@@ -40,15 +40,15 @@ def _weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, floa
 
 
 def _step(x: Any, a: float, b: float, c: float) -> Any:
-    """Return x (a + b xᴴx) (1 + c xᴴx)⁻¹, without squaring `x` where c is large."""
-    columns = aval_of(x).shape[-1]
-    one = identity(aval_of(x).dtype, (columns, columns))
+    """Return x (a + b xᴴx) (1 + c xᴴx)⁻¹ of each matrix, without squaring `x` where c is large."""
+    *batch, rows, columns = aval_of(x).shape
+    one = identity(aval_of(x).dtype, (*batch, columns, columns))
     kept = b / c
     if c > _LARGEST_WEIGHT:
-        rows = aval_of(x).shape[-2]
+        row = len(batch)
         root = c**0.5
-        q, _ = qr(concatenate([mul(constant_of(x, root), x), one], 0), full_matrices=False)
-        upper, lower = slice_in_dim(q, 0, rows, 1, 0), slice_in_dim(q, rows, rows + columns, 1, 0)
+        q, _ = qr(concatenate([mul(constant_of(x, root), x), one], row), full_matrices=False)
+        upper, lower = slice_in_dim(q, 0, rows, 1, row), slice_in_dim(q, rows, rows + columns, 1, row)
         change = mul(constant_of(x, (a - kept) / root), product(upper, adjoint(lower)))
     else:
         square = product(adjoint(x), x)
@@ -57,6 +57,29 @@ def _step(x: Any, a: float, b: float, c: float) -> Any:
         solved = triangular_solve(factor, solved, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
         change = mul(constant_of(x, a - kept), adjoint(solved))
     return add(mul(constant_of(x, kept), x), change)
+
+
+def _bounded(x: Any) -> Any:
+    """Return each matrix divided by a bound of its largest singular value, the root of its 1 and infinity norms."""
+    size = abs(x)
+    row = aval_of(x).ndim - 2
+    sums = [reduce_sum(size, (axis,)) for axis in (row, row + 1)]
+    norms = [reduce_max(total, (row,)) for total in sums]
+    scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
+    scale = select_n(eq(norms[0], constant_of(norms[0], 0)), scale, filled(scale, 1))
+    return mul(x, converted(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
+
+
+def unitary_factors(x: Any) -> Any:
+    """Return U of the polar decomposition of each matrix, in a number of steps that the dtype alone determines.
+
+    Singular values below the precision, relative to the largest, may stay below 1; their vectors are kept.
+    """
+    precision = float(dtypes.finfo(dtypes.real_part_dtype(aval_of(x).dtype)).eps)
+    u = _bounded(x)
+    for weights in _weights(precision, 5 * precision, 10):
+        u = _step(u, *weights)
+    return u
 
 
 def _changed(x: Any, y: Any, tolerance: float) -> Any:
@@ -98,11 +121,7 @@ def qdwh(
     tolerance = 5 * precision
     if dynamic_shape is not None:
         x = _inside(x, dynamic_shape)
-    size = abs(x)
-    norms = [reduce_max(reduce_sum(size, (axis,)), (0,)) for axis in (0, 1)]
-    scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
-    scale = select_n(eq(norms[0], constant_of(norms[0], 0)), scale, constant_of(scale, 1))
-    u = mul(x, converted(broadcast_in_dim(scale, aval.shape, ()), aval.dtype))
+    u = _bounded(x)
     steps = _weights(precision, tolerance, limit)
     previous = u
     for weights in steps:

@@ -12,7 +12,7 @@ from xtrace.core.ir import Literal
 from xtrace.core.primitive import no_rule, primitive
 from xtrace.ops.elementwise import add, complex, mul, real, sub
 from xtrace.ops.formulas import by_formula
-from xtrace.ops.linalg.foreign import flag, foreign_call, lapack_call, no_platform, xla_call
+from xtrace.ops.linalg.foreign import flag, foreign_call, hybrid_call, lapack_call, xla_call
 from xtrace.ops.linalg.lu import lu, lu_solve, permuted_rows
 from xtrace.ops.linalg.matrices import (
     LEADING,
@@ -25,6 +25,7 @@ from xtrace.ops.linalg.matrices import (
     transposed,
     upper_triangle,
 )
+from xtrace.ops.linalg.reflections import apply_reflections, pivoted_qr
 from xtrace.ops.linalg.triangular import triangular_solve
 from xtrace.ops.shape import concatenate
 from xtrace.ops.slicing import pad, slice_in_dim
@@ -71,9 +72,9 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
     elif builder.platform == "cuda":
         magma = '"auto"' if use_magma is None else '"on"' if use_magma else '"off"'
         details["options"] = {"magma": magma}
-        found = foreign_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
+        found = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
     else:
-        raise no_platform(builder, "qr with pivoting=True")
+        return by_formula(pivoted_qr)(builder, x, pivots)  # type: ignore[no-any-return]
     # LAPACK counts columns from 1.
     one, positions = builder.constant(1, order), found[1]
     found[1] = builder.line(f"stablehlo.subtract {positions.name}, {one.name} : {positions.type}", order)
@@ -167,7 +168,7 @@ def _ormqr_emit(
         return lapack_call(builder, routine, [a, taus, c], results, **details)[0]
     if builder.platform == "cuda":
         return foreign_call(builder, "cusolver_ormqr_ffi", [a, taus, c], results, **details)[0]
-    raise no_platform(builder, "ormqr")
+    return by_formula(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)  # type: ignore[no-any-return]
 
 
 @primitive(

@@ -13,6 +13,7 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.ops.elementwise import add, mul
+from xtrace.ops.formulas import by_formula
 from xtrace.ops.linalg.foreign import (
     character,
     flag,
@@ -23,6 +24,8 @@ from xtrace.ops.linalg.foreign import (
     succeeded,
 )
 from xtrace.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices
+from xtrace.ops.linalg.reflections import hessenberg_form, tridiagonal_form
+from xtrace.ops.linalg.tridiagonal import solve_by_elimination
 from xtrace.ops.shape import concatenate
 from xtrace.ops.slicing import slice_in_dim
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -84,7 +87,7 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 
 def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     if builder.platform != "cpu":
-        raise no_platform(builder, "hessenberg")
+        return by_formula(hessenberg_form)(builder, a)  # type: ignore[no-any-return]
     size = a.aval.shape[-1]
     packed, taus = builder.results
     if not size:
@@ -105,7 +108,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     """Reduce square matrices in the last two axes to upper Hessenberg form, unitarily.
 
     Returns the form, with the Householder vectors below its subdiagonal, and the factors of the reflections, as
-    `householder_product` takes them for ``packed[..., 1:, :-1]``. On the CPU only. Failure gives NaN.
+    `householder_product` takes them for ``packed[..., 1:, :-1]``. Failure gives NaN.
     """
     packed, taus = hessenberg.apply((a,))
     return packed, taus
@@ -134,7 +137,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         details["options"] = {"lower": flag(lower)}
         *found, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
-        raise no_platform(builder, "tridiagonal")
+        return by_formula(tridiagonal_form)(builder, a, lower=lower)  # type: ignore[no-any-return]
     good = succeeded(builder, status)
     return [nan_unless(builder, good, y) for y in found]
 
@@ -147,7 +150,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """Reduce Hermitian matrices in the last two axes to real symmetric tridiagonal form, unitarily.
 
     lower: which triangle is read. Returns the matrices with the Householder vectors in that triangle, the diagonal,
-    the subdiagonal, and the factors of the reflections. On CPU and GPU only. Failure gives NaN.
+    the subdiagonal, and the factors of the reflections. Failure gives NaN.
     """
     packed, diagonal, below, taus = tridiagonal.apply((a,), (bool(lower),))
     return packed, diagonal, below, taus
@@ -186,17 +189,19 @@ def _solve_emit(
 ) -> Value:
     operands = [dl, d, du, b]
     batch = b.aval.ndim - 2
-    if builder.platform == "cuda" and not perturb_singular:
+    dtype = d.aval.dtype
+    if perturb_singular and builder.platform != "tpu" and dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(
+            f"tridiagonal_solve with perturb_singular=True is for float32 and float64, got {dtype.name}"
+        )
+    if builder.platform == "cuda":
+        if perturb_singular:
+            return foreign_call(builder, "cu_tridiagonal_solve_perturbed", operands, builder.results, batch=batch)[0]
         target = "cusparse_gtsv2_ffi"
         return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
     if builder.platform != "cpu":
-        form = "tridiagonal_solve with perturb_singular=True" if perturb_singular else "tridiagonal_solve"
-        raise no_platform(builder, form)
+        return by_formula(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)  # type: ignore[no-any-return]
     if perturb_singular:
-        if not lapack.supports(d.aval.dtype) or dtypes.is_complex(d.aval.dtype):
-            raise NotImplementedError(
-                f"tridiagonal_solve with perturb_singular=True is for float32 and float64, got {d.aval.dtype.name}"
-            )
         lapack.register()
         return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]
     results = [ShapedArray(x.aval.shape, x.aval.dtype) for x in operands]
@@ -256,6 +261,6 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 
     ``A[i, i - 1]`` is ``dl[..., i]`` and ``A[i, i + 1]`` is ``du[..., i]``; ``dl[..., 0]`` and ``du[..., -1]`` are not
     read. `b` has the right-hand sides as columns. Singular matrices give NaN, or, with `perturb_singular`, the
-    solution for a matrix close by. On CPU and GPU only. TypeError or ValueError for shapes that do not agree.
+    solution for a matrix close by. TypeError or ValueError for shapes that do not agree.
     """
     return tridiagonal_solve.apply((dl, d, du, b), (bool(perturb_singular),))

@@ -11,12 +11,29 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted, operand_ava
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
-from xtrace.ops.elementwise import abs, add, complex, conj, div, eq, imag, integer_pow, mul, neg, real, sub
+from xtrace.ops.elementwise import (
+    abs,
+    add,
+    complex,
+    conj,
+    div,
+    eq,
+    imag,
+    integer_pow,
+    max,
+    mul,
+    neg,
+    real,
+    select_n,
+    sign,
+    sub,
+)
 from xtrace.ops.formulas import by_formula
 from xtrace.ops.linalg.foreign import (
     character,
     flag,
     foreign_call,
+    hybrid_call,
     lapack_call,
     nan_unless,
     no_platform,
@@ -32,13 +49,18 @@ from xtrace.ops.linalg.matrices import (
     check_matrices,
     constant_of,
     diagonal,
+    filled,
     identity,
     product,
+    real_part,
     symmetrized,
     transposed,
 )
+from xtrace.ops.linalg.polar import unitary_factors
+from xtrace.ops.linalg.qr import qr
 from xtrace.ops.reductions import argmax
-from xtrace.ops.shape import broadcasted_iota
+from xtrace.ops.shape import broadcasted_iota, concatenate, rev
+from xtrace.ops.slicing import slice_in_dim
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -59,7 +81,7 @@ class EigImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """Algorithms for singular values: QR and divide-and-conquer on CPU; QR, Jacobi and polar on GPU."""
+    """Algorithms for singular values: QR and divide-and-conquer on CPU; QR, Jacobi and polar on GPU; polar on TPU."""
 
     QR, JACOBI, POLAR = "QR", "Jacobi", "polar"
     DIVIDE_AND_CONQUER = "divide_and_conquer"
@@ -169,11 +191,7 @@ def _eigh_jvp(
     moved = product(product(adjoint(vectors), tangents[0]), vectors)
     gaps = _gaps(values, aval_of(vectors).dtype)
     dvectors = product(vectors, mul(gaps, moved))
-    return [vectors, values], [dvectors, diagonal(_real(moved))]
-
-
-def _real(x: Any) -> Any:
-    return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
+    return [vectors, values], [dvectors, diagonal(real_part(moved))]
 
 
 @primitive(
@@ -233,6 +251,41 @@ def _svd_of_nothing(x: Any, *, compute_uv: bool, full_matrices: bool) -> list[An
 _JACOBI_SIZE, _JACOBI_BATCH_SIZE = 1024, 32
 
 
+def _svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
+    """Singular values by the polar decomposition x = P H: those of H, whose eigenvectors are the right vectors V.
+
+    A QR factorisation of x V, whose columns are orthogonal already, gives U, and vectors for singular values of zero
+    (Nakatsukasa and Higham 2013, Stable and efficient spectral divide and conquer algorithms).
+    """
+    *batch, rows, columns = aval_of(x).shape
+    row, column = len(batch), len(batch) + 1
+    if rows < columns:
+        values, *vectors = _svd_by_polar(adjoint(x), full_matrices=full_matrices, compute_uv=compute_uv)
+        return [values, *[adjoint(v) for v in reversed(vectors)]]
+    outer = None
+    if rows > columns:
+        outer, x = qr(x, full_matrices=full_matrices and compute_uv)
+        x = slice_in_dim(x, 0, columns, 1, row)
+    hermitian = symmetrized(product(adjoint(unitary_factors(x)), x))
+    v, values = eigh(hermitian, symmetrize_input=False)
+    values = max(rev(values, (row,)), filled(values, 0))
+    if not compute_uv:
+        return [values]
+    v = rev(v, (column,))
+    u, upper = qr(product(x, v))
+    u = mul(u, as_row(_phase(diagonal(upper))))
+    if outer is not None:
+        inside = product(slice_in_dim(outer, 0, columns, 1, column), u)
+        whole = aval_of(outer).shape[-1]
+        u = concatenate([inside, slice_in_dim(outer, columns, whole, 1, column)], column)
+    return [values, u, adjoint(v)]
+
+
+def _phase(x: Any) -> Any:
+    """Return x / |x|, 1 for zero."""
+    return select_n(eq(x, filled(x, 0)), sign(x), filled(x, 1))
+
+
 def _svd_emit(
     builder: FunctionBuilder, x: Value, *, full_matrices: bool, compute_uv: bool,
     subset_by_index: tuple[int, int] | None, algorithm: SvdAlgorithm | None,
@@ -244,8 +297,14 @@ def _svd_emit(
         found = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
     elif builder.platform == "cuda":
         found = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+    elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
+        found = by_formula(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
+        return [_part(builder, y, axis, subset_by_index) for y, axis in zip(found, (-1, -1, -2), strict=False)]
     else:
-        raise no_platform(builder, "svd")
+        raise NotImplementedError(
+            f"svd: {algorithm} is not implemented on the platform {builder.platform}; leave `algorithm` None, or use "
+            "SvdAlgorithm.POLAR, which is the same there"
+        )
     values, left, right, status = found
     good = succeeded(builder, status)
     values = _part(builder, nan_unless(builder, good, values), -1, subset_by_index)
@@ -289,10 +348,11 @@ def _svd_on_gpu(
         raise NotImplementedError("svd: the divide-and-conquer algorithm is implemented on the CPU only")
     rows, columns = x.aval.shape[-2:]
     inner = min(rows, columns)
+    larger = rows + columns - inner
     if algorithm in (None, SvdAlgorithm.DEFAULT):
-        algorithm = SvdAlgorithm.JACOBI if max(rows, columns) <= _JACOBI_SIZE else SvdAlgorithm.QR
+        algorithm = SvdAlgorithm.JACOBI if larger <= _JACOBI_SIZE else SvdAlgorithm.QR
     whole = full_matrices
-    if algorithm is SvdAlgorithm.JACOBI and max(rows, columns) <= _JACOBI_BATCH_SIZE:
+    if algorithm is SvdAlgorithm.JACOBI and larger <= _JACOBI_BATCH_SIZE:
         whole = True
     left, right = (rows, columns) if whole else (inner, inner)
     details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0}}
@@ -345,7 +405,7 @@ def _svd_jvp(
     values, u, vh = svd.apply((x,), (False, True, None, algorithm))
     uh, v = adjoint(u), adjoint(vh)
     inner = product(product(uh, dx), v)
-    dvalues = diagonal(_real(inner))
+    dvalues = diagonal(real_part(inner))
     if not compute_uv:
         return [values], [dvalues]
     dtype = aval_of(x).dtype
@@ -443,7 +503,7 @@ def _eig_emit(
             "left": flag(compute_left_eigenvectors), "right": flag(compute_right_eigenvectors), "magma": f'"{magma}"'
         }  # fmt: skip
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
-        found = foreign_call(builder, target, [x], results, batch=len(batch), options=options)
+        found = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
         raise no_platform(builder, "eig")
     *eigenvalues, left, right, status = found

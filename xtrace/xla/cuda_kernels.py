@@ -1,0 +1,50 @@
+"""The CUDA wheels' kernels (cuSOLVER, cuSPARSE, MAGMA and their own) as targets of custom calls."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from typing import Any
+
+from jaxlib import xla_client
+
+_PLATFORM = "CUDA"
+# XLA's number for handlers of its typed foreign function interface.
+_TYPED = 1
+_MODULES = ("_solver", "_linalg", "_sparse")
+
+_lock = threading.Lock()
+_hybrid: list[bool] = []
+
+
+def register(package: str, plugin: Any) -> None:
+    """Make the kernels of `package`, such as ``jax_cuda12_plugin``, known to a plugin that was just loaded.
+
+    plugin: the capsule that loading gave. Targets that were registered for CUDA before, a user's too, reach it now.
+    """
+    extension = importlib.import_module(f"{package}.cuda_plugin_extension")
+    target = functools.partial(extension.register_custom_call_target, plugin)
+    xla_client.register_custom_call_handler(_PLATFORM, target)
+    xla_client.register_custom_type_handler(_PLATFORM, functools.partial(extension.register_custom_type, plugin))
+    for name in _MODULES:
+        _register_targets(importlib.import_module(f"{package}.{name}"))
+
+
+def register_hybrid(package: str) -> None:
+    """Register the kernels that share the work with LAPACK or MAGMA: `eig` and `geqp3`, once in a process.
+
+    They take LAPACK from SciPy, which loads for most of a second, and would end the process before that.
+    """
+    with _lock:
+        if _hybrid:
+            return
+        library = importlib.import_module(f"{package}._hybrid")
+        library.initialize()
+        _register_targets(library)
+        _hybrid.append(True)
+
+
+def _register_targets(library: Any) -> None:
+    for name, function in library.registrations().items():
+        xla_client.register_custom_call_target(name, function, platform=_PLATFORM, api_version=_TYPED)
