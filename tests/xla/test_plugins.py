@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from xtrace.xla import plugins
+from xtrace.xla import cuda_kernels, plugins
 
 ROOT = Path(__file__).parents[2]
 CUDA12 = "jax_plugins/xla_cuda12/xla_cuda_plugin.so"
@@ -168,6 +169,49 @@ def test_cuda_libraries_of_another_site_are_loaded_runtime_first(site):
     assert found == [str(other / name) for name in (RUNTIME12, names[2], names[1], names[0])]
     site(RUNTIME12)
     assert plugins._foreign_libraries(str(library)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((), []),
+        ((CUDA12,), []),
+        ((CUDA12, "jax_cuda12_plugin/cuda_plugin_extension.so"), ["jax_cuda12_plugin"]),
+        ((CUDA13, "jax_cuda13_plugin/cuda_plugin_extension.so"), ["jax_cuda13_plugin"]),
+        ((CUDA12, "jax_cuda13_plugin/cuda_plugin_extension.so"), []),
+    ],
+)
+def test_kernels_are_those_of_the_plugin_and_nothing_is_imported_without_them(site, monkeypatch, files, expected):
+    asked = []
+    monkeypatch.setattr(cuda_kernels, "register_hybrid", asked.append)
+    site(*files)
+    plugins.prepare_hybrid_kernels()
+    assert asked == expected
+
+
+def test_kernels_reach_the_plugin_that_was_loaded(monkeypatch):
+    """Also what was registered before: XLA's client keeps that until there is a handler."""
+    handlers, targets = {}, []
+    extension = types.SimpleNamespace(
+        register_custom_call_target=lambda *arguments: targets.append(arguments), register_custom_type=lambda *_: None
+    )
+    libraries = {
+        "wheel.cuda_plugin_extension": extension,
+        "wheel._solver": types.SimpleNamespace(registrations=lambda: {"solve": "a"}),
+        "wheel._linalg": types.SimpleNamespace(registrations=lambda: {"exchange": "b"}),
+        "wheel._sparse": types.SimpleNamespace(registrations=dict),
+    }
+    client = types.SimpleNamespace(
+        register_custom_call_handler=handlers.__setitem__,
+        register_custom_type_handler=lambda platform, handler: None,
+        register_custom_call_target=lambda name, function, platform, api_version: handlers[platform](
+            name, function, platform, api_version, 0
+        ),
+    )
+    monkeypatch.setattr(cuda_kernels, "xla_client", client)
+    monkeypatch.setattr(cuda_kernels.importlib, "import_module", libraries.__getitem__)
+    cuda_kernels.register("wheel", "plugin")
+    assert targets == [("plugin", "solve", "a", "CUDA", 1, 0), ("plugin", "exchange", "b", "CUDA", 1, 0)]
 
 
 def test_data_directory_reaches_xla_unless_the_user_says_otherwise(site, monkeypatch):

@@ -1,1 +1,1 @@
-"""Dense linear algebra: factorisations and solutions, by LAPACK on CPUs and XLA's own forms elsewhere."""
+"""Dense linear algebra: by LAPACK on CPUs, cuSOLVER on GPUs, XLA's forms and plain operations on TPUs."""

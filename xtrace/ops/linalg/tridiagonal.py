@@ -45,8 +45,8 @@ def _away_from_zero(pivot: Any, smallest: Any) -> Any:
 def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are used and forgotten.
 
-    threshold: None, or for each matrix the size that smaller pivots are enlarged to.
-    At each step the larger of the row at hand and the next one becomes the pivot row (LAPACK's gtsv).
+    At each step the larger of the row at hand and the next one becomes the pivot row (LAPACK's gtsv). threshold:
+    None, or for each matrix the size that smaller pivots are enlarged to.
     """
     size = aval_of(d).shape[0]
 
@@ -54,7 +54,7 @@ def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
         count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: Any, second: Any, right: Any,
         p: Any, q: Any, r: Any,
     ) -> list[Any]:  # fmt: skip
-        # The row at hand is (p, q) from the diagonal on, the next one (l, m, n).
+        # The row at hand is (p, q) from the diagonal on, the next one (low, m, n); r and s are their right-hand sides.
         following = add(count, np.int32(1))
         m, n, s = _row(d, following), _row(du, following), _row(b, following)
         low = _row(dl, following)
