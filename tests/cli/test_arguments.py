@@ -170,3 +170,8 @@ def test_any_text_is_read_or_refused(text):
         parse_argument(text)
     except CommandError as error:
         assert error.exit_code == 2
+
+
+def test_the_word_that_is_wrong_is_named():
+    with pytest.raises(CommandError, match=r"found 'f99'; expected a dtype, one of bool"):
+        parse_argument("f99[3]")

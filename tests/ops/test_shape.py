@@ -326,3 +326,13 @@ def test_broadcast_shapes_says_what_does_not_fit():
         lax.broadcast_shapes((2,), "a")
     with pytest.raises(ValueError, match="no shapes"):
         lax.broadcast_shapes()
+
+
+@pytest.mark.parametrize("call", [
+    lambda key: lax.full_like(key, 1), lambda key: lax.full_like(key, key), lambda key: lax.full((2,), key),
+])  # fmt: skip
+def test_arrays_of_keys_are_not_filled(call):
+    key = xtrace.random.key(0)
+    with pytest.raises(TypeError, match=r"full.*: arrays of dtype key<fry> are not filled; .*broadcast_to"):
+        call(key)
+    assert xtrace.numpy.broadcast_to(key, (2,)).shape == (2,)

@@ -96,7 +96,8 @@ class _Parser:
         """The error that points at a character; tabs and newlines count as one blank so that the caret fits."""
         at = self.position if position is None else position
         shown = re.sub(r"\s", " ", self.text)
-        found = "the text ends here" if at >= len(self.text) else f"found {self.text[at]!r}"
+        word = _WORD.match(self.text, at)
+        found = "the text ends here" if at >= len(self.text) else f"found {word[0] if word else self.text[at]!r}"
         return CommandError(
             f"{self.option} cannot be read:\n\n    {shown}\n    {' ' * at}^ {found}; expected {expected}\n\n{ACCEPTED}",
             WRONG_COMMAND,

@@ -169,6 +169,11 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
     given = operand_aval(name, value, argument)
     if given.shape:
         raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
+    if type(aval.dtype) is dtypes.ExtendedDType:
+        raise TypeError(
+            f"{name}: arrays of dtype {aval.dtype} are not filled; repeat one with "
+            "xtrace.numpy.broadcast_to(key, shape)"
+        )
     if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return converted(value, aval.dtype, aval.weak_type)
     host = np.asarray(value)

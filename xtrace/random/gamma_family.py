@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -249,5 +250,8 @@ def ball(
     key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
     """Return points uniformly from the unit ball of the p-norm in `d` dimensions, which are a new last axis."""
-    d = d.__index__()
-    return draw("ball", lambda k, **s: _ball(k, float(p), d=d, **s), key, shape, dtype, out_sharding)
+    try:
+        size = operator.index(d)
+    except TypeError:
+        raise TypeError(f"random.ball: d, the number of dimensions, must be an integer, got {d!r}") from None
+    return draw("ball", lambda k, **s: _ball(k, float(p), d=size, **s), key, shape, dtype, out_sharding)
