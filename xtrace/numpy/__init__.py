@@ -95,6 +95,7 @@ _late, __getattr__ = _late_names(
     "xtrace.numpy",
     {
         "xtrace.numpy.contraction": ("cross", "kron"),
+        "xtrace.numpy.namespace_info": ("__array_namespace_info__",),
         "xtrace.numpy.choices": (
             "choose", "compress", "extract", "fromfunction", "piecewise", "select", "take_along_axis",
         ),

@@ -1,0 +1,64 @@
+"""What `xtrace.numpy` can do, as the Python array API standard asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.api.devices import devices
+from xtrace.core import config, dtypes
+
+# Names of kinds of dtypes, and the dtypes by name; those of 64 bits are there with x64 only.
+_KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
+}
+_UNIONS = {
+    "integral": ("signed integer", "unsigned integer"),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+}
+_WITH_X64_ONLY = frozenset(["int64", "uint64", "float64", "complex128"])
+
+
+class NamespaceInfo:
+    """Capabilities, devices and dtypes of `xtrace.numpy`, by the standard's inspection methods."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return what holds of every array, traced ones included: their shapes must not depend on values."""
+        return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
+
+    def default_device(self) -> None:
+        """Return None: arrays are put where ``default_device`` says at the time."""
+        return None
+
+    def devices(self) -> list[Any]:
+        """Return the devices that an array can be on; None stands for the default one."""
+        return [None, *devices()]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """Return the dtypes of results whose dtype is not given; `device` is accepted and changes nothing."""
+        x64 = config.enable_x64.value
+        return {
+            "real floating": dtypes.default_float(x64),
+            "complex floating": dtypes.default_complex(x64),
+            "integral": dtypes.default_int(x64),
+            "indexing": dtypes.default_int(x64),
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """Return the standard's dtypes by name, of one kind or several; ValueError for a kind that is not known."""
+        kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        found: dict[str, Any] = {}
+        for one in kinds:
+            if one not in _KINDS and one not in _UNIONS:
+                raise ValueError(f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {one!r}")
+            for part in _UNIONS.get(one, (one,)):
+                found |= {name: getattr(dtypes, "bool_" if name == "bool" else name) for name in _KINDS[part]}
+        return {name: d for name, d in found.items() if config.enable_x64.value or name not in _WITH_X64_ONLY}
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """Return an object that says what this namespace can do."""
+    return NamespaceInfo()
