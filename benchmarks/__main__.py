@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.measure import QUICK, Plan, Result, measure_rows, percentiles
 from benchmarks.rows import ROWS
 
-UNITS = {"us": 1e6, "ms": 1e3, "MB": 1e-6}
+UNITS = {"us": 1e6, "ms": 1e3, "MB": 1e-6, "kB": 1e-3, "lines": 1, "instr": 1, "times": 1}
 
 
 def environment() -> dict[str, Any]:
@@ -87,9 +87,7 @@ def report(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="measure the rows that start with one of these (default: all)")
-    parser.add_argument(
-        "--json", type=pathlib.Path, metavar="FILE", help="write all samples and tracebacks there"
-    )
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all samples and tracebacks there")
     parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     parser.add_argument("--subject", default="xtrace", help="the library under test (jax: calibrate the harness)")

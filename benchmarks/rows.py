@@ -1,6 +1,8 @@
 """The rows of the table and the targets they have to meet (the issue's "How fast")."""
 
 import gc
+import importlib
+import time
 import timeit
 from collections.abc import Callable
 from functools import partial
@@ -8,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import applications
+from benchmarks.compiled import instructions, temporary_bytes
 from benchmarks.measure import Fresh, Row, Sampler
-from benchmarks.programs import Library, build, uniform
+from benchmarks.programs import PROGRAMS, Library, Program, build, uniform
 
 IMPORT = """
 import time
@@ -59,28 +63,111 @@ def first_call(jit: Callable[..., Any], function: Callable[..., Any], arguments:
     jit(function)(*arguments).block_until_ready()
 
 
+def build_any(library: Library, name: str) -> Program:
+    """The program or application of that name, its function a new object."""
+    if name in PROGRAMS:
+        return build(library, name)
+    return Program(*applications.build(library.root, name)[:2])
+
+
 def staged(library: Library, program: str, stage: Callable[..., None], equations: int = 1) -> Sampler:
     """Time a stage, each time on a function object never seen before."""
-    arguments = library.root.device_put(build(library, program).arguments)
+    arguments = library.root.device_put(build_any(library, program).arguments)
 
     def run_stage(count: int) -> float:
-        functions = [build(library, program).function for _ in range(count)]
-        gc.collect()
-        timer = timeit.Timer(
-            "for function in functions: stage(jit, function, arguments)",
-            "gc.enable()",
-            globals={"gc": gc, "stage": stage, "jit": library.root.jit, "functions": functions, "arguments": arguments},
-        )
-        return timer.timeit(1)
+        return seconds_of(stage, library, [build_any(library, program).function for _ in range(count)], arguments)
 
     return Sampler(run_stage, equations)
 
 
-def repeated(library: Library, statement: str, names: Callable[[Library], dict[str, Any]]) -> Sampler:
-    """Time an expression in a loop of its own code object, as `timeit` does, but with the garbage collector on."""
+def seconds_of(stage: Callable[..., None], library: Library, functions: list[Any], arguments: Any) -> float:
+    """Time a stage on each of the functions: by this thread's clock, except where XLA works in others."""
+    gc.collect()
+    timer = timeit.Timer(
+        "for function in functions: stage(jit, function, arguments)",
+        "gc.enable()",
+        time.perf_counter if stage is first_call else time.thread_time,
+        globals={"gc": gc, "stage": stage, "jit": library.root.jit, "functions": functions, "arguments": arguments},
+    )
+    return timer.timeit(1)
+
+
+def nested_gradients(library: Library, depth: int) -> Callable[..., Any]:
+    """A derivative of order `depth`, that of a function of one number."""
+    jnp = library.numpy
+
+    def function(x: Any) -> Any:
+        return jnp.sin(x) * jnp.exp(-0.5 * x) + jnp.tanh(x)
+
+    for _ in range(depth):
+        function = library.root.grad(function)
+    return function
+
+
+def nested_maps(library: Library, depth: int) -> Callable[..., Any]:
+    """A function of a vector mapped over `depth` axes of a larger array."""
+    jnp = library.numpy
+
+    def function(x: Any) -> Any:
+        return jnp.dot(jnp.exp(x - jnp.max(x)), x) + jnp.sum(jnp.where(x > 0, x, 0.1 * x))
+
+    for _ in range(depth):
+        function = library.root.vmap(function)
+    return function
+
+
+NESTED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "grad": (nested_gradients, (np.float32(0.3),)),
+    "vmap": (nested_maps, (uniform(*(2,) * 7),)),
+}
+
+
+def nested(library: Library, kind: str, depth: int) -> Sampler:
+    """Time tracing and lowering under `depth` transformations."""
+    make, arguments = NESTED[kind]
+    return Sampler(lambda count: seconds_of(text, library, [make(library, depth) for _ in range(count)], arguments))
+
+
+def growth(library: Library, kind: str, depth: int) -> Sampler:
+    """Return how many times as long tracing and lowering under `depth` transformations takes as under one."""
+    deep, shallow = nested(library, kind, depth), nested(library, kind, 1)
+
+    def run_growth(count: int) -> float:
+        return count * min(deep.run(1) for _ in range(2)) / min(shallow.run(2) / 2 for _ in range(4))
+
+    return Sampler(run_growth)
+
+
+def size(library: Library, program: str, measure: Callable[[Any], int]) -> Sampler:
+    """A number above zero that is read from the lowered program, the same each time."""
+    function, arguments = build_any(library, program)
+    found = measure(library.root.jit(function).lower(*arguments))
+    return Sampler(lambda count: float(count * found))
+
+
+def lines_of_text(lowered: Any) -> int:
+    return len(lowered.as_text().splitlines())
+
+
+def compiled_instructions(lowered: Any) -> int:
+    return instructions(lowered.compile())
+
+
+def compiled_memory(lowered: Any) -> int:
+    # One byte more, so that programs that need none have a ratio.
+    return temporary_bytes(lowered.compile()) + 1
+
+
+def repeated(
+    library: Library, statement: str, names: Callable[[Library], dict[str, Any]], clock: Callable[[], float]
+) -> Sampler:
+    """Time an expression in a loop of its own code object, as `timeit` does, but with the garbage collector on.
+
+    `clock` is this thread's for small operations, whose cost is the library's, and the wall's for XLA's own work.
+    """
     latest = [None]
     timer = timeit.Timer(
-        f"latest[0] = {statement}", "gc.enable()", globals=names(library) | {"gc": gc, "latest": latest}
+        f"latest[0] = {statement}", "gc.enable()", clock, globals=names(library) | {"gc": gc, "latest": latest}
     )
 
     def run_loop(count: int) -> float:
@@ -134,7 +221,9 @@ def eager_names(library: Library) -> dict[str, Any]:
         "mask": np.arange(8) % 2 == 0,
         "index": np.array([3, 1, 2]),
     }
-    return {"jnp": library.numpy, **library.root.device_put(arrays)}
+    modules = {name: importlib.import_module(f"{library.root.__name__}.{name}") for name in ("nn", "random")}
+    key = library.root.random.PRNGKey(0)
+    return {"jnp": library.numpy, **modules, "key": key, **library.root.device_put(arrays)}
 
 
 def jitted_program(library: Library, program: str) -> dict[str, Any]:
@@ -144,22 +233,35 @@ def jitted_program(library: Library, program: str) -> dict[str, Any]:
 
 
 def dispatch(name: str, statement: str, names: Callable[..., dict[str, Any]], target: float | None = None) -> Row:
-    return Row(f"dispatch {name}", partial(repeated, statement=statement, names=names), target)
+    return Row(f"dispatch {name}", partial(repeated, statement=statement, names=names, clock=time.thread_time), target)
 
 
 def eager(statement: str, target: float | None = None) -> Row:
-    return Row(f"eager {statement}", partial(repeated, statement=statement, names=eager_names), target)
+    return Row(
+        f"eager {statement}", partial(repeated, statement=statement, names=eager_names, clock=time.thread_time), target
+    )
 
 
 def run(program: str) -> Row:
     names = partial(jitted_program, program=program)
-    measure = partial(repeated, statement="f(*arguments).block_until_ready()", names=names)
+    measure = partial(repeated, statement="f(*arguments).block_until_ready()", names=names, clock=time.perf_counter)
     return Row(f"run {program}", measure, against_spread=True)
 
 
+PRIMITIVE_STATEMENTS = ("jnp.exp(a)", "jnp.where(mask, a, b)", "jnp.sum(a)", "matrix.reshape(64)")
+COMPOSITE_STATEMENTS = (
+    "nn.softmax(matrix)", "a[1:3]", "a[index]", "a.at[0].set(1.0)", "jnp.concatenate([a, b])",
+    "jnp.einsum('ij,jk->ik', matrix, matrix)", "random.normal(key, (8,))", "jnp.std(matrix, axis=0)",
+)  # fmt: skip
 SMALL = ("selu", "log2", "mlp")
 GRADIENTS = ("gradient of a transformer, 12 layers", "gradient of a transformer, 48 layers")
 EQUATIONS = {"straightline 1,000": 1_000, "straightline 5,000": 5_000, "straightline 20,000": 20_000}
+SIZED = ("mlp", "gradient of a transformer, 12 layers", *applications.APPLICATIONS)
+SIZES = (
+    ("lines of text", lines_of_text, 1.0, "lines"),
+    ("compiled instructions", compiled_instructions, 1.05, "instr"),
+    ("temporary memory", compiled_memory, 1.05, "kB"),
+)
 PLURAL = "{library}, {library}.numpy, {library}.lax"
 
 ROWS = [
@@ -186,7 +288,25 @@ ROWS = [
     ),
     *(
         Row(f"trace+lower {program}", partial(staged, program=program, stage=text), target=0.12)
-        for program in (*SMALL, "straightline 5,000", "straightline 20,000", *GRADIENTS)
+        for program in (*SMALL, "straightline 5,000", "straightline 20,000", *GRADIENTS, *applications.APPLICATIONS)
+    ),
+    *(
+        Row(f"trace+lower nested {kind}, depth 6", partial(nested, kind=kind, depth=6), target=0.12, unit="ms")
+        for kind in NESTED
+    ),
+    *(
+        Row(
+            f"growth of trace+lower, nested {kind}, depth 1 to 6",
+            partial(growth, kind=kind, depth=6),
+            target=1.0,
+            unit="times",
+        )
+        for kind in NESTED
+    ),
+    *(
+        Row(f"{what} {program}", partial(size, program=program, measure=measure), target=target, unit=unit)
+        for what, measure, target, unit in SIZES
+        for program in SIZED
     ),
     *(
         Row(f"cold trace+lower {program}", cold(program, TEXT), unit="ms")
@@ -213,14 +333,10 @@ ROWS = [
     eager("a + 1.0"),
     eager("-a"),
     eager("a > b"),
-    eager("jnp.exp(a)"),
-    eager("jnp.where(mask, a, b)"),
-    eager("jnp.sum(a)"),
+    *(eager(statement, target=0.9) for statement in PRIMITIVE_STATEMENTS),
+    *(eager(statement, target=0.4) for statement in COMPOSITE_STATEMENTS),
     eager("matrix @ a"),
-    eager("matrix.reshape(64)"),
     eager("a.astype(jnp.int32)"),
-    eager("a[1:3]"),
-    eager("a[index]"),
     *(run(program) for program in ("selu of 1,000,000", "mlp, batch 256", "column norm", "matmul")),
     Row(
         "run selu of 1,000,000, jitted over op by op",
@@ -228,12 +344,14 @@ ROWS = [
             repeated,
             statement="f(*arguments).block_until_ready()",
             names=partial(jitted_program, program="selu of 1,000,000"),
+            clock=time.perf_counter,
         ),
         target=0.5,
         baseline=partial(
             repeated,
             statement="function(*arguments).block_until_ready()",
             names=partial(jitted_program, program="selu of 1,000,000"),
+            clock=time.perf_counter,
         ),
         within_subject=True,
     ),
