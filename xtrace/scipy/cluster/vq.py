@@ -1,0 +1,38 @@
+"""Vector quantization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.numpy.arguments import cast_to
+from xtrace.numpy.linalg import norm
+from xtrace.numpy.reductions import argmin, min
+
+__all__ = ["vq"]
+
+
+@unit
+def _nearest(observations: Any, codes: Any) -> tuple[Any, Any]:
+    if observations.ndim == 1:
+        observations, codes = observations[:, None], codes[:, None]
+    distances = norm(observations[:, None, :] - codes[None], axis=-1)
+    return argmin(distances, axis=-1).astype("int32"), min(distances, axis=-1)
+
+
+def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """Return for each row of `obs` the number of the nearest row of `code_book`, and the distance to it.
+
+    Both have rank 2, or 1 for numbers. check_finite does nothing. ValueError for other ranks and different ones,
+    TypeError for rows of different lengths.
+    """
+    avals, dtype, _ = common_dtype("vq", (obs, code_book), as_inexact)
+    shapes = [x.shape for x in avals]
+    if avals[0].ndim != avals[1].ndim:
+        raise ValueError(f"vq: obs and code_book should have the same rank, got shapes {shapes[0]} and {shapes[1]}")
+    if avals[0].ndim not in (1, 2):
+        raise ValueError(f"vq: obs and code_book must have rank 1 or 2, got shapes {shapes[0]} and {shapes[1]}")
+    if avals[0].ndim == 2 and shapes[0][1] != shapes[1][1]:
+        raise TypeError(f"vq: rows of obs and code_book must be equally long, got shapes {shapes[0]} and {shapes[1]}")
+    return _nearest(*[cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)])

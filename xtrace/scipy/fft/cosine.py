@@ -1,0 +1,115 @@
+"""Discrete cosine transforms of type 2 and their inverses, by Fourier transforms of the same length.
+
+Makhoul, "A fast cosine transform in one and two dimensions" (1980): the elements with even numbers, then those with odd
+ones backwards, have the transform's values in their spectrum, each turned by a quarter of a step.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import fft as fourier
+from xtrace.numpy.arguments import axes_of, cast_to
+from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
+from xtrace.numpy.padding import pad
+from xtrace.numpy.ufuncs import real
+
+
+def _turns(n: int, weights: Any, sign: int, dtype: Any) -> Any:
+    """Return the factors of a spectrum of `n` values: `weights` turned by quarter steps."""
+    found = weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)
+    return found.astype(dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
+
+
+def _orthogonal(n: int) -> Any:
+    """Return the factors that make the transform of `n` numbers orthogonal."""
+    return np.where(np.arange(n) == 0, 1 / math.sqrt(4 * n), 1 / math.sqrt(2 * n))
+
+
+def _forward(x: Any, ortho: bool) -> Any:
+    n = x.shape[-1]
+    spectrum = fourier.fft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1))
+    weights = 2 * (_orthogonal(n) if ortho else np.ones(n))
+    return real(spectrum * _turns(n, weights, -1, x.dtype)).astype(x.dtype)
+
+
+def _backward(x: Any, ortho: bool) -> Any:
+    n = x.shape[-1]
+    weights = 2 * n * _orthogonal(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
+    found = real(fourier.ifft(x * _turns(n, weights, 1, x.dtype))).astype(x.dtype)
+    half = (n + 1) // 2
+    even, odd = found[..., :half], flip(found[..., half:], -1)
+    if n % 2:
+        odd = concatenate([odd, even[..., :1]], -1)
+    return stack([even, odd], -1).reshape((*x.shape[:-1], 2 * half))[..., :n]
+
+
+@unit
+def _transformed(x: Any, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Any:
+    if dtypes.is_complex(x.dtype):
+        details = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
+        return _transformed(x.real, **details) + 1j * _transformed(x.imag, **details)
+    step = _backward if inverse else _forward
+    for axis, n in zip(axes, lengths, strict=True):
+        moved = moveaxis(x, axis, -1)
+        if n > moved.shape[-1]:
+            moved = pad(moved, [(0, 0)] * (x.ndim - 1) + [(0, n - moved.shape[-1])])
+        x = moveaxis(step(moved[..., :n], ortho), -1, axis)
+    return x
+
+
+def _checked(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> Any:
+    if type != 2:
+        raise NotImplementedError(f"{function}: only transforms of type 2 are implemented, got type={type!r}")
+    if norm not in (None, "backward", "ortho"):
+        raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {norm!r}")
+    (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
+    if axes is None and s is not None:
+        axes = tuple(range(aval.ndim - len(s), aval.ndim))
+    found = axes_of(function, axes, aval.ndim)
+    lengths = tuple([aval.shape[i] for i in found] if s is None else s)
+    if len(lengths) != len(found):
+        raise ValueError(f"{function}: s and axes must be equally long, got {lengths} and {found}")
+    if min(lengths, default=1) < 1:
+        raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
+    # There are no Fourier transforms of narrower floats.
+    wide = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
+    return cast_to(x, aval, wide), found, lengths
+
+
+def _cosines(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None, inverse: bool) -> Any:
+    x, found, lengths = _checked(function, x, type, s, axes, norm)
+    return _transformed(x, axes=found, lengths=lengths, ortho=norm == "ortho", inverse=inverse)
+
+
+def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the cosine transform of type 2 along `axis`, cut off or continued by zeros to `n` elements.
+
+    norm: "ortho" makes it orthogonal; None and "backward" leave it unscaled. NotImplementedError for other types,
+    ValueError for other norms and an axis that `x` does not have, TypeError for a length that is not positive.
+    """
+    return _cosines("dct", x, type, None if n is None else (n,), (axis,), norm, False)
+
+
+def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Return the inverse of `dct`; arguments and errors as there."""
+    return _cosines("idct", x, type, None if n is None else (n,), (axis,), norm, True)
+
+
+def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """Return the cosine transform along several axes, to the lengths `s`; None: all axes, or the last of `s`.
+
+    Errors as in `dct`; ValueError for repeated axes too.
+    """
+    return _cosines("dctn", x, type, s, axes, norm, False)
+
+
+def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """Return the inverse of `dctn`; arguments and errors as there."""
+    return _cosines("idctn", x, type, s, axes, norm, True)

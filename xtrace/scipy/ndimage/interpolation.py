@@ -1,0 +1,89 @@
+"""Values of sampled images between their samples."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.promotion import check_broadcast
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.arguments import type_of
+from xtrace.numpy.creation import as_array
+from xtrace.numpy.ufuncs import clip, floor, mod, rint, where
+
+
+def _mirrored(i: Any, n: int) -> Any:
+    """Return indices reflected about the centres of the first and the last sample."""
+    distance = n - 1
+    return abs(mod(i + distance, max(2 * distance, 1)) - distance)
+
+
+# By mode, the sample that stands for one outside.
+_OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
+    "constant": lambda i, n: clip(i, 0, n - 1),
+    "nearest": lambda i, n: clip(i, 0, n - 1),
+    "wrap": mod,
+    "mirror": _mirrored,
+    # About the edges: half samples are mirrored, and halved again.
+    "reflect": lambda i, n: _mirrored(2 * i + 1, 2 * n + 1) // 2,
+}
+
+
+def _neighbours(x: Any, order: int) -> list[tuple[Any, Any]]:
+    """Return the samples next to coordinates along one axis, as integers, and the weight of each (None: 1)."""
+    if not dtypes.is_floating(x.dtype):
+        index = converted(x, dtypes.int32)
+        return [(index, 1), (index + 1, 0)] if order else [(index, None)]
+    if not order:
+        return [(converted(rint(x), dtypes.int32), None)]
+    low = floor(x)
+    upper = x - low
+    index = converted(low, dtypes.int32)
+    return [(index, 1 - upper), (index + 1, upper)]
+
+
+@unit
+def _interpolated(image: Any, fill: Any, *coordinates: Any, order: int, mode: str) -> Any:
+    parts = []
+    sides = [_neighbours(x, order) for x in coordinates]
+    for corner in itertools.product(*sides):
+        places = tuple([_OUTSIDE[mode](i, n) for (i, _), n in zip(corner, image.shape, strict=True)])
+        value = image[places]
+        if mode == "constant":
+            inside = [(i >= 0) & (i < n) for (i, _), n in zip(corner, image.shape, strict=True)]
+            value = where(functools.reduce(operator.and_, inside), value, fill)
+        weights = [weight for _, weight in corner if weight is not None]
+        parts.append(functools.reduce(operator.mul, weights, 1) * value if weights else value)
+    total = functools.reduce(operator.add, parts)
+    if dtypes.is_integer(image.dtype):
+        total = rint(total) if dtypes.is_inexact(total.dtype) else total
+    return converted(total, image.dtype)
+
+
+def map_coordinates(
+    input: Any, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0
+) -> Any:
+    """Return the values of the samples `input` at coordinates, an array for each of its axes, in its dtype.
+
+    order: 0 for the nearest sample, 1 for linear interpolation. mode: what lies outside: `cval` ("constant"), the last
+    sample ("nearest"), the samples again ("wrap"), or mirrored about the last one ("mirror") or beyond it ("reflect").
+    ValueError for another number of coordinates, NotImplementedError for other orders and modes.
+    """
+    aval = type_of("map_coordinates", input)
+    given = list(coordinates)
+    if len(given) != aval.ndim:
+        raise ValueError(
+            f"map_coordinates: coordinates must be a sequence of length input.ndim = {aval.ndim}, got {len(given)}"
+        )
+    if order not in (0, 1):
+        raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {order}")
+    if mode not in _OUTSIDE:
+        raise NotImplementedError(f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {mode!r}")
+    arrays = [as_array("map_coordinates", x) for x in given]
+    check_broadcast("map_coordinates", [x.shape for x in arrays])
+    return _interpolated(as_array("map_coordinates", input), cval, *arrays, order=int(order), mode=mode)

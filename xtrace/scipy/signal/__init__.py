@@ -1,0 +1,6 @@
+"""Signal processing, as ``jax.scipy.signal`` has it."""
+
+from xtrace.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve
+from xtrace.scipy.signal.trends import detrend
+
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve"]

@@ -1,0 +1,165 @@
+"""Convolution and correlation along several axes, directly and by Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import fft as fourier
+from xtrace.numpy.arguments import axes_of, cast_to
+from xtrace.numpy.creation import zeros
+from xtrace.numpy.ufuncs import conj
+from xtrace.ops.convolution import conv_general_dilated
+from xtrace.ops.shape import rev
+
+_MODES = ("full", "same", "valid")
+
+
+def _operands(function: str, in1: Any, in2: Any, mode: str) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """Return arrays of a common floating or complex dtype, and their shapes."""
+    avals, dtype, _ = common_dtype(function, (in1, in2), as_inexact)
+    shapes = [x.shape for x in avals]
+    if len(shapes[0]) != len(shapes[1]):
+        raise ValueError(
+            f"{function}: in1 and in2 must have the same number of dimensions, got shapes {shapes[0]} and {shapes[1]}"
+        )
+    if mode not in _MODES:
+        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {mode!r}")
+    return [cast_to(x, aval, dtype) for x, aval in zip((in1, in2), avals, strict=True)], shapes
+
+
+def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError unless one of two shapes fits into the other."""
+    pairs = list(zip(*shapes, strict=True))
+    if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
+        raise ValueError(
+            f"{function}: one input must be smaller than the other in every dimension, got shapes {shapes[0]} and "
+            f"{shapes[1]}"
+        )
+
+
+@unit
+def _slid(x: Any, kernel: Any, *, mode: str, flipped: bool, late: bool, precision: Any) -> Any:
+    rank = x.ndim
+    if not rank:
+        return x * kernel
+    if not flipped:
+        kernel = conj(kernel)
+    # The sizes of the result follow from the first operand; a convolution takes them in either order.
+    exchanged = any(m < n for m, n in zip(x.shape, kernel.shape, strict=True)) and mode == "valid"
+    counts = x.shape if exchanged else kernel.shape
+    pads = [{"full": (n - 1, n - 1), "same": (n // 2, (n - 1) // 2), "valid": (0, 0)}[mode] for n in counts]
+    if late:
+        pads = [(high, low) for low, high in pads]
+    every = tuple(range(rank))
+    turned = rev(kernel, every) if flipped else kernel
+    if exchanged:
+        x, turned = rev(turned, every), rev(x, every)
+    found = conv_general_dilated(x[None, None], turned[None, None], (1,) * rank, pads, precision=precision)
+    return found[0, 0]
+
+
+def _direct(
+    function: str, in1: Any, in2: Any, mode: str, precision: Any, flipped: bool, rank: int | None = None
+) -> Any:
+    (x, y), shapes = _operands(function, in1, in2, mode)
+    if rank is not None and len(shapes[0]) != rank:
+        raise ValueError(f"{function}: inputs must have {rank} dimensions, got shapes {shapes[0]} and {shapes[1]}")
+    if 0 in shapes[0] or 0 in shapes[1]:
+        raise ValueError(f"{function}: inputs cannot be empty, got shapes {shapes[0]} and {shapes[1]}")
+    _check_sizes(function, shapes)
+    # Of an odd excess, correlate2d leaves out one more in front.
+    return _slid(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
+
+
+def _by(function: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, flipped: bool) -> Any:
+    if method not in ("auto", "direct", "fft"):
+        raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {method!r}")
+    if method != "fft":
+        return _direct(function, in1, in2, mode, precision, flipped)
+    if not flipped:
+        (in1, in2), shapes = _operands(function, in1, in2, mode)
+        in2 = conj(rev(in2, tuple(range(len(shapes[1])))))
+    return fftconvolve(in1, in2, mode)
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """Return the convolution of two arrays of one rank; integers give floats.
+
+    mode: "full", "same" (the size of `in1`, the middle of it) or "valid" (what needs no zeros beyond the edges).
+    method: "fft" convolves by Fourier transforms, "direct" and "auto" do not. ValueError for other modes and methods,
+    different ranks, empty arrays, and where neither array is the smaller one on every axis ("fft": for "valid" only).
+    """
+    return _by("convolve", in1, in2, mode, method, precision, True)
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """Return the correlation of two arrays of one rank, the second one conjugated; the rest is as in `convolve`."""
+    return _by("correlate", in1, in2, mode, method, precision, False)
+
+
+def _filled(function: str, boundary: str, fillvalue: float) -> None:
+    if boundary != "fill" or fillvalue != 0:
+        raise NotImplementedError(
+            f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {boundary!r} and {fillvalue!r}"
+        )
+
+
+def convolve2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
+) -> Any:
+    """Return the convolution of two matrices; as `convolve`. NotImplementedError for other boundaries than zeros."""
+    _filled("convolve2d", boundary, fillvalue)
+    return _direct("convolve2d", in1, in2, mode, precision, True, 2)
+
+
+def correlate2d(
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
+) -> Any:
+    """Return the correlation of two matrices; as `correlate`. NotImplementedError for other boundaries than zeros."""
+    _filled("correlate2d", boundary, fillvalue)
+    return _direct("correlate2d", in1, in2, mode, precision, False, 2)
+
+
+@unit
+def _by_spectra(x: Any, y: Any, *, axes: tuple[int, ...], mode: str) -> Any:
+    sizes = [x.shape[i] + y.shape[i] - 1 for i in axes]
+    shape = [max(m, n) for m, n in zip(x.shape, y.shape, strict=True)]
+    for i, n in zip(axes, sizes, strict=True):
+        shape[i] = n
+    if 0 in x.shape or 0 in y.shape:
+        return zeros([max(n, 0) for n in shape], x.dtype)
+    if dtypes.is_complex(x.dtype):
+        found = fourier.ifftn(fourier.fftn(x, sizes, axes) * fourier.fftn(y, sizes, axes), sizes, axes)
+    else:
+        found = fourier.irfftn(fourier.rfftn(x, sizes, axes) * fourier.rfftn(y, sizes, axes), sizes, axes)
+    if mode == "full":
+        return found
+    wanted = list(shape)
+    for i in axes:
+        wanted[i] = x.shape[i] if mode == "same" else abs(x.shape[i] - y.shape[i]) + 1
+    starts = [(n - w) // 2 for n, w in zip(shape, wanted, strict=True)]
+    return found[tuple([slice(start, start + w) for start, w in zip(starts, wanted, strict=True)])]
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Return the convolution along `axes` (None: all) by Fourier transforms; modes and errors as in `convolve`.
+
+    Other axes have equal sizes, or a ValueError is raised. Of empty arrays, the result is zero.
+    """
+    (x, y), shapes = _operands("fftconvolve", in1, in2, mode)
+    found = axes_of("fftconvolve", axes, len(shapes[0]))
+    kept = [[n for i, n in enumerate(shape) if i not in found] for shape in shapes]
+    if kept[0] != kept[1]:
+        raise ValueError(
+            f"fftconvolve: axes that are not convolved must have equal sizes, got shapes {shapes[0]} and {shapes[1]} "
+            f"and axes {found}"
+        )
+    if not found:
+        return x * y
+    if mode == "valid":
+        _check_sizes("fftconvolve", [[shape[i] for i in found] for shape in shapes])
+    return _by_spectra(x, y, axes=found, mode=mode)

@@ -1,0 +1,53 @@
+"""Trends of signals."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import canonical_axis
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.numpy.arguments import cast_to, refuse
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.manipulation import concatenate, moveaxis
+from xtrace.numpy.reductions import mean
+
+
+def _straightened(x: Any) -> Any:
+    """Return the last axis less its line of least squares, by projection on an orthonormal basis of lines."""
+    n = x.shape[-1]
+    lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
+    norms = np.sqrt(np.sum(lines * lines, -1, keepdims=True))
+    basis = (lines / np.where(norms == 0, 1, norms)).astype(x.dtype)
+    return x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
+
+
+@unit
+def _detrended(x: Any, *, axis: int, breaks: tuple[int, ...] | None) -> Any:
+    if breaks is None:
+        return x - mean(x, axis, keepdims=True)
+    moved = moveaxis(x, axis, -1)
+    parts = [_straightened(moved[..., a:b]) for a, b in itertools.pairwise(breaks)]
+    return moveaxis(concatenate(parts, -1), -1, axis)
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+    """Return `data` less its line of least squares along `axis`, or for the type "constant" less its mean.
+
+    bp: where pieces with lines of their own begin. ValueError for another type and for places beyond the axis.
+    """
+    refuse("detrend", overwrite_data=overwrite_data)
+    (aval,), dtype, _ = common_dtype("detrend", (data,), as_inexact)
+    if type not in ("constant", "linear"):
+        raise ValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}")
+    along = canonical_axis("detrend", axis, aval.ndim)
+    n = aval.shape[along]
+    breaks = None
+    if type == "linear":
+        breaks = tuple(sorted({0, n, *np.atleast_1d(np.asarray(bp)).tolist()}))
+        if breaks[0] < 0 or breaks[-1] > n:
+            raise ValueError(f"detrend: breakpoints must lie within the axis of {n} elements, got {bp}")
+    return _detrended(cast_to(data, aval, dtype), axis=along, breaks=breaks)
