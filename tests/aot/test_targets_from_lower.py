@@ -10,6 +10,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace.cli import demo
+from xtrace.lax import linalg
 
 _HERE = all(importlib.util.find_spec(name) for name in ("libtpu", "jax_plugins"))
 needs_extra = pytest.mark.skipif(not _HERE, reason="the compilers of the extra `aot` are not installed")
@@ -28,6 +29,42 @@ def test_the_demo_step_compiles_for_a_device_that_is_not_here(target: str) -> No
     assert compiled.memory_analysis().argument_size_in_bytes > 4 * 2 * (64 * 128 + 128 * 10)
     with pytest.raises(RuntimeError, match="cannot be called"):
         compiled(*demo.step_arguments())
+
+
+OF_MATRICES = {
+    "cholesky": lambda x: linalg.cholesky(x),
+    "cholesky_update": lambda x: linalg.cholesky_update(x, x[0]),
+    "eigh": lambda x: linalg.eigh(x),
+    "hessenberg": lambda x: linalg.hessenberg(x),
+    "lu": lambda x: linalg.lu(x),
+    "ormqr": lambda x: linalg.ormqr(x, x[0], x),
+    "qr": lambda x: linalg.qr(x),
+    "qr in order": lambda x: linalg.qr(x, pivoting=True),
+    "svd": lambda x: linalg.svd(x),
+    "triangular_solve": lambda x: linalg.triangular_solve(x, x),
+    "tridiagonal": lambda x: linalg.tridiagonal(x),
+    "tridiagonal_solve": lambda x: linalg.tridiagonal_solve(x[0], x[0], x[0], x),
+    "tridiagonal_solve, perturbed": lambda x: linalg.tridiagonal_solve(x[0], x[0], x[0], x, perturb_singular=True),
+}
+
+
+@needs_extra
+@pytest.mark.aot
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["tpu-v5e", "h200"])
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_linear_algebra_compiles(name: str, target: str) -> None:
+    compiled = xtrace.lower(OF_MATRICES[name], np.ones((4, 4), np.float32)).compile(target=target)
+    assert "ENTRY" in compiled.as_text()
+
+
+@needs_extra
+@pytest.mark.aot
+def test_eigenvalues_of_general_matrices_are_for_gpus_only() -> None:
+    lowered = xtrace.lower(lambda x: linalg.eig(x), np.ones((4, 4), np.float32))
+    assert "cuhybrid_eig_real" in lowered.compile(target="h200").as_text()
+    with pytest.raises(NotImplementedError, match="eig is not implemented on the platform tpu"):
+        lowered.compile(target="tpu-v5e")
 
 
 @pytest.mark.skipif(_HERE, reason="the extra `aot` is installed")

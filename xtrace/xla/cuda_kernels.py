@@ -1,4 +1,7 @@
-"""The CUDA wheels' kernels (cuSOLVER, cuSPARSE, MAGMA and their own) as targets of custom calls."""
+"""The CUDA wheels' kernels (cuSOLVER, cuSPARSE, MAGMA and their own) as targets of custom calls.
+
+XLA compiles a call only if its target is registered, which takes neither a GPU nor CUDA's libraries.
+"""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _check_platform(platform: str) -> None:
 
 
 def _cuda_kernels() -> str | None:
-    """Return the package with the kernels that go with the CUDA plugin, or None; the extra `aot` does without."""
+    """Return the package with the kernels that go with the CUDA plugin, or None."""
     library = find_library("cuda")
     major = None if library is None else 13 if "xla_cuda13" in library else 12
     package = f"jax_cuda{major}_plugin"
