@@ -27,9 +27,12 @@ METHODS = [
     "h.itemsize", "len(x)", "[row for row in x]", "list(v)", "x[1].view(jnp.int32)", "i.view(jnp.uint8)",
     "v.view(jnp.uint8)", "v.view(jnp.float16)", "u[:4].view(jnp.int16)", "b.view(jnp.uint8)", "v.view()",
     "jnp.arange(4, dtype=jnp.uint8).view(jnp.float32)", "h.view(jnp.uint16)", "y.sum((0, 1)).max()", "x.trace()",
-    "x[1:].T.reshape(-1)[::2]",
+    "x[1:].T.reshape(-1)[::2]", "x.compress(v[:3] > 1, 0, size=2)",
+    "v.compress(v > 1, size=3, fill_value=7)",
+    "n.choose([v[:3], v[1:], v[:3]], mode='clip')", "n.choose([v[:3], v[1:], v[1:]], None, 'wrap')",
 ]  # fmt: skip
 EAGER_ONLY = [
+    "x.compress(np.array([True, False, True]), 0)",
     "b.nonzero()", "x.item(3)", "s.item()", "x.tolist()", "2.0 in v", "9.0 in v",
     "np.asarray(x).sum() == x.sum()", "np.ones(4, 'f') + v", "np.ones((3, 4), 'f') * x", "np.float32(2) - v",
     "np.ones((2, 3), 'f') @ x", "int(n[0])", "float(s)", "bool(s)", "complex(s)", "range(4)[n[0]]",
@@ -105,7 +108,7 @@ def test_an_array_moves_to_a_device():
 def test_jax_has_no_method_that_is_missing_without_a_reason():
     # Placement across devices and searching belong to later work; the rest is named by older versions only.
     later = {
-        "argpartition", "byteswap", "choose", "compress", "searchsorted", "clone", "device_buffer", "device_buffers",
+        "argpartition", "byteswap", "searchsorted", "clone", "device_buffer", "device_buffers",
         "flat", "format", "platform", "traceback", "unsafe_buffer_pointer", "unsafe_raw_buffer",
     }  # fmt: skip
     theirs = {name for name in dir(jax.numpy.ones(3)) if not name.startswith("_")}

@@ -108,6 +108,24 @@ def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> t
     return indexing.nonzero(self, size=size, fill_value=fill_value)
 
 
+def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Return for each integer the element of the choice that it numbers."""
+    return sys.modules[__package__].choose(self, choices, out, mode)
+
+
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """Return the slices along `axis` where `condition` holds; `size` of them under jit."""
+    return sys.modules[__package__].compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
 def _matmul(self: Any, other: Any) -> Any:
     return contraction.matmul(self, other) if _is_operand(other) else NotImplemented
 
@@ -192,6 +210,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "conjugate": _method(ufuncs.conjugate), "trace": _method(contraction.trace), "take": _method(indexing.take),
     "reshape": _reshape, "flatten": _flatten, "transpose": _transpose, "astype": _astype, "copy": _copy, "view": _view,
     "to_device": _to_device, "dot": _dot, "nonzero": _nonzero,
+    "choose": _choose, "compress": _compress,
     "__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__contains__": _contains, "__iter__": _iterate,
     "__getitem__": _getitem, "__setitem__": _no_assignment, "__round__": _round,
     "__array_namespace__": _array_namespace,
