@@ -30,6 +30,7 @@ from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.ops import elementwise as lax
+from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_concrete, to_operand
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
@@ -49,8 +50,9 @@ class _NumpyFunction:
     """A NumPy-level function over an elementwise operation, which remembers how it treats operands by their types.
 
     `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function
-    of promoted operands. `direct`: what to bind for operands that need nothing done. `plans`: pairs (settings,
-    function of the operands), valid under these settings, or under all where they are None.
+    of promoted operands. Concrete arrays go to `jitted`, a jitted function's own code. For others, `direct` is what
+    to bind for operands that need nothing done; `plans`: pairs (settings, function of the operands), valid under these
+    settings, or under all where they are None.
     """
 
     def __init__(
@@ -64,7 +66,6 @@ class _NumpyFunction:
         self.direct: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
         self.plans: dict[Any, tuple[Any, Callable[..., Any]]] = {}
         self.compiled = unit(_renamed(self.promoted, name))
-        # Eagerly, the shortest way to a program: a jitted function's own code.
         self.jitted = jit(_renamed(self.promoted, name), inline=True)
 
     def promoted(self, *operands: Any) -> Any:
@@ -114,14 +115,13 @@ class _NumpyFunction:
         jitted = self.jitted
 
         def function(x: Any, y: Any, /) -> Any:
+            if type(x) is ConcreteArray is type(y) and _trace_of_thread() is base_trace:
+                return jitted(x, y)
             left, right = getattr(x, "aval", None), getattr(y, "aval", None)
             if left is right and left is not None:
                 chosen = direct.get(left)
                 if chosen is not None:
-                    trace = _trace_of_thread()
-                    if trace is base_trace:
-                        return jitted(x, y)
-                    return trace.process(chosen[0], (x, y), chosen[1])
+                    return _trace_of_thread().process(chosen[0], (x, y), chosen[1])
             plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
             if plan is not None and (plan[0] is None or plan[0] is settings()):
                 return plan[1](x, y)
@@ -135,13 +135,12 @@ class _NumpyFunction:
         jitted = self.jitted
 
         def function(x: Any, /) -> Any:
+            if type(x) is ConcreteArray and _trace_of_thread() is base_trace:
+                return jitted(x)
             aval = getattr(x, "aval", None)
             chosen = direct.get(aval)
             if chosen is not None:
-                trace = _trace_of_thread()
-                if trace is base_trace:
-                    return jitted(x)
-                return trace.process(chosen[0], (x,), chosen[1])
+                return _trace_of_thread().process(chosen[0], (x,), chosen[1])
             plan = plans.get((type(x) if aval is None else aval,))
             if plan is not None and (plan[0] is None or plan[0] is settings()):
                 return plan[1](x)
@@ -155,14 +154,13 @@ class _NumpyFunction:
         jitted = self.jitted
 
         def forward(self: Any, other: Any) -> Any:
+            if type(self) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
+                return jitted(self, other)
             left, right = self.aval, getattr(other, "aval", None)
             if left is right:
                 chosen = direct.get(left)
                 if chosen is not None:
-                    trace = _trace_of_thread()
-                    if trace is base_trace:
-                        return jitted(self, other)
-                    return trace.process(chosen[0], (self, other), chosen[1])
+                    return _trace_of_thread().process(chosen[0], (self, other), chosen[1])
             plan = plans.get((left, type(other) if right is None else right))
             if plan is not None and (plan[0] is None or plan[0] is settings()):
                 return plan[1](self, other)

@@ -64,6 +64,14 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def to_number_operand(value: Any) -> Any:
+    """Return `value`, if it is a Python number and no trace is on, as an array that a compiled program takes.
+
+    A number that is part of a program XLA would compute with beforehand, and round otherwise.
+    """
+    return to_operand(value) if type(value) in _SCALARS and current_trace.get() is base_trace else value
+
+
 def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 

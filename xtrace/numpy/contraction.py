@@ -9,7 +9,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace.api.operators import multiply, subtract
 from xtrace.api.promotion import check_broadcast
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.numpy import reductions
@@ -70,6 +70,7 @@ def _without_axes(x: Any, axes: _Axes) -> Any:
     return reshape(x, [n for i, n in enumerate(x.shape) if i not in axes]) if axes else x
 
 
+@one_program("precision", "out_sharding")
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """Return the sum over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
 
@@ -124,6 +125,7 @@ def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> 
     )  # fmt: skip
 
 
+@one_program("precision", "out_sharding")
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -145,6 +147,7 @@ def matmul(
     return _broadcast_contract(plan, a, b, (min(rank, 2), min(other, 2)))
 
 
+@one_program()
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Return the product of matrices, the last two axes of `x1`, with vectors, the last axis of `x2`."""
     plan = _Plan("matvec", x1, x2, None, None)
@@ -152,6 +155,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return _broadcast_contract(plan, x1, x2, (2, 1))
 
 
+@one_program()
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Return the product of conjugated vectors, the last axis of `x1`, with matrices, the last two axes of `x2`."""
     plan = _Plan("vecmat", x1, x2, None, None)
@@ -169,6 +173,7 @@ def _conjugated(x: Any, aval: ShapedArray) -> Any:
     return conj(x) if dtypes.is_complex(aval.dtype) else x
 
 
+@one_program("axis", "precision")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the sum of conjugated `x1` times `x2` over `axis` of both; their other axes broadcast.
 
@@ -186,6 +191,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return _broadcast_contract(plan, first, second, (1, 1))
 
 
+@one_program("precision")
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the sum of conjugated `a` times `b`, both flattened. TypeError if their sizes differ."""
     first, second = (type_of("vdot", x, i) for i, x in enumerate((a, b)))
@@ -195,6 +201,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     )  # fmt: skip
 
 
+@one_program("precision")
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the sum over the last axes of `a` and `b`; a scalar multiplies. TypeError if their lengths differ."""
     plan = _Plan("inner", a, b, precision, preferred_element_type)
@@ -214,12 +221,14 @@ def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
     )
 
 
+@one_program("out")
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Return the product of every element of `a` with every element of `b`, both flattened."""
     refuse("outer", out=out)
     return _outer(a, b, rows=type_of("outer", a, 0).size, columns=type_of("outer", b, 1).size)
 
 
+@one_program("axes", "precision", "out_sharding")
 def tensordot(
     a: Any,
     b: Any,
@@ -294,6 +303,7 @@ def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
     return reshape(found, [m * n for m, n in zip(left, right, strict=True)]) if rank else found
 
 
+@one_program()
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product: `b` times every element of `a`, side by side along every axis.
 
@@ -325,6 +335,7 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
     return stack([minor(1, 2), minor(2, 0), minor(0, 1)], axis or 0)
 
 
+@one_program("axisa", "axisb", "axisc", "axis")
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """Return the cross product of vectors along `axisa` and `axisb` (or `axis` of all), the result's along `axisc`.
 

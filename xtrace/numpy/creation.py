@@ -14,7 +14,7 @@ from xtrace.api.devices import device_put
 from xtrace.api.operators import add, multiply, power, subtract, true_divide
 from xtrace.api.promotion import check_broadcast
 from xtrace.api.tracing import abstract_leaf
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
@@ -592,13 +592,15 @@ def linspace(
     Integer dtypes round towards minus infinity. ValueError for a negative `num`.
     """
     wanted = requested_dtype("linspace", dtype)
-    result, distance = _linspace("linspace", start, stop, num, endpoint, wanted, axis)
+    start, stop = to_number_operand(start), to_number_operand(stop)
+    result, distance = _linspace(start, stop, "linspace", num, endpoint, wanted, axis)
     if device is not None:
         result = device_put(result, device)
     return (result, distance) if retstep else result
 
 
-def _linspace(function: str, start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any, axis: Any) -> tuple[Any, Any]:
+@one_program("function", "num", "endpoint", "dtype", "axis")
+def _linspace(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtype: Any, axis: Any) -> tuple[Any, Any]:
     count = _size(function, "num", num)
     shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(function, shapes_given)) + 1
@@ -621,7 +623,8 @@ def logspace(
     """Return ``base ** linspace(start, stop, num)``. ValueError for a negative `num`."""
     wanted = requested_dtype("logspace", dtype)
     compute = _inexact(start, stop) if wanted is None else _inexact(wanted)
-    exponents, _ = _linspace("logspace", start, stop, num, endpoint, compute, axis)
+    start, stop = to_number_operand(start), to_number_operand(stop)
+    exponents, _ = _linspace(start, stop, "logspace", num, endpoint, compute, axis)
     return _powers(exponents, base, dtype=compute if wanted is None else wanted)
 
 
@@ -635,7 +638,7 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
     exponents, _ = _linspace(
-        "geomspace", _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), num, endpoint, compute, axis
+        _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), "geomspace", num, endpoint, compute, axis
     )
     bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
     spread = expand_at(spread_to("geomspace", signs, signs.shape, bounds), bounds, axis)

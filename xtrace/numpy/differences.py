@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy.arguments import axes_of, cast_to, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
@@ -32,6 +32,7 @@ def _differences(a: Any, *, n: int, axis: int) -> Any:
     return a
 
 
+@one_program("n", "axis")
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Return the differences of neighbours along `axis`, taken `n` times; of booleans, whether they differ.
 
@@ -94,6 +95,7 @@ def _gradient(f: Any, h: Any, axis: int) -> Any:
     return concatenate([ends[0] / first, inside + high * (before / (after * both)), ends[1] / last], axis)
 
 
+@one_program("axis", "edge_order")
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
     """Return the derivative of sampled `f` along each of its axes, a list of arrays; along one axis, the array.
 
@@ -135,6 +137,7 @@ def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> 
     return 0.5 * sum(steps * (y[..., 1:] + y[..., :-1]), -1)
 
 
+@one_program("axis")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Return the integral of `y` along `axis` by the trapezoidal rule, at the coordinates `x` or `dx` apart."""
     spacing = dx if x is None else x
@@ -207,6 +210,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...
     return found
 
 
+@one_program()
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return at `x` the line through the points ``(xp, fp)``, whose `xp` rise.
 

@@ -13,7 +13,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canoni
 from xtrace.algebra.vector_space import reshape as set_shape
 from xtrace.algebra.vector_space import transpose as permute
 from xtrace.api.operators import remainder
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
@@ -81,6 +81,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     return _reshaped("reshape", a, shape, order)
 
 
+@one_program("order", "out_sharding")
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """Return the elements of `a` as a 1-D array, with ``order='F'`` column by column."""
     refuse("ravel", out_sharding=out_sharding)
@@ -428,6 +429,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple(shapes.unstack(x, along))
 
 
+@one_program("reps")
 def tile(A: Any, reps: Any) -> Any:
     """Return `A` repeated `reps` times along each axis, missing leading axes of either counted as 1."""
     A = as_array("tile", A)
@@ -493,6 +495,7 @@ def _repeated(a: Any, *, count: int, axis: int) -> Any:
     return set_shape(found, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
 
 
+@one_program("axis")
 def flip(m: Any, axis: Any = None) -> Any:
     """Return `m` with its elements in reverse order along `axis` (None: all axes)."""
     return _flipped("flip", m, axis)
@@ -504,16 +507,19 @@ def _flipped(function: str, m: Any, axis: Any) -> Any:
     return shapes.rev(m, axes) if axes else m
 
 
+@one_program()
 def fliplr(m: Any) -> Any:
     """Return `m` reversed along its second axis. ValueError if it has none."""
     return _flipped("fliplr", m, 1)
 
 
+@one_program()
 def flipud(m: Any) -> Any:
     """Return `m` reversed along its first axis. ValueError if it has none."""
     return _flipped("flipud", m, 0)
 
 
+@one_program("k", "axes")
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Return `m` turned by `k` right angles in the plane of two axes, from the first towards the second."""
     m = as_array("rot90", m)
@@ -533,6 +539,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return shapes.rev(swapaxes(m, first, second), (second,))
 
 
+@one_program("shift", "axis")
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Return `a` shifted along `axis`, what falls off the end coming back at the start; None: the flattened array.
 
@@ -626,6 +633,7 @@ def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
     return gathered(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
 
 
+@one_program("offset", "axis1", "axis2")
 def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the diagonal `offset` of the matrices along `axis1` and `axis2`, along a new last axis.
 
@@ -654,6 +662,7 @@ def _with_diagonal(v: Any, *, offset: int) -> Any:
     return chosen(mask, broadcast_in_dim(padded, (size, size), (1,)), 0)
 
 
+@one_program("k")
 def diag(v: Any, k: int = 0) -> Any:
     """Return the diagonal `k` of a matrix, or the matrix that has a vector there. ValueError for any other rank."""
     v = as_array("diag", v)
@@ -664,6 +673,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return _with_diagonal(v, offset=_integer("diag", "k", k))
 
 
+@one_program("k")
 def diagflat(v: Any, k: int = 0) -> Any:
     """Return the matrix that has the flattened array `v` on its diagonal `k`."""
     return _with_diagonal(ravel(v), offset=_integer("diagflat", "k", k))
@@ -692,6 +702,7 @@ def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stabl
     return _sorted(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
 
 
+@one_program("axis", "kind", "order", "stable", "descending")
 def sort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
@@ -700,6 +711,7 @@ def sort(
     return _checked_sort("sort", a, axis, kind, order, stable, descending)
 
 
+@one_program("axis", "kind", "order", "stable", "descending")
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,

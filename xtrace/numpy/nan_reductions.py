@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.numpy import reductions
@@ -58,6 +58,7 @@ def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initia
     )
 
 
+@one_program("axis", "out", "keepdims")
 def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -68,6 +69,7 @@ def nanmax(
     return _extremum("nanmax", a, axis, out, keepdims, initial, where, "max")
 
 
+@one_program("axis", "out", "keepdims")
 def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -96,6 +98,7 @@ def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: s
     return _position_of_numbers(a, caller=function, name=name, axis=along, keepdims=bool(keepdims))
 
 
+@one_program("axis", "out", "keepdims")
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first largest element that is not NaN along `axis` (None: flattened); -1 if all are.
 
@@ -104,6 +107,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _position("nanargmax", a, axis, out, keepdims, "argmax")
 
 
+@one_program("axis", "out", "keepdims")
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first smallest element that is not NaN along `axis` (None: flattened); -1 if all are.
 
@@ -112,12 +116,14 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _position("nanargmin", a, axis, out, keepdims, "argmin")
 
 
+@one_program("axis", "out")
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running sum along `axis` (None: of the flattened array), NaN counted as zero."""
     refuse("nancumsum", out=out)
     return _running("nancumsum", a, axis, dtype, "cumsum")
 
 
+@one_program("axis", "out")
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running product along `axis` (None: of the flattened array), NaN counted as one."""
     refuse("nancumprod", out=out)
@@ -150,6 +156,7 @@ def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, kee
     return elementwise.div(total, count)
 
 
+@one_program("axis", "out", "keepdims")
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
@@ -192,8 +199,9 @@ def _variance_of_numbers(
     return elementwise.sqrt(found) if root else found
 
 
+@one_program("function", "axis", "dtype", "out", "keepdims", "root")
 def _variance(
-    function: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any, root: bool
+    a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
 ) -> Any:
     _, axes = _checked(function, a, axis, out)
     compute, wanted = reductions.variance_dtypes(function, type_of(function, a).dtype, dtype)
@@ -224,7 +232,7 @@ def nanvar(
 
     `mean` gives the mean, with the reduced axes kept. NaN where the divisor is not positive.
     """
-    return _variance("nanvar", a, axis, dtype, out, ddof, keepdims, where, mean, False)
+    return _variance(a, to_number_operand(ddof), "nanvar", axis, dtype, out, keepdims, where, mean, False)
 
 
 def nanstd(
@@ -238,4 +246,4 @@ def nanstd(
     mean: Any = None,
 ) -> Any:
     """Return the standard deviation over `axis` (None: all), the square root of `nanvar`."""
-    return _variance("nanstd", a, axis, dtype, out, ddof, keepdims, where, mean, True)
+    return _variance(a, to_number_operand(ddof), "nanstd", axis, dtype, out, keepdims, where, mean, True)

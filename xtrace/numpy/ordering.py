@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.numpy.arguments import scalar_of, type_of
@@ -50,6 +50,7 @@ def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bo
     return _partitioned(a, kth=place % length, axis=along, positions=positions)
 
 
+@one_program("kth", "axis")
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """Return `a` with the element that sorting puts at `kth` of `axis` there, smaller ones before, larger ones after.
 
@@ -58,6 +59,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return _checked_partition("partition", a, kth, axis, False)
 
 
+@one_program("kth", "axis")
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Return the positions that partition `a` along `axis`, as int32; errors as in `partition`."""
     return _checked_partition("argpartition", a, kth, axis, True)
@@ -165,6 +167,7 @@ def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
     return converted(_by_halving(a, v, side, method == "scan_unrolled"), wide)
 
 
+@one_program("side", "method")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
     """Return for each of `v` the first place in sorted `a` that keeps it sorted; the last one with ``side="right"``.
 
@@ -194,6 +197,7 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
     return elementwise.select_n(is_rising, falling, rising)
 
 
+@one_program("right", "method")
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """Return the number of the bin each of `x` falls into: i for ``bins[i-1] <= x < bins[i]``, or with the equality at
     the other end if `right`; 0 before the first edge.

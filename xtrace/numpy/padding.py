@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, explain
 from xtrace.core.arrays import Array
@@ -183,10 +183,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     the end), 'reflect' or 'symmetric' (`reflect_type` 'even' or 'odd'), 'wrap', 'empty' (zeros), or a function
     ``f(row, (before, after), axis, kwargs)`` that returns the zero-padded row with its ends filled in.
     """
+    if callable(mode):
+        array = as_array("pad", array)
+        return _by_function(mode, array, _pad_widths(pad_width, array.ndim), kwargs)
+    return _pad(array, pad_width, mode, **kwargs)
+
+
+@one_program("pad_width", "mode", "stat_length", "reflect_type")
+def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     array = as_array("pad", array)
     widths = _pad_widths(pad_width, array.ndim)
-    if callable(mode):
-        return _by_function(mode, array, widths, kwargs)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(f"pad: mode {mode!r} is not there; the modes are {', '.join(map(repr, _OPTIONS))}")
     unknown = set(kwargs) - _OPTIONS[mode]

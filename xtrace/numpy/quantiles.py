@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
 from xtrace.api.operators import add, multiply, subtract, true_divide
 from xtrace.api.promotion import as_inexact
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
@@ -143,9 +143,10 @@ def _spread_weights(weights: Any, own: tuple[int, ...], axes: tuple[int, ...], d
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
+@one_program("function", "axis", "out", "overwrite_input", "method", "keepdims", "percent", "only_numbers")
 def _checked(
-    function: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
-    weights: Any, *, percent: bool = False, only_numbers: bool = False,
+    a: Any, q: Any, function: str, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
+    weights: Any, percent: bool = False, only_numbers: bool = False,
 ) -> Any:  # fmt: skip
     if out is not None or overwrite_input:
         raise ValueError(
@@ -205,7 +206,7 @@ def quantile(
     method: 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', which alone takes `weights`, of the
     array's shape or its axes' lengths. ValueError for complex elements, none at all, or q of rank 2 and more.
     """
-    return _checked("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights)
+    return _checked(a, to_number_operand(q), "quantile", axis, out, overwrite_input, method, keepdims, weights)
 
 
 def nanquantile(
@@ -220,7 +221,9 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Return the quantiles of the elements that are not NaN; the rest is as for `quantile`."""
-    return _checked("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, only_numbers=True)
+    return _checked(
+        a, to_number_operand(q), "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True
+    )
 
 
 def percentile(
@@ -237,7 +240,7 @@ def percentile(
 ) -> Any:
     """Return the quantiles for shares `q` in percent, integers too; the rest is as for `quantile`."""
     refuse("percentile", out_sharding=out_sharding)
-    return _checked("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights, percent=True)
+    return _checked(a, to_number_operand(q), "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
 
 
 def nanpercentile(
@@ -253,15 +256,16 @@ def nanpercentile(
 ) -> Any:
     """Return the quantiles for shares `q` in percent of the elements that are not NaN."""
     return _checked(
-        "nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights, percent=True, only_numbers=True
+        a, to_number_operand(q), "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True
     )
 
 
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """Return the middle element over `axis` (None: all), of two in the middle their mean; NaN if there is a NaN."""
-    return _checked("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
+    return _checked(a, to_number_operand(0.5), "median", axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
 def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """Return the middle element that is not NaN over `axis` (None: all); NaN if all are."""
-    return _checked("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, only_numbers=True)
+    half = to_number_operand(0.5)
+    return _checked(a, half, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace.api.operators import multiply, true_divide
-from xtrace.api.units import one_program, unit
+from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
 from xtrace.numpy.creation import broadcast_to, full, warn_of_lost_part
@@ -376,16 +376,21 @@ def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
     return compute, wanted
 
 
-def _checked_variance(
-    function: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
-    correction: Any, root: bool,
-) -> Any:  # fmt: skip
-    refuse(function, out=out)
-    aval = type_of(function, a)
+def _correction(function: str, ddof: Any, correction: Any) -> Any:
+    """Return the one of two names' values that is given, as an operand."""
     if correction is not None:
         if ddof:
             raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")
         ddof = correction
+    return to_number_operand(ddof)
+
+
+@one_program("function", "axis", "dtype", "out", "keepdims", "root")
+def _checked_variance(
+    a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
+) -> Any:
+    refuse(function, out=out)
+    aval = type_of(function, a)
     compute, wanted = variance_dtypes(function, aval.dtype, dtype)
     if type_of(function, ddof, 1).shape:
         raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")
@@ -419,7 +424,8 @@ def var(
     `mean` gives the mean, with the reduced axes kept; `correction` is another name of `ddof`. NaN where the divisor
     is not positive.
     """
-    return _checked_variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction, False)
+    ddof = _correction("var", ddof, correction)
+    return _checked_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
 
 
 def std(
@@ -435,7 +441,8 @@ def std(
     correction: Any = None,
 ) -> Any:
     """Return the standard deviation over `axis` (None: all), the square root of `var`."""
-    return _checked_variance("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
+    ddof = _correction("std", ddof, correction)
+    return _checked_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
 
 
 @unit
@@ -530,6 +537,7 @@ def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
     return 0 if axis is None else axis
 
 
+@one_program("axis", "include_initial")
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running sum along `axis`, which only 1-D arrays may leave out, after a 0 with `include_initial`.
 
@@ -539,6 +547,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
 
 
+@one_program("axis", "include_initial")
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running product along `axis`, which only 1-D arrays may leave out; `include_initial`: after a 1."""
     along = _cumulative_axis("cumulative_prod", x, axis)
@@ -560,6 +569,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
 
 
+@one_program("axis", "out", "keepdims")
 def nansum(
     a: Any,
     axis: Any = None,
@@ -573,6 +583,7 @@ def nansum(
     return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
 
 
+@one_program("axis", "out", "keepdims")
 def nanprod(
     a: Any,
     axis: Any = None,
@@ -597,6 +608,7 @@ def _without(a: Any, *, value: int) -> Any:
     return chosen(elementwise.eq(a, a), a, value)
 
 
+@one_program("axis", "returned", "keepdims")
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     """Return the mean over `axis` (None: all) weighted by `weights`, or a pair with the sum of weights if `returned`.
 

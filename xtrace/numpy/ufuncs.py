@@ -23,7 +23,7 @@ from xtrace.api.operators import (
     unary_function,
 )
 from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
@@ -310,8 +310,13 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
 
     ValueError for complex numbers.
     """
-    limits = [limit for limit in (min, max) if limit is not None]
-    return _clip(arr, *limits, bounds=("l" if min is not None else "") + ("h" if max is not None else ""))
+    return _limited(arr, to_number_operand(min), to_number_operand(max))
+
+
+@one_program()
+def _limited(arr: Any, low: Any, high: Any) -> Any:
+    limits = [limit for limit in (low, high) if limit is not None]
+    return _clip(arr, *limits, bounds=("l" if low is not None else "") + ("h" if high is not None else ""))
 
 
 # Rounding
@@ -721,6 +726,13 @@ greater_equal = operators.greater_equal
 _choose = unit(choose)
 
 
+@one_program()
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    for position, operand in enumerate((condition, x, y)):
+        operand_aval("where", position, operand)
+    return _choose(condition, x, y)
+
+
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Elements of `x` where `condition` is true or not zero, of `y` elsewhere; without them, the positions where it is.
 
@@ -731,6 +743,4 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
         raise ValueError("where: size and fill_value are for the form with a condition only; leave them out")
-    for position, operand in enumerate((condition, x, y)):
-        operand_aval("where", position, operand)
-    return _choose(condition, x, y)
+    return _where(condition, x, y)

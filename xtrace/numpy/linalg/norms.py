@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import axes_of, scalar_of, type_of
@@ -110,6 +110,7 @@ def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdi
     return _vector_norm(name, x, ord, axes, keepdims)
 
 
+@one_program("axis", "keepdims", "ord")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Return the `ord`-norm over `axis` (None: all, as one vector), which may be several axes.
 
@@ -122,6 +123,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _norm(x, name="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
 
 
+@one_program("keepdims", "ord")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norm of the matrices in the last two axes: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
 
@@ -134,6 +136,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     )  # fmt: skip
 
 
+@one_program("ord", "axis", "keepdims")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the norm of vectors along one axis, or of matrices along two; without `ord` and `axis`, of all elements.
 
