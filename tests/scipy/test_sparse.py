@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xtrace
-from xtrace.scipy.sparse.linalg import cg
+from xtrace.scipy.sparse.linalg import bicgstab, cg
 
 MATRIX = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], np.float32)
 RIGHT = np.array([1.0, -2.0, 3.0], np.float32)
@@ -26,6 +26,23 @@ def test_solution():
         np.testing.assert_allclose(found, theirs, **CLOSE)
     found, _ = xtrace.jit(lambda a, b: cg(lambda tree: {"x": a @ tree["x"]}, {"x": b}))(MATRIX, RIGHT)
     np.testing.assert_allclose(found["x"], expected, **CLOSE)
+
+
+SKEWED = np.array([[4.0, 1.0, 0.5], [-1.0, 3.0, -1.0], [1.5, 0.0, 5.0]], np.float32)
+
+
+@pytest.mark.slow
+def test_any_regular_matrix():
+    turned = (SKEWED + 1j * MATRIX).astype(np.complex64)
+    for matrix in (SKEWED, turned):
+        for options in ({}, {"x0": START.astype(matrix.dtype)}, {"M": np.diag(1 / np.diag(matrix))}):
+            found, info = bicgstab(matrix, RIGHT.astype(matrix.dtype), **options)
+            assert info is None and (found.dtype, found.shape) == (matrix.dtype, (3,))
+            np.testing.assert_allclose(found, np.linalg.solve(matrix.astype(complex), RIGHT), **CLOSE)
+    theirs = jax.scipy.sparse.linalg.bicgstab(SKEWED, RIGHT)[0]
+    np.testing.assert_allclose(bicgstab(SKEWED, RIGHT)[0], theirs, **CLOSE)
+    gradient = xtrace.grad(lambda b: bicgstab(SKEWED, b)[0][0])(RIGHT)
+    np.testing.assert_allclose(gradient, np.linalg.inv(SKEWED.astype(float))[0], rtol=0, atol=4e-5)
 
 
 @pytest.mark.slow

@@ -11,17 +11,22 @@ from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul, vdot
 from xtrace.numpy.creation import zeros_like
-from xtrace.numpy.ufuncs import maximum, real
+from xtrace.numpy.ufuncs import maximum, real, where
 from xtrace.ops.control_flow.while_loop import while_loop
 from xtrace.ops.solvers import custom_linear_solve
 
-__all__ = ["cg"]
+__all__ = ["bicgstab", "cg"]
+
+
+def _inner(x: Any, y: Any) -> Any:
+    """Return the inner product of two trees, the first one conjugated."""
+    pairs = zip(pytree.tree_leaves(x), pytree.tree_leaves(y), strict=True)
+    return sum(vdot(a, b, precision="highest") for a, b in pairs)
 
 
 def _product(x: Any, y: Any) -> Any:
     """Return the real part of the inner product of two trees."""
-    pairs = zip(pytree.tree_leaves(x), pytree.tree_leaves(y), strict=True)
-    return sum(real(vdot(a, b, precision="highest")) for a, b in pairs)
+    return real(_inner(x, y))
 
 
 def _plus(x: Any, factor: Any, y: Any) -> Any:
@@ -48,6 +53,19 @@ def _leaves_like(function: str, tree: Any) -> Any:
     return pytree.tree_map(leaf, tree)
 
 
+def _system(function: str, A: Any, b: Any, x0: Any, M: Any, maxiter: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return the right-hand side, the start, what multiplies by `A` and by `M`, and the number of steps allowed."""
+    b = _leaves_like(function, b)
+    x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like(function, x0)
+    shapes = [[aval_of(x).shape for x in pytree.tree_leaves(tree)] for tree in (x0, b)]
+    if pytree.tree_structure(x0) != pytree.tree_structure(b) or shapes[0] != shapes[1]:
+        raise ValueError(f"{function}: x0 and b must have the same tree and shapes, got {shapes[0]} and {shapes[1]}")
+    multiply = _multiplier(function, "A", A)
+    precondition = (lambda x: x) if M is None else _multiplier(function, "M", M)
+    limit = 10 * sum(aval_of(x).size for x in pytree.tree_leaves(b)) if maxiter is None else maxiter
+    return b, x0, multiply, precondition, limit
+
+
 def cg(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
@@ -60,14 +78,7 @@ def cg(
 
     Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
     """
-    b = _leaves_like("cg", b)
-    x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like("cg", x0)
-    shapes = [[aval_of(x).shape for x in pytree.tree_leaves(tree)] for tree in (x0, b)]
-    if pytree.tree_structure(x0) != pytree.tree_structure(b) or shapes[0] != shapes[1]:
-        raise ValueError(f"cg: x0 and b must have the same tree and shapes, got {shapes[0]} and {shapes[1]}")
-    multiply = _multiplier("cg", "A", A)
-    precondition = (lambda x: x) if M is None else _multiplier("cg", "M", M)
-    limit = 10 * sum(aval_of(x).size for x in pytree.tree_leaves(b)) if maxiter is None else maxiter
+    b, x0, multiply, precondition, limit = _system("cg", A, b, x0, M, maxiter)
 
     def solve(multiply: Callable[[Any], Any], b: Any) -> Any:
         square = _product(b, b)
@@ -91,3 +102,43 @@ def cg(
         return while_loop(going, advance, (x0, residual, corrected, _product(residual, corrected), 0))[0]
 
     return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=True), None
+
+
+def bicgstab(
+    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
+) -> tuple[Any, None]:
+    """Solve ``A x = b`` for any regular `A`; return x and None. Arguments, derivatives and errors are those of `cg`.
+
+    Van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
+    """
+    b, x0, multiply, precondition, limit = _system("bicgstab", A, b, x0, M, maxiter)
+
+    def solve(multiply: Callable[[Any], Any], b: Any) -> Any:
+        bound = maximum(_product(b, b) * tol**2, atol**2)
+        shadow = residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
+        one = _inner(b, b) * 0 + 1
+
+        def going(state: Any) -> Any:
+            return (_product(state[1], state[1]) > bound) & (state[-1] < limit)
+
+        def advance(state: Any) -> Any:
+            x, residual, direction, image, rho, alpha, omega, step = state
+            following = _inner(shadow, residual)
+            beta = following / rho * (alpha / omega)
+            direction = _plus(residual, beta, _plus(direction, -omega, image))
+            corrected = precondition(direction)
+            image = multiply(corrected)
+            alpha = following / _inner(shadow, image)
+            half = _plus(residual, -alpha, image)
+            smoothed = precondition(half)
+            change = multiply(smoothed)
+            length = _inner(change, change)
+            # Nothing is left to smooth where the half step is the solution.
+            omega = where(length == 0, 0, _inner(change, half) / where(length == 0, 1, length))
+            x = _plus(_plus(x, alpha, corrected), omega, smoothed)
+            return x, _plus(half, -omega, change), direction, image, following, alpha, omega, step + 1
+
+        nothing = pytree.tree_map(zeros_like, b)
+        return while_loop(going, advance, (x0, residual, nothing, nothing, one, one, one, 0))[0]
+
+    return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), None
