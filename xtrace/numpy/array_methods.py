@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,17 +15,6 @@ from xtrace.core.avals import is_array_like, not_an_array
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 from xtrace.numpy.arguments import requested_dtype
 from xtrace.ops import elementwise
-
-
-def _method(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-    """Return a method that calls `function` with the array first."""
-
-    @functools.wraps(function)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
-
-    method.__name__ = name or function.__name__
-    return method
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
@@ -198,16 +186,16 @@ def _nbytes(self: Any) -> int:
 
 METHODS: dict[str, Callable[..., Any]] = {
     **{
-        name: _method(getattr(reductions, name))
+        name: getattr(reductions, name)
         for name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp",
                      "cumsum", "cumprod")
     },
     **{
-        name: _method(getattr(manipulation, name))
+        name: getattr(manipulation, name)
         for name in ("ravel", "swapaxes", "squeeze", "repeat", "diagonal", "sort", "argsort")
     },
-    "clip": _method(ufuncs.clip), "round": _method(ufuncs.round), "conj": _method(ufuncs.conj),
-    "conjugate": _method(ufuncs.conjugate), "trace": _method(contraction.trace), "take": _method(indexing.take),
+    "clip": ufuncs.clip, "round": ufuncs.round, "conj": ufuncs.conj,
+    "conjugate": ufuncs.conjugate, "trace": contraction.trace, "take": indexing.take,
     "reshape": _reshape, "flatten": _flatten, "transpose": _transpose, "astype": _astype, "copy": _copy, "view": _view,
     "to_device": _to_device, "dot": _dot, "nonzero": _nonzero,
     "choose": _choose, "compress": _compress,
