@@ -147,7 +147,7 @@ def _emit(
     """Write an equation that has no form yet, or none at all."""
     for aval in builder.results:
         check_size(aval, primitive.name)
-    if primitive.moves_elements and type(builder.results[0].dtype) is ExtendedDType:
+    if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in builder.results):
         return _emit_on_storage(builder, primitive, parameters, operands)
     named = dict(zip(primitive.parameters, parameters, strict=True))
     if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
