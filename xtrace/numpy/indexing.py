@@ -366,9 +366,10 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     """Return the elements of `x` that broadcast index arrays over `axes` name; their axes come at `block`."""
     avals = [type_of("indexing", i) for i in indices]
     shape = check_broadcast("indexing", [a.shape for a in avals])
-    if 0 in shape:
-        others = [n for i, n in enumerate(x.shape) if i not in axes]
-        return zeros((*others[:block], *shape, *others[block:]), x.dtype)
+    others = [n for i, n in enumerate(x.shape) if i not in axes]
+    whole = (*others[:block], *shape, *others[block:])
+    if 0 in whole:
+        return zeros(whole, x.dtype)
     for axis in axes:
         if x.shape[axis] == 0:
             raise IndexError(f"index is out of bounds for axis {axis} with size 0")
