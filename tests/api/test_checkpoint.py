@@ -376,4 +376,8 @@ def test_policies_look_inside_of_loops_and_branches(function, policy):
         return sorted(v.aval.shape for v in equation.invars), _dots(equation.params["jaxpr"])
 
     assert backward_pass(OURS) == backward_pass(JAX)
-    assert_same(xtrace.jit(gradient(OURS))(X / 3, weights), jax.jit(gradient(JAX))(X / 3, weights), 256)
+    # Elements are sums whose terms cancel: each is as exact as the largest, after two hundred roundings or so.
+    for got, expected in zip(
+        xtrace.jit(gradient(OURS))(X / 3, weights), jax.jit(gradient(JAX))(X / 3, weights), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=256 * 2.0**-23 * np.abs(expected).max())
