@@ -155,7 +155,7 @@ def _getitem(self: Any, index: Any) -> Any:
 def _no_assignment(self: Any, index: Any, value: Any) -> None:
     """Raise: arrays are immutable."""
     raise TypeError(
-        f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of "
+        f"'{type(self)}' object does not support item assignment. Arrays are immutable. Instead of "
         "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
     )
 
