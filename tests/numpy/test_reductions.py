@@ -238,3 +238,11 @@ def test_jaxprs_read_as_in_jax():
         "reduce_sum", "reduce_sum", "div", "reduce_max", "reshape", "argmax", "cumsum",
         "gt", "reduce_or",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+def test_floats_of_integers_under_x64_are_as_wide_as_they(name):
+    with xtrace.enable_x64(True), jax.enable_x64(True):
+        for dtype in (bool, np.int8, np.uint16, np.int32, np.uint32, np.int64):
+            x = np.array([1, 0, 1], dtype)
+            assert_same(getattr(jnp, name)(ours(x)), getattr(jax.numpy, name)(theirs(x)), 16)

@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace.api.operators import multiply, true_divide
+from xtrace.api.promotion import as_inexact
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
@@ -289,7 +290,7 @@ def _mean(a: Any, *masks: Any, axes: tuple[int, ...], compute: Any, dtype: Any, 
 
 
 def _inexact_dtype(dtype: Any) -> Any:
-    return dtype if dtypes.is_inexact(dtype) else dtypes.default_float(config.enable_x64.value)
+    return as_inexact(dtype, False)[0]
 
 
 def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
