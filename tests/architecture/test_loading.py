@@ -1,12 +1,16 @@
 """What a fresh process loads: `import xtrace` stays light, and nothing that runs imports jax."""
 
+import importlib
 import importlib.util
+import inspect
 import json
+import pkgutil
 import subprocess
 import sys
 
 import pytest
 
+import xtrace
 from tests.architecture.source_tree import ROOT
 
 HEAVY = ("jax", "jaxlib.mlir", "matplotlib", "sklearn", "rich", "hypothesis")
@@ -59,3 +63,21 @@ def test_import_does_not_load(name, after_import):
 def test_running_does_not_load_jax():
     assert importlib.util.find_spec("jax"), "the claim is about a machine that has it"
     assert loaded(modules_after(RUN), "jax") == []
+
+
+def packages():
+    """Every package whose names users read, and the modules below it."""
+    found = [xtrace, *[importlib.import_module(m.name) for m in pkgutil.walk_packages(xtrace.__path__, "xtrace.")
+                       if m.ispkg and not m.name.startswith("xtrace.cli")]]  # fmt: skip
+    return [(p, {m.name for m in pkgutil.iter_modules(p.__path__)}) for p in found if hasattr(p, "__all__")]
+
+
+def test_no_function_is_called_like_a_module_beside_it():
+    # Importing the module would put it in the place of the function.
+    clashes = [
+        f"{package.__name__}.{name}"
+        for package, modules in packages()
+        for name in modules.intersection(package.__all__)
+        if not inspect.ismodule(getattr(package, name))
+    ]
+    assert clashes == []

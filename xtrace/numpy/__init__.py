@@ -105,7 +105,7 @@ _late, __getattr__ = _late_names(
             "unravel_index",
         ),
         "xtrace.numpy.placing": ("fill_diagonal", "place", "put", "put_along_axis"),
-        "xtrace.numpy.einsum": ("einsum", "einsum_path"),
+        "xtrace.numpy.einstein_sums": ("einsum", "einsum_path"),
         "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
         "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),
         "xtrace.numpy.sets": (

@@ -49,7 +49,7 @@ __all__ = [
 _late, __getattr__ = _late_names(
     "xtrace.random",
     {
-        "xtrace.random.binomial": ("binomial", "multinomial"),
+        "xtrace.random.trials": ("binomial", "multinomial"),
         "xtrace.random.gamma_family": (
             "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "random_gamma_p",
             "t",

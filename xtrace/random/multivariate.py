@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.core.avals import aval_of
-from xtrace.numpy.einsum import einsum
+from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.manipulation import diagonal
 from xtrace.ops import elementwise as lax
