@@ -32,7 +32,7 @@ def assert_near(got, expected, rounding=64, where=""):
     for one, other in zip(got, expected, strict=True):
         assert_same_type(one, other, where)
         one, other = np.asarray(one), np.asarray(other)
-        size = np.abs(other[np.isfinite(other)]).max(initial=1)
+        size = float(np.abs(other[np.isfinite(other)]).max(initial=1))
         if one.dtype == np.float16:
             one, other = one.astype(np.float32), other.astype(np.float32)
             size *= epsilon(np.float16) / epsilon(np.float32)

@@ -32,7 +32,7 @@ def both(call, *operands, rounding=64, jitted=False):
         for one, other in zip(got, expected, strict=True):
             assert_same_type(one, other)
             one, other = np.asarray(one), np.asarray(other)
-            size = np.abs(other[np.isfinite(other)]).max(initial=1)
+            size = float(np.abs(other[np.isfinite(other)]).max(initial=1))
             np.testing.assert_allclose(one, other, rtol=0, atol=rounding * epsilon(one.dtype) * size)
 
 
