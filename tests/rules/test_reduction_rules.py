@@ -26,10 +26,10 @@ PRODUCTS = {
     "reduce_prod over all": (lambda lax, x: lax.reduce_prod(x, (0, 1)), Z),
     "reduce_prod with zeros": (lambda lax, x: lax.reduce_prod(x, (1,)), np.array([[0, 2, 3], [0, 0, 4]], np.float32)),
     "reduce_prod over nothing": (lambda lax, x: lax.reduce_prod(x, ()), Y),
-    "reduce": (lambda lax, x: lax.reduce(x, np.float32(1), lambda a, b: a * b, (0, 2)), X),
-    "reduce by a formula": (lambda lax, x: lax.reduce(x, np.float32(0), _smooth_sum, (1,)), Y / 8),
+    "reduce": (lambda lax, x: lax.reduce(x, x.dtype.type(1), lambda a, b: a * b, (0, 2)), X),
+    "reduce by a formula": (lambda lax, x: lax.reduce(x, x.dtype.type(0), _smooth_sum, (1,)), Y / 8),
     "reduce of two": (
-        lambda lax, x, y: lax.reduce((x, y), (np.float32(0), np.float32(1)), _sum_and_product, (1,)), Y, Y[:, ::-1],
+        lambda lax, x, y: lax.reduce((x, y), (x.dtype.type(0), x.dtype.type(1)), _sum_and_product, (1,)), Y, Y[:, ::-1],
     ),
 }  # fmt: skip
 CUMULATIVE = {
@@ -76,7 +76,8 @@ def test_products_and_reducers(name):
 @pytest.mark.parametrize("name", CUMULATIVE)
 def test_cumulative(name):
     function, *operands = CUMULATIVE[name]
-    check_rules(function, *operands, rounding=64)
+    why = "equal elements share the derivative" if name == "cummax" else ""
+    check_rules(function, *operands, rounding=64, not_smooth=why)
 
 
 @pytest.mark.parametrize("name", FLAT)
