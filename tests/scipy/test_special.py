@@ -59,6 +59,10 @@ def test_unary_derivatives(name):
     inside = UNARY[name]
     if name in ("gamma", "gammaln", "digamma", "entr"):
         inside = POSITIVE[2:]
+    if name == "i0":
+        # jax 0.10 has 1 at 0, where an even function has 0.
+        inside = inside[inside != 0]
+        assert float(xtrace.grad(special.i0)(0.0)) == 0
 
     def case(library, api, x):
         slope = api.grad(getattr(library, name))

@@ -258,8 +258,8 @@ sinc = unary_function("sinc", _sinc, "sin(πx) / (πx), and 1 at 0.", adjust=as_
 
 
 def _i0(x: Any) -> Any:
-    size = lax.abs(x)
-    return lax.mul(lax.exp(size), bessel_i0e(size))
+    # |x| with derivative 0 at 0, where the function is even.
+    return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), bessel_i0e(x))
 
 
 i0 = unary_function(

@@ -9,7 +9,7 @@ from xtrace.api.jit import jit
 from xtrace.api.operators import as_array, cast_as, spread, unary_function
 from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace.core import dtypes
-from xtrace.numpy.ufuncs import abs, exp
+from xtrace.numpy.ufuncs import abs, exp, sign
 from xtrace.ops import special
 from xtrace.ops.elementwise import logistic
 
@@ -34,7 +34,8 @@ i1e = unary_function("i1e", special.bessel_i1e, "`i1` times exp(-|x|).", adjust=
 def i0(x: Any) -> Any:
     """Modified Bessel function of the first kind, order 0. TypeError for complex numbers."""
     (x,) = operands("i0", x)
-    return exp(abs(x)) * special.bessel_i0e(x)
+    # |x| with derivative 0 at 0, where the function is even.
+    return exp(x * sign(x)) * special.bessel_i0e(x)
 
 
 @inlined
