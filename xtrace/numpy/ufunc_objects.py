@@ -20,6 +20,7 @@ from xtrace.ops import elementwise
 from xtrace.ops.control_flow.scan import scan
 from xtrace.ops.shape import concatenate, expand_dims
 
+_Method = Callable[..., Any] | None
 
 class _Recognized(type):
     """The class of `ufunc`: NumPy-level functions that have its methods are its instances too.
@@ -40,21 +41,10 @@ class ufunc(metaclass=_Recognized):
     """
 
     def __init__(
-        self,
-        func: Callable[..., Any],
-        /,
-        nin: int,
-        nout: int,
-        *,
-        name: str | None = None,
-        nargs: int | None = None,
-        identity: Any = None,
-        call: Callable[..., Any] | None = None,
-        reduce: Callable[..., Any] | None = None,
-        accumulate: Callable[..., Any] | None = None,
-        at: Callable[..., Any] | None = None,
-        reduceat: Callable[..., Any] | None = None,
-    ) -> None:
+        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
+        identity: Any = None, call: _Method = None, reduce: _Method = None, accumulate: _Method = None,
+        at: _Method = None, reduceat: _Method = None,
+    ) -> None:  # fmt: skip
         if not callable(func):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {func!r}")
         self.nin, self.nout = operator.index(nin), operator.index(nout)
