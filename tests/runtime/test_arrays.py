@@ -145,7 +145,7 @@ def test_conversions_agree_with_jax(dtype):
         (lambda x: {x: 1}, TypeError, r"use x.item\(\) for a scalar or tuple\(x.tolist\(\)\)"),
         (lambda x: len(x[0, 0]), TypeError, "unsized"),
         (lambda x: list(x[0, 0]), TypeError, "0-d"),
-        (lambda x: operator.setitem(x, 0, 1), TypeError, "object does not support item assignment. JAX arrays are imm"),
+        (lambda x: operator.setitem(x, 0, 1), TypeError, "object does not support item assignment. Arrays are imm"),
         (lambda x: operator.setitem(x, 0, 1), TypeError, r"use ``x = x.at\[idx\].set\(y\)`` or another .at\[\] method"),
         (lambda x: operator.delitem(x, 0), TypeError, "object does not support item deletion"),
         (lambda x: xtrace.Array(3), TypeError, "Array is an abstract type; make one with xtrace.numpy.array"),
