@@ -10,6 +10,7 @@ from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace.core.primitive import Primitive
+from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
 from xtrace.runtime.execute import compile_program
@@ -18,7 +19,6 @@ from xtrace.transforms.lower import lower
 from xtrace.transforms.stage import unexpected
 
 _lock = threading.RLock()
-_LIMIT = 4096
 
 
 def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
@@ -111,9 +111,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         # The signatures say where the arrays are: from another device they are moved, at every call.
         run: _Run = program.run if all(x.device is device for x in arrays) else program
         if key is not None:
-            if len(primitive.programs) >= _LIMIT:
-                primitive.programs.clear()
-            primitive.programs[key] = run
+            remember(primitive.programs, key, run)
         return run
 
 

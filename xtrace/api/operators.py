@@ -28,6 +28,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
+from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.ops import elementwise as lax
 from xtrace.runtime.arrays import ConcreteArray
@@ -36,7 +37,6 @@ from xtrace.runtime.transfer import to_concrete, to_operand
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
 _Operation = Callable[..., Any]
 _Step = Callable[[Any], Any] | None
-_LIMIT = 4096
 _SCALARS = frozenset((bool, int, float, complex))
 _trace_of_thread = current_trace.get
 
@@ -102,11 +102,11 @@ class _NumpyFunction:
         ready = [not k.weak_type and k.dtype == dtype and len(k.shape) in (0, rank) for k, _ in arrays]
         fixed = bool(ready) and all(ready)
         if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
-            _remember(self.direct, keys[0], (operation, _defaults(operation)))
+            remember(self.direct, keys[0], (operation, _defaults(operation)))
             return _apply(operation, *operands)
         one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
         run = _plan(operation, steps, self.jitted, None if one else self.compiled)
-        _remember(self.plans, tuple(keys), (None if fixed else config.cache_key(), run))
+        remember(self.plans, tuple(keys), (None if fixed else config.cache_key(), run))
         return run(*operands)
 
     def binary(self) -> Callable[[Any, Any], Any]:
@@ -180,12 +180,6 @@ def _type_key(value: Any) -> Any:
     """Return the aval of an array, or the type of anything else."""
     aval = getattr(value, "aval", None)
     return type(value) if aval is None else aval
-
-
-def _remember(table: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(table) >= _LIMIT:
-        table.clear()
-    table[key] = value
 
 
 def _defaults(primitive: Primitive) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, convert
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
 from xtrace.core.ir import Literal
+from xtrace.core.tables import remember
 from xtrace.runtime.transfer import scalar_to_host
 
 _SCALARS = frozenset((bool, int, float, complex))
@@ -51,9 +52,7 @@ def common_dtype(
             found = (found[0], avals[0].weak_type)
         if adjust is not None:
             found = adjust(*found)
-        if len(_plans) >= _LIMIT:
-            _plans.clear()
-        _plans[key] = found
+        remember(_plans, key, found, _LIMIT)
     return avals, *found
 
 

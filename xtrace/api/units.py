@@ -8,6 +8,7 @@ from typing import Any
 
 from xtrace.api.arguments import Selection
 from xtrace.api.jit import jit, jit_for
+from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
@@ -46,18 +47,15 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
             numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
             table = recordings.get(numbers)
             if table is None:
-                if len(recordings) >= _LIMIT:
-                    recordings.clear()
-                table = recordings[numbers] = {}
+                table = {}
+                remember(recordings, numbers, table, _LIMIT)
             others = [x for x in arrays if type(x) not in _SCALARS]
             return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
         key = tuple(static.items())
         found = compiled.get(key)
         if found is None:
-            if len(compiled) >= _LIMIT:
-                compiled.clear()
-            named = functools.wraps(function)(functools.partial(function, **static))
-            found = compiled[key] = jit(named, inline=True)
+            found = jit(functools.wraps(function)(functools.partial(function, **static)), inline=True)
+            remember(compiled, key, found, _LIMIT)
         # Scalars that come again are on the device already.
         return found(*[to_operand(x) if type(x) in _SCALARS else x for x in arrays])
 

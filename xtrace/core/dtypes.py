@@ -15,6 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from xtrace.core.tables import remember
+
 finfo = ml_dtypes.finfo
 iinfo = ml_dtypes.iinfo
 
@@ -475,9 +477,7 @@ def promote(dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str 
         if not dtypes_and_weak:
             raise ValueError("promotion of no values; give at least one array or dtype")
         found = _promote(dtypes_and_weak, x64, mode)
-        if len(_promotions) >= _PROMOTIONS_KEPT:
-            _promotions.clear()
-        _promotions[key] = found
+        remember(_promotions, key, found, _PROMOTIONS_KEPT)
     return found
 
 

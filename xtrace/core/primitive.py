@@ -10,6 +10,7 @@ from typing import Any
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
+from xtrace.core.tables import remember
 from xtrace.core.trace import current_trace
 
 _primitives: dict[str, Primitive] = {}
@@ -137,9 +138,7 @@ class Primitive:
             return self._infer(avals, parameters)
         found = self._infer(avals, parameters)
         if self.memoised:
-            if len(self._types) >= _MEMO_LIMIT:
-                self._types.clear()
-            self._types[parameters, avals] = found
+            remember(self._types, (parameters, avals), found, _MEMO_LIMIT)
         return found
 
     def _infer(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:

@@ -13,6 +13,7 @@ from xtrace.api.promotion import common_dtype
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray
+from xtrace.core.tables import remember
 from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
 from xtrace.ops.contraction import dot_general
 from xtrace.ops.elementwise import bitwise_and, eq
@@ -45,7 +46,6 @@ class _Step(NamedTuple):
 
 # Steps by subscripts, order of contraction and shapes.
 _plans: dict[Any, tuple[_Step, ...]] = {}
-_LIMIT = 4096
 
 
 def einsum(
@@ -74,9 +74,8 @@ def einsum(
     key = (subscripts, _hashable(optimize), *[aval.shape for aval in avals])
     steps = _plans.get(key)
     if steps is None:
-        if len(_plans) >= _LIMIT:
-            _plans.clear()
-        steps = _plans[key] = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
+        steps = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
+        remember(_plans, key, steps)
     _, dtype, weak = common_dtype("einsum", operands)
     run = _contracted if _dot_general is dot_general else _contracted.__wrapped__  # type: ignore[attr-defined]
     return run(

@@ -20,6 +20,7 @@ from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import scalar_aval
 from xtrace.core.errors import NonConcreteBooleanIndexError
+from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros
@@ -402,9 +403,7 @@ def _reading(shape: tuple[int, ...], index: Any, eager: bool) -> Reading:
     found = _readings.get(whole)
     if found is None:
         found = read(shape, index, eager, False)
-        if len(_readings) >= _PLANS_KEPT:
-            _readings.clear()
-        _readings[whole] = found
+        remember(_readings, whole, found, _PLANS_KEPT)
     return found
 
 

@@ -209,8 +209,7 @@ def _variance(
         # Unlike in `var`, which computes in floats.
         compute = wanted
     reductions.masks_of(function, mask)
-    if type_of(function, ddof, 1).shape:
-        raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")
+    reductions.check_correction(function, ddof)
     operands, given = _options(function, where=mask, mean=mean)
     return _variance_of_numbers(
         a if isinstance(a, Array) else as_array(function, a), ddof, *operands, axes=axes, compute=compute,

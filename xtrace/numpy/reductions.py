@@ -377,6 +377,13 @@ def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
     return compute, wanted
 
 
+def check_correction(function: str, ddof: Any) -> None:
+    """Raise ValueError if what the number of elements is reduced by is no scalar."""
+    shape = type_of(function, ddof, 1).shape
+    if shape:
+        raise ValueError(f"{function}: ddof must be a scalar; got shape {shape}")
+
+
 def _correction(function: str, ddof: Any, correction: Any) -> Any:
     """Return the one of two names' values that is given, as an operand."""
     if correction is not None:
@@ -393,8 +400,7 @@ def _checked_variance(
     refuse(function, out=out)
     aval = type_of(function, a)
     compute, wanted = variance_dtypes(function, aval.dtype, dtype)
-    if type_of(function, ddof, 1).shape:
-        raise ValueError(f"{function}: ddof must be a scalar; got shape {type_of(function, ddof, 1).shape}")
+    check_correction(function, ddof)
     options = list(masks_of(function, mask))
     if mean is not None:
         options.append(mean)

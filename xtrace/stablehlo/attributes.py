@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import dtypes
+from xtrace.core.tables import remember
 
 
 def integers(values: Iterable[int]) -> str:
@@ -54,15 +55,15 @@ def dense(array: Any) -> str:
 
 def scalar(value: Any, dtype: Any) -> str:
     """The ``dense<…>`` text of a scalar; remembered, as literals repeat."""
-    key = (value, type(value), dtype)
-    # 0.0 equals -0.0, also in a part of a complex number, and a NaN does not equal itself.
-    if value == 0 or value != value or dtype.kind == "c":
+    if value != value:
+        # NaNs are told apart by their bits only.
         return dense(dtypes.cast(value, dtype))
+    # 0.0 equals -0.0, also in a part of a complex number.
+    key = (str(value) if value == 0 or dtype.kind == "c" else value, type(value), dtype)
     found = _scalars.get(key)
     if found is None:
-        if len(_scalars) >= 4096:
-            _scalars.clear()
-        found = _scalars[key] = dense(dtypes.cast(value, dtype))
+        found = dense(dtypes.cast(value, dtype))
+        remember(_scalars, key, found)
     return found
 
 

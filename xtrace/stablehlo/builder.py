@@ -11,10 +11,6 @@ from xtrace.core.avals import ShapedArray, physical
 from xtrace.core.source import Position, resolve
 from xtrace.stablehlo import attributes
 
-# The texts of scalars met before.
-_texts: dict[Any, str] = {}
-_MOST_TEXTS = 4096
-
 _Place = tuple[Position | None, str]
 
 
@@ -209,14 +205,7 @@ class FunctionBuilder:
 
     def literal(self, value: Any, aval: ShapedArray) -> Value:
         """Return the scalar constant `value`, written when it is first used."""
-        # Zeros of both signs are equal, also as parts of complex numbers.
-        key = (value, aval) if value and not dtypes.is_complex(aval.dtype) else (str(value), aval)
-        text = _texts.get(key)
-        if text is None:
-            if len(_texts) >= _MOST_TEXTS:
-                _texts.clear()
-            text = _texts[key] = attributes.scalar(value, aval.dtype)
-        return Constant(self, text, aval)
+        return Constant(self, attributes.scalar(value, aval.dtype), aval)
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""

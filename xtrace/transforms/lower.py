@@ -14,6 +14,7 @@ from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition
+from xtrace.core.tables import remember
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace.stablehlo.forms import form_of
@@ -24,7 +25,6 @@ HIDDEN_ARGUMENT_BYTES = 1024
 
 # Numbers of what texts depend on besides the equation: the platform and the settings.
 _contexts: dict[Any, int] = {}
-_MOST_FORMS = 4096
 
 
 class LoweredModule:
@@ -151,9 +151,8 @@ def _emit(
         return _emit_on_storage(builder, primitive, parameters, operands)
     named = dict(zip(primitive.parameters, parameters, strict=True))
     if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
-        if len(primitive.forms) >= _MOST_FORMS:
-            primitive.forms.clear()
-        form = primitive.forms[key] = form_of(primitive.emit, builder.platform, operands, builder.results, named)
+        form = form_of(primitive.emit, builder.platform, operands, builder.results, named)
+        remember(primitive.forms, key, form)
         if form is not None:
             return form.write(builder, operands)
     return primitive.emit(builder, *operands, **named)

@@ -15,9 +15,10 @@ from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import Atom, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, user_position
+from xtrace.core.tables import remember
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import Tracer
-from xtrace.transforms.recordings import NEVER, Recording, is_closed, remember
+from xtrace.transforms.recordings import NEVER, Recording, is_closed
 from xtrace.transforms.stage import StagedTracer, StagingTrace
 
 

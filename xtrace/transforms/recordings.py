@@ -15,10 +15,8 @@ from xtrace.core.trace import Tracer
 # What a table of recordings holds for what cannot be recorded: it reads a tracer from outside, or has effects.
 NEVER = object()
 
-_LIMIT = 4096
 
-
-class Recorder(Protocol):
+class RecordingTrace(Protocol):
     """A trace that records equations."""
 
     equations: list[JaxprEqn]
@@ -29,16 +27,9 @@ class Recorder(Protocol):
         """Return the atom of a value from outside."""
 
 
-def is_closed(trace: Recorder, constants: Sequence[tuple[Var, Any]]) -> bool:
+def is_closed(trace: RecordingTrace, constants: Sequence[tuple[Var, Any]]) -> bool:
     """Whether what `trace` recorded, with these constants, can be written into any other."""
     return not trace.effects and not any(isinstance(x, Tracer) for _, x in constants)
-
-
-def remember(table: dict[Any, Any], key: Any, found: Any) -> None:
-    """Keep what was found in a table of bounded size."""
-    if len(table) >= _LIMIT:
-        table.clear()
-    table[key] = found
 
 
 class Recording:
@@ -50,8 +41,9 @@ class Recording:
     __slots__ = ("literals", "constants", "steps", "outputs")
 
     def __init__(
-        self, trace: Recorder, inputs: Sequence[Atom], constants: Sequence[tuple[Var, Any]], outputs: Sequence[Atom]
-    ) -> None:
+        self, trace: RecordingTrace, inputs: Sequence[Atom], constants: Sequence[tuple[Var, Any]],
+        outputs: Sequence[Atom],
+    ) -> None:  # fmt: skip
         read = [*outputs, *[x for e in trace.equations for x in e.invars]]
         self.literals = [x for x in dict.fromkeys(read) if type(x) is Literal and x not in inputs]
         self.constants = [value for _, value in constants]
@@ -65,7 +57,7 @@ class Recording:
                 number[variable] = len(number)
         self.outputs = [number[x] for x in outputs]
 
-    def write(self, trace: Recorder, inputs: list[Atom], source: Position | None) -> list[Atom]:
+    def write(self, trace: RecordingTrace, inputs: list[Atom], source: Position | None) -> list[Atom]:
         """Append the equations to those of `trace`, applied to `inputs`, and return the outputs."""
         atoms = inputs + self.literals
         if self.constants:

@@ -18,8 +18,9 @@ from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, user_position
+from xtrace.core.tables import remember
 from xtrace.core.trace import Trace, Tracer, current_trace
-from xtrace.transforms.recordings import NEVER, Recording, is_closed, remember
+from xtrace.transforms.recordings import NEVER, Recording, is_closed
 
 
 class StagedTracer(Tracer):
