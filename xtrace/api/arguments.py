@@ -163,10 +163,6 @@ def same_static(one: Any, other: Any) -> bool:
     return _kind(one) == _kind(other) and bool(one == other)
 
 
-class UnhashableStaticArgument(ValueError):
-    """A static argument cannot be compared with those of earlier calls."""
-
-
 class Static:
     """The static arguments of one call, hashable and equal by value and type."""
 
@@ -193,26 +189,41 @@ def split(
     """Return the static arguments and the rest; ValueError if a static one is not hashable."""
     if not chosen.numbers and not chosen.names:
         return NO_STATIC, args, kwargs
-    positions = chosen.positions(len(args))
-    positional = tuple((n, args[n]) for n in positions)
-    named = tuple((n, kwargs[n]) for n in chosen.names if n in kwargs)
-    taken, taken_names = set(positions), {n for n, _ in named}
+    positional, named = _chosen(chosen, args, kwargs)
+    taken, taken_names = {n for n, _ in positional}, {n for n, _ in named}
     rest = tuple(a for n, a in enumerate(args) if n not in taken)
     rest_named = {n: v for n, v in kwargs.items() if n not in taken_names}
     try:
         return Static(positional, named), rest, rest_named
     except TypeError:
         for where, value in (*positional, *named):
-            try:
-                hash(value)
-            except TypeError as error:
-                raise UnhashableStaticArgument(
+            if (error := _hash_error(value)) is not None:
+                raise ValueError(
                     "Non-hashable static arguments are not supported. Static argument "
                     f"{where!r} of {function_name(function)} is of type {type(value)}, which is not hashable "
                     f"({error}): {value!r}. Use a hashable equivalent (a tuple for a list, a frozen dataclass), "
                     "or do not mark it static."
                 ) from None
         raise
+
+
+def are_hashable(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the static arguments of a call can be compared with those of earlier calls."""
+    positional, named = _chosen(chosen, args, kwargs)
+    return all(_hash_error(value) is None for _, value in (*positional, *named))
+
+
+def _chosen(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    positional = tuple((n, args[n]) for n in chosen.positions(len(args)))
+    return positional, tuple((n, kwargs[n]) for n in chosen.names if n in kwargs)
+
+
+def _hash_error(value: Any) -> TypeError | None:
+    try:
+        hash(value)
+    except TypeError as error:
+        return error
+    return None
 
 
 def flatten(

@@ -196,11 +196,8 @@ def jit_for(fun: Callable[..., Any], static_argnames: Sequence[str], takes: Call
     jitted: Jitted = jit(fun, static_argnames=static_argnames, inline=True)._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if takes(args, kwargs):
-            try:
-                return jitted.call(args, kwargs)
-            except arguments.UnhashableStaticArgument:
-                pass
+        if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
+            return jitted.call(args, kwargs)
         return fun(*args, **kwargs)
 
     function = functools.wraps(fun)(dispatch.entry_point(call))
