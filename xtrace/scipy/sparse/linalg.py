@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import pytree
+from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of
+from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul, vdot
-from xtrace.numpy.creation import zeros_like
-from xtrace.numpy.ufuncs import maximum, real, where
-from xtrace.ops.control_flow.while_loop import while_loop
+from xtrace.numpy.creation import arange, eye, zeros, zeros_like
+from xtrace.numpy.linalg.factorizations import qr
+from xtrace.numpy.ufuncs import abs as absolute
+from xtrace.numpy.ufuncs import conj, isfinite, maximum, minimum, real, sqrt, where
+from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
+from xtrace.ops.linalg.triangular import triangular_solve
 from xtrace.ops.solvers import custom_linear_solve
 
-__all__ = ["bicgstab", "cg"]
+__all__ = ["bicgstab", "cg", "gmres"]
 
 
 def _inner(x: Any, y: Any) -> Any:
@@ -58,8 +63,12 @@ def _system(function: str, A: Any, b: Any, x0: Any, M: Any, maxiter: Any) -> tup
     b = _leaves_like(function, b)
     x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like(function, x0)
     shapes = [[aval_of(x).shape for x in pytree.tree_leaves(tree)] for tree in (x0, b)]
-    if pytree.tree_structure(x0) != pytree.tree_structure(b) or shapes[0] != shapes[1]:
-        raise ValueError(f"{function}: x0 and b must have the same tree and shapes, got {shapes[0]} and {shapes[1]}")
+    trees = [pytree.tree_structure(tree) for tree in (x0, b)]
+    if trees[0] != trees[1] or shapes[0] != shapes[1]:
+        raise ValueError(
+            f"{function}: x0 and b must have the same tree and shapes, got {trees[0]} of {shapes[0]} and {trees[1]} of "
+            f"{shapes[1]}"
+        )
     multiply = _multiplier(function, "A", A)
     precondition = (lambda x: x) if M is None else _multiplier(function, "M", M)
     limit = 10 * sum(aval_of(x).size for x in pytree.tree_leaves(b)) if maxiter is None else maxiter
@@ -142,3 +151,160 @@ def bicgstab(
         return while_loop(going, advance, (x0, residual, nothing, nothing, one, one, one, 0))[0]
 
     return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), None
+
+
+# GMRES: the leaves of all trees in one vector, and the rows of `basis` an orthonormal basis of the Krylov space.
+
+
+def _length(x: Any) -> Any:
+    return sqrt(real(vdot(x, x, precision="highest")))
+
+
+def _extended(product: Callable[[Any], Any], basis: Any, step: Any) -> tuple[Any, Any]:
+    """Return the basis with one more row, and the column of the Hessenberg matrix that goes with it.
+
+    Gram and Schmidt's projection is done twice, which makes the rows orthogonal to rounding (Giraud, Langou and
+    Rozložník 2005). Where the space is complete, a row of zeros is added, and columns after that are unit vectors.
+    """
+    vector = basis[step]
+    image = product(vector)
+    negligible = dtypes.finfo(image.dtype).eps * _length(image)
+    column = zeros_like(basis[:, 0])
+    for _ in range(2):
+        parts = matmul(conj(basis), image, precision="highest")
+        image = image - matmul(parts, basis, precision="highest")
+        column = column + parts
+    length = _length(image)
+    ends = length <= negligible
+    basis = basis.at[step + 1].set(where(ends, 0, image / where(ends, 1, length)))
+    below = where(_length(vector) == 0, 1, where(ends, 0, length))
+    return basis, column.at[step + 1].set(below.astype(column.dtype))
+
+
+def _at_once(product: Callable[[Any], Any], first: Any, size: Any, width: int, _: Any) -> Any:
+    """Return the step in the whole Krylov space that leaves the least residual, by one QR factorisation."""
+
+    def extend(step: Any, state: Any) -> Any:
+        basis, columns = state
+        basis, column = _extended(product, basis, step)
+        return basis, columns.at[step].set(column)
+
+    basis = zeros((width + 1, *first.shape), first.dtype).at[0].set(first)
+    basis, columns = fori_loop(0, width, extend, (basis, zeros((width, width + 1), first.dtype)))
+    q, r = qr(columns.T)
+    right = (conj(q[0]) * size.astype(q.dtype))[:, None]
+    weights = triangular_solve(r, right, left_side=True)[:, 0]
+    return matmul(weights, basis[:width], precision="highest")
+
+
+def _rotated(cosine: Any, sine: Any, first: Any, second: Any) -> tuple[Any, Any]:
+    return conj(cosine) * first + sine * second, cosine * second - sine * first
+
+
+def _in_steps(product: Callable[[Any], Any], first: Any, size: Any, width: int, bound: Any) -> Any:
+    """Return the same step, by Givens rotations that tell the residual's norm; it is at most `bound`, or all is used.
+
+    A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
+    """
+
+    def going(state: Any) -> Any:
+        *_, right, step = state
+        return (step < width) & ((step == 0) | (absolute(right[step]) > bound))
+
+    def extend(state: Any) -> Any:
+        basis, triangle, cosines, sines, right, step = state
+        basis, column = _extended(product, basis, step)
+
+        def rotate(i: Any, column: Any) -> Any:
+            upper, lower = _rotated(cosines[i], sines[i], column[i], column[i + 1])
+            return column.at[i].set(upper).at[i + 1].set(lower)
+
+        column = fori_loop(0, step, rotate, column)
+        a, b = column[step], column[step + 1]
+        radius = sqrt(real(a * conj(a)) + real(b * conj(b))).astype(a.dtype)
+        none = radius == 0
+        cosine, sine = where(none, 1, a / where(none, 1, radius)), where(none, 0, b / where(none, 1, radius))
+        column = column.at[step].set(radius).at[step + 1].set(0)
+        upper, lower = _rotated(cosine, sine, right[step], right[step + 1])
+        triangle = triangle.at[step].set(column[:width])
+        cosines, sines = cosines.at[step].set(cosine), sines.at[step].set(sine)
+        return basis, triangle, cosines, sines, right.at[step].set(upper).at[step + 1].set(lower), step + 1
+
+    dtype = first.dtype
+    basis = zeros((width + 1, *first.shape), dtype).at[0].set(first)
+    right = zeros(width + 1, dtype).at[0].set(size.astype(dtype))
+    start = (basis, eye(width, dtype=dtype), zeros(width, dtype), zeros(width, dtype), right, 0)
+    basis, triangle, _, _, right, steps = while_loop(going, extend, start)
+    right = where(arange(width) < steps, right[:width], 0)[:, None]
+    weights = triangular_solve(triangle, right, left_side=True, lower=True, transpose_a=True)[:, 0]
+    return matmul(weights, basis[:width], precision="highest")
+
+
+_METHODS = {"batched": _at_once, "incremental": _in_steps}
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: Any = 1e-5,
+    atol: Any = 0.0,
+    restart: int = 20,
+    maxiter: Any = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, Any]:
+    """Solve ``A x = b`` for any regular `A` by least residuals in Krylov spaces; return x and 0, or -1 for no number.
+
+    A, b, x0, tol, atol, M: as for `cg`; `M` is applied from the left, and the tolerance is of the residual without it.
+    restart: the dimension of a space, at most the size of `b`; maxiter: how many spaces are built one after another
+    (None: ten times the size of `b`). solve_method: "batched" solves for each space once, which suits GPUs,
+    "incremental" after each product, and stops when the residual is small. Derivatives are those of the exact
+    solution. ValueError for another method, a restart below 1, a matrix that is not square, an `x0` unlike `b`.
+
+    Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems" (1986).
+    """
+    b, x0, multiply, precondition, limit = _system("gmres", A, b, x0, M, maxiter)
+    if solve_method not in _METHODS:
+        raise ValueError(
+            f"gmres: invalid solve_method {solve_method}, must be either 'incremental' or 'batched'; the second is the "
+            "default"
+        )
+    size = sum(aval_of(x).size for x in pytree.tree_leaves(b))
+    width = min(operator.index(restart), max(size, 1))
+    if width < 1:
+        raise ValueError(f"gmres: restart is the dimension of the Krylov spaces and must be at least 1, got {restart}")
+    best = _METHODS[solve_method]
+
+    def solve(multiply: Callable[[Any], Any], b: Any) -> Any:
+        right, tree_of = ravel_pytree(b)
+
+        def product(x: Any) -> Any:
+            return ravel_pytree(multiply(tree_of(x)))[0]
+
+        def preconditioned(x: Any) -> Any:
+            return ravel_pytree(precondition(tree_of(x)))[0]
+
+        bound = maximum(tol * _length(right), atol)
+        # What the bound is of the right-hand side, for the residuals that `M` was applied to.
+        share = minimum(1, bound / where(_length(right) == 0, 1, _length(right)))
+        inner = share * _length(preconditioned(right))
+
+        def going(state: Any) -> Any:
+            _, residual, count = state
+            return (_length(residual) > bound) & (count < limit)
+
+        def advance(state: Any) -> Any:
+            x, residual, count = state
+            residual = preconditioned(residual)
+            length = _length(residual)
+            first = residual / where(length == 0, 1, length)
+            x = x + best(lambda v: preconditioned(product(v)), first, length, width, inner)
+            return x, right - product(x), count + 1
+
+        start = ravel_pytree(x0)[0]
+        return tree_of(while_loop(going, advance, (start, right - product(start), 0))[0])
+
+    x = custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve)
+    return x, where(isfinite(_length(ravel_pytree(x)[0])), 0, -1)
