@@ -198,7 +198,7 @@ def test_a_while_loop_of_tangents_is_refused_in_reverse_mode_only():
     results = [library.api.linearize(both(library), X) for library in (OURS, JAX)]
     assert_same(results[0][0], results[1][0], 16)
     assert_same(results[0][1](X), results[1][1](X), 16)
-    with pytest.raises((ValueError, NotImplementedError), match=r"Reverse-mode|Transpose of 'mul'"):
+    with pytest.raises(ValueError, match="Reverse-mode"):
         xtrace.grad(lambda x: both(OURS)(x).sum())(X)
 
 

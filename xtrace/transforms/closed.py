@@ -16,7 +16,7 @@ from xtrace.transforms.backward import backward
 from xtrace.transforms.batch import MappedAxis, batch
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.jvp import jvp
-from xtrace.transforms.linearize import LinearMap, linearize, partial_evaluate
+from xtrace.transforms.linearize import Known, LinearMap, linearize, partial_evaluate
 from xtrace.transforms.stage import stage
 
 
@@ -203,8 +203,13 @@ def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tu
         flags = tuple([x in pending for x in equation.invars])
         if any(flags):
             rule = equation.primitive.partial_evaluate
-            works = works or (rule is not None and rule(flags, **equation.params) is not None)
-            pending.update(equation.outvars)
+            parts = rule(flags, **equation.params) if rule is not None else None
+            if isinstance(parts, Known):
+                # Computed at once, what is known is computed with the rest all the same.
+                pending.update(chosen(equation.outvars, parts.pending))
+            else:
+                works = works or parts is not None
+                pending.update(equation.outvars)
         else:
             works = works or any(x in given for x in equation.invars)
     return works, tuple([x in pending for x in jaxpr.outvars])

@@ -18,6 +18,18 @@ from xtrace.transforms.jvp import JVPTrace, JVPTracer
 from xtrace.transforms.stage import StagedTracer, StagingTrace
 
 
+class Known:
+    """How an operation is partially evaluated whose `pending` results need all of it: `compute` gives the others."""
+
+    __slots__ = ("compute", "pending")
+
+    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], pending: tuple[bool, ...]) -> None:
+        self.compute, self.pending = compute, pending
+
+    def __call__(self, operands: Sequence[Any]) -> list[Any]:
+        return self.compute(operands)
+
+
 class Tape(StagingTrace):
     """Records what is bound on its tracers, the tangents; its parent does everything else, at once.
 
@@ -56,7 +68,12 @@ class Tape(StagingTrace):
         if parts is None:
             return super().process(primitive, operands, parameters)
         with use_trace(self):
-            return parts(operands)
+            results = parts(operands)
+        if isinstance(parts, Known) and any(parts.pending):
+            rest = super().process(primitive, operands, parameters)
+            known = iter(results)
+            results = [x if p else next(known) for x, p in zip(rest, parts.pending, strict=True)]
+        return results
 
     def records(self, value: Any) -> bool:
         """Whether the value is one of the tape's tracers."""

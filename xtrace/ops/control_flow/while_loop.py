@@ -32,9 +32,18 @@ from xtrace.ops.control_flow.scan import Loop, run_scan, unroll_of
 from xtrace.ops.elementwise import add, lt
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
-from xtrace.transforms.closed import as_called, batch_jaxpr, chosen, dependence, jvp_jaxpr, spread
+from xtrace.transforms.closed import (
+    as_called,
+    batch_jaxpr,
+    chosen,
+    dependence,
+    jvp_jaxpr,
+    partial_evaluate_jaxpr,
+    spread,
+)
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import per_jaxpr
+from xtrace.transforms.linearize import Known
 from xtrace.transforms.lower import emit_equations
 
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -204,41 +213,67 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
     return results, moved
 
 
-def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    # How often the loop goes is known only when it has gone, so nothing of it can be kept: it goes again with tangents.
-    results = while_p.apply(primals, tuple(parameters.values()))
-    return results, _moved(_Loop(**parameters), primals, tangents)[1] or [None] * len(results)
+class _Known(NamedTuple):
+    """The loop over that part of the carry which depends on nothing unknown; `unknown` says which part does."""
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    unknown: tuple[bool, ...]
 
 
 @per_jaxpr
-def _without(body: ClosedJaxpr, unread: tuple[bool, ...]) -> ClosedJaxpr:
-    """Return the body without those inputs, which its results do not depend on."""
-    jaxpr = body.jaxpr.replace(invars=chosen(body.jaxpr.invars, [not u for u in unread]))
-    return ClosedJaxpr(eliminate_dead_code(jaxpr)[0], [])
+def _known_part(body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int) -> _Known | None:
+    """Return the loop over what is known; None if that is nothing, or how often the loop goes is not.
+
+    flags: which operands of the loop are unknown.
+    """
+    of_body, carry = flags[own : own + consts], flags[own + consts :]
+    works, pending = dependence(body, (*of_body, *carry))
+    if all(a or b for a, b in zip(carry, pending, strict=True)) and not works:
+        return None
+    while True:
+        # What a step makes unknown is so in the next.
+        parts = partial_evaluate_jaxpr(body, (*of_body, *carry), carry)
+        if parts.nonzero == carry:
+            break
+        carry = parts.nonzero
+    of_cond = (*flags[:own], *carry)
+    if all(carry) or any(dependence(cond, of_cond)[1]):
+        return None
+    step = parts.known.jaxpr
+    predicate = cond.jaxpr.replace(invars=chosen(cond.jaxpr.invars, [not u for u in of_cond]))
+    found, _ = eliminate_dead_code(step.replace(outvars=step.outvars[: parts.results]))
+    return _Known(ClosedJaxpr(predicate, []), ClosedJaxpr(found, parts.known.consts), carry)
 
 
-def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Callable[[Sequence[Any]], list[Any]] | None:
+def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Known | None:
     loop = _Loop(**parameters)
-    of_cond, consts, carry = loop.split(unknown)
-    inner = (*consts, *carry)
-    # What goes on is on the tape as a whole: how often it goes is not known before it has gone.
-    if any(of_cond) or any(carry) or any(dependence(loop.body_jaxpr, inner)[1]):
+    part = _known_part(loop.body_jaxpr, loop.cond_jaxpr, unknown, loop.cond_nconsts, loop.body_nconsts)
+    if part is None:
         return None
 
-    def known(operands: Sequence[Any]) -> list[Any]:
-        cond_consts, body_consts, values = loop.split(operands)
-        given = chosen(body_consts, [not u for u in consts])
-        new = _Loop(len(cond_consts), loop.cond_jaxpr, len(given), _without(loop.body_jaxpr, inner))
-        return _bind(new, cond_consts, given, values)
+    def compute(operands: Sequence[Any]) -> list[Any]:
+        of_cond, of_body, _ = [
+            chosen(x, [not u for u in flags])
+            for x, flags in zip(loop.split(operands), loop.split(unknown), strict=True)
+        ]  # fmt: skip
+        carry = chosen(loop.split(operands)[2], [not u for u in part.unknown])
+        return _bind(_Loop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
 
-    return known
+    # Of each step nothing can be kept, as how many there are is not known while tracing: the rest goes with all of it.
+    return Known(compute, part.unknown)
 
 
-def _transpose(*_: Any, **__: Any) -> Any:
+def _transpose(_: Any, *__: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **___: Any) -> Any:
+    infos = [closed.jaxpr.debug_info for closed in (cond_jaxpr, body_jaxpr)]
+    which = "fori_loop" if infos[0] is not None and infos[0].transformation == "fori_loop" else "while_loop"
+    place = f" at {infos[1].file}:{infos[1].line}" if infos[1] is not None and infos[1].file is not None else ""
+    body = f"{infos[1].function}{place}" if infos[1] is not None else "<jaxpr>"
     raise ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
-        "values, because how many steps there are to go back over is not known. Try using lax.scan, or using fori_loop "
-        "with static start/stop; jvp and jacfwd work."
+        f"values, because how many steps there are to go back over is not known. The loop is the {which} whose "
+        f"body_fun is {body}. Try using lax.scan, or using fori_loop with static start/stop, or give the function "
+        "around the loop a derivative with custom_vjp; jvp and jacfwd work."
     )
 
 
@@ -285,7 +320,6 @@ while_p = Primitive(
     emit=_emit,
     effects=_effects,
     jvp=_jvp,
-    linearize=_linearize,
     partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
