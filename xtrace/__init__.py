@@ -36,6 +36,7 @@ from xtrace.core.config import (
     check_tracer_leaks,
     config,
     debug_infs,
+    debug_key_reuse,
     debug_nans,
     default_device,
     default_matmul_precision,
@@ -68,7 +69,8 @@ _install_late(
 __version__ = "0.1.0"
 __all__ = [
     "Array", "Device", "ShapeDtypeStruct", "Shard", "block_until_ready", "check_tracer_leaks", "checking_leaks",
-    "clear_caches", "config", "copy_to_host_async", "debug_infs", "debug_nans", "default_backend", "default_device",
+    "clear_caches", "config", "copy_to_host_async", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend",
+    "default_device",
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
     "enable_checks", "enable_x64", "eval_shape", "explain_cache_misses", "float0", "host_count", "host_id",
     "host_ids", "jit", "local_device_count", "local_devices", "log_compiles", "lower", "make_jaxpr",

@@ -9,6 +9,7 @@ from typing import Any
 
 from xtrace.algebra.kinds import (
     ANY,
+    EXTENDED,
     NUMBER,
     ORDERED,
     broadcast_shapes,
@@ -17,9 +18,11 @@ from xtrace.algebra.kinds import (
     is_kind,
     signature_of,
 )
+from xtrace.algebra.monoids import Monoid, write_reduction
 from xtrace.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import current_trace
@@ -313,17 +316,31 @@ def compared(builder: FunctionBuilder, direction: str, x: Value, y: Value, kind:
 
 
 def compare(
-    name: str, direction: str, doc: str, promoting: str | None, *, ordered: bool = True, total: bool = False
-) -> Elementwise:
+    name: str, direction: str, doc: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
+    of_words: Monoid | None = None,
+) -> Elementwise:  # fmt: skip
     """Define a comparison; `ordered` ones do not accept complex operands.
 
-    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0.
+    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which says what comes of
+    the comparisons of their words, random keys are accepted.
     """
 
     def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:
         return compared(builder, direction, x, y, "TOTALORDER" if total and dtypes.is_inexact(x.aval.dtype) else None)
 
-    return binary(name, op, ORDERED if ordered else ANY, doc, result=as_bool, promoting=promoting, derivatives=0)
+    def op_of_keys(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        assert of_words is not None
+        words = compared(builder, direction, x.stored(), y.stored())
+        axes = range(x.aval.ndim, words.aval.ndim)
+        return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
+
+    kinds = ORDERED if ordered else ANY
+    found = binary(
+        name, op, kinds if of_words is None else (*kinds, EXTENDED), doc, result=as_bool, promoting=promoting,
+        derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
+    )  # fmt: skip
+    found.keys = leaving_alone
+    return found
 
 
 def aligned(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:

@@ -16,6 +16,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace.core.ir import NEVER_PRINTED, Literal
+from xtrace.core.key_uses import moving
 from xtrace.core.primitive import Derived, Primitive, primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
@@ -143,6 +144,13 @@ def _broadcast_batch(
     return broadcast_in_dim.apply((x,), ((mapped.size, *shape), dimensions, sharding)), 0
 
 
+def _spread_places(places: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any) -> Any:
+    inner = [1] * len(shape)
+    for axis, size in zip(broadcast_dimensions, places.shape, strict=True):
+        inner[axis] = size
+    return np.broadcast_to(places.reshape(inner), shape)
+
+
 @primitive(
     "broadcast_in_dim",
     ("shape", "broadcast_dimensions", "sharding"),
@@ -153,6 +161,7 @@ def _broadcast_batch(
     batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
     moves_elements=True,
+    keys=moving(_spread_places),
 )
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
@@ -208,6 +217,7 @@ def _reshape_batch(
 @primitive(
     "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
     jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch, moves_elements=True,
+    keys=moving(lambda places, *, new_sizes, dimensions, **_: places.transpose(dimensions).reshape(new_sizes)),
 )  # fmt: skip
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
     """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
@@ -265,6 +275,7 @@ def _transpose_batch(
 @primitive(
     "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
     jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch, moves_elements=True,
+    keys=moving(lambda places, *, permutation: places.transpose(permutation)),
 )  # fmt: skip
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""

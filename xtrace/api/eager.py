@@ -15,6 +15,7 @@ from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
 from xtrace.runtime.execute import compile_program
 from xtrace.runtime.transfer import current_device, to_operand
+from xtrace.transforms import key_reuse
 from xtrace.transforms.lower import lower
 from xtrace.transforms.stage import unexpected
 
@@ -110,6 +111,8 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         program = compile_program(text, device, closed.out_avals, committed=committed)
         # The signatures say where the arrays are: from another device they are moved, at every call.
         run: _Run = program.run if all(x.device is device for x in arrays) else program
+        if config.debug_key_reuse.value:
+            run = key_reuse.checked(run, closed)
         if key is not None:
             remember(primitive.programs, key, run)
         return run

@@ -26,7 +26,7 @@ from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.bodies import forget_bodies
 from xtrace.runtime.arrays import DELETED, ConcreteArray
 from xtrace.runtime.execute import Program, compile_program
-from xtrace.transforms import dce
+from xtrace.transforms import dce, key_reuse
 from xtrace.transforms.lower import LoweredModule
 from xtrace.transforms.lower import lower as lower_to_stablehlo
 from xtrace.xla import clients
@@ -46,17 +46,19 @@ class _Options(NamedTuple):
 
 
 class _Compiled:
-    """A compiled program and the tree its results come in."""
+    """A compiled program and the tree its results come in; `run` is the program, with the checks asked for."""
 
-    __slots__ = ("program", "out_tree", "names", "calls")
+    __slots__ = ("program", "run", "out_tree", "names", "calls")
 
-    def __init__(self, program: Program, out_tree: Any, names: Callable[[], Sequence[str]]) -> None:
-        self.program, self.out_tree, self.names = program, out_tree, names
+    def __init__(
+        self, program: Program, run: Callable[..., Any], out_tree: Any, names: Callable[[], Sequence[str]]
+    ) -> None:
+        self.program, self.run, self.out_tree, self.names = program, run, out_tree, names
         # How often it was called with each combination of Python types of the leaves.
         self.calls: dict[tuple[type, ...], int] = {}
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        return pytree.tree_unflatten(self.out_tree, self.program(leaves, self.names))
+        return pytree.tree_unflatten(self.out_tree, self.run(leaves, self.names))
 
 
 class _Cache:
@@ -288,7 +290,7 @@ class Jitted:
         result = compiled(leaves)
         kinds = tuple([type(x) for x in leaves])
         calls = compiled.calls[kinds] = compiled.calls.get(kinds, 0) + 1
-        if calls == _CALLS_BEFORE_SPECIALISING:
+        if calls == _CALLS_BEFORE_SPECIALISING and compiled.run is compiled.program:
             kinds_of_args = _kinds_of(args, kwargs, self.static)
             code = dispatch.specialise(
                 args, kwargs, static, donated, compiled.program, compiled.out_tree, settings,
@@ -378,7 +380,10 @@ class Jitted:
             hidden=module.hidden, kept=kept, committed=committed,
         )  # fmt: skip
         self._report("compilation", start)
-        return _Compiled(program, traced.out_tree, traced.debug_info.argument_paths)
+        run: Callable[..., Any] = program
+        if config.debug_key_reuse.value:
+            run = key_reuse.checked(program, traced.closed, self.options.inline)
+        return _Compiled(program, run, traced.out_tree, traced.debug_info.argument_paths)
 
     def lowered_module(
         self, traced: TracedFunction, static: Static, platform: str

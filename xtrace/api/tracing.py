@@ -9,11 +9,11 @@ from typing import Any
 
 from xtrace.api import arguments
 from xtrace.api.arguments import Selection, Static
-from xtrace.core import pytree
+from xtrace.core import config, pytree
 from xtrace.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
-from xtrace.transforms import dce
+from xtrace.transforms import dce, key_reuse
 from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.stage import stage
 
@@ -120,6 +120,8 @@ def trace(
         return results
 
     jaxpr, consts = stage(flat, in_avals, info)
+    if config.debug_key_reuse.value:
+        key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
     return TracedFunction(jaxpr, consts, in_tree, out_tree, info)
 
 

@@ -227,6 +227,9 @@ log_compiles = option("jax_log_compiles", False, _boolean, "Log every trace and 
 explain_cache_misses = option("jax_explain_cache_misses", False, _boolean, "Say why a jitted function traced again.")
 debug_nans = option("jax_debug_nans", False, _boolean, "Raise where a NaN first appears.")
 debug_infs = option("jax_debug_infs", False, _boolean, "Raise where an infinity first appears.")
+debug_key_reuse = option(
+    "jax_debug_key_reuse", False, _boolean, "Raise where a random key is used a second time.", keyed=True
+)
 traceback_filtering = option(
     "jax_traceback_filtering", "auto", _one_of("auto", "off", "remove_frames"), "Hide xtrace's frames in tracebacks."
 )

@@ -59,6 +59,8 @@ class Primitive:
     batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
         a list of each; an operand that is not mapped has the axis None, at least one is.
     evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
+    keys(accounts, **parameters) -> the accounts of the random keys in the results, None if they are new, for operations
+        that do not use up the keys among their operands; see ``core/key_uses.py``.
     moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
 
     A rule that an operation cannot have is ``no_rule(why)``.
@@ -86,6 +88,7 @@ class Primitive:
         unprinted: Mapping[str, Any] | None = None,
         memoised: bool = True,
         moves_elements: bool = False,
+        keys: Callable[..., Any] | None = None,
         operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
@@ -93,7 +96,7 @@ class Primitive:
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
-        self.partial_evaluate = partial_evaluate
+        self.partial_evaluate, self.keys = partial_evaluate, keys
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types: dict[Any, Any] = {}

@@ -433,6 +433,9 @@ def getitem(x: Any, index: Any) -> Any:
     and lists.
     """
     eager = current_trace.get() is base_trace
+    if eager and type(x.aval.dtype) is dtypes.ExtendedDType and config.debug_key_reuse.value:
+        # Which keys are taken must be seen in the program.
+        eager = False
     reading = _reading(x.aval.shape, index, eager)
     plan = reading.plan
     untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)

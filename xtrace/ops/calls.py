@@ -27,6 +27,7 @@ from xtrace.transforms.closed import (
     transpose_jaxpr,
 )
 from xtrace.transforms.evaluate import evaluate
+from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.lower import emit_call
 from xtrace.transforms.stage import StagingTrace
@@ -121,6 +122,7 @@ jit_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    keys=in_call("jaxpr"),
     unprinted={"donated_invars": (), "keep_unused": False},
 )
 

@@ -27,6 +27,7 @@ from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
 from xtrace.transforms.closed import as_called, as_type, batch_jaxpr, chosen, jvp_jaxpr, result_types, spread
 from xtrace.transforms.jvp import JVPTracer, jvp
+from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.lower import emit_equations
 from xtrace.transforms.stage import StagedTracer, StagingTrace
@@ -314,6 +315,7 @@ custom_jvp_call = Primitive(
     transpose=_transpose_inline,
     batch=_custom_jvp_batch,
     multiple_results=True,
+    keys=in_call("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )
@@ -419,6 +421,7 @@ custom_vjp_call = Primitive(
     transpose=_transpose_inline,
     batch=_custom_vjp_batch,
     multiple_results=True,
+    keys=in_call("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )

@@ -36,6 +36,7 @@ from xtrace.algebra.kinds import (
     UNSIGNED,
     check_same_dtype,
 )
+from xtrace.algebra.monoids import AND, OR
 from xtrace.algebra.vector_space import (
     FLAT,
     LINEAR,
@@ -604,8 +605,8 @@ shift_right_arithmetic = binary(
 
 # Comparisons
 
-eq = compare("eq", "EQ", "Whether elements are equal.", "equal", ordered=False)
-ne = compare("ne", "NE", "Whether elements differ.", "not_equal", ordered=False)
+eq = compare("eq", "EQ", "Whether elements are equal.", "equal", ordered=False, of_words=AND)
+ne = compare("ne", "NE", "Whether elements differ.", "not_equal", ordered=False, of_words=OR)
 lt = compare("lt", "LT", "Whether the first is smaller.", "less")
 le = compare("le", "LE", "Whether the first is smaller or equal.", "less_equal")
 gt = compare("gt", "GT", "Whether the first is larger.", "greater")

@@ -36,6 +36,7 @@ from xtrace.algebra.vector_space import (
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace.core.key_uses import choosing
 from xtrace.core.primitive import Derived, Primitive, primitive
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import current_trace
@@ -369,6 +370,7 @@ def _with_batching(
     transpose=_gather_transpose,
     batch=_gather_batch,
     moves_elements=True,
+    keys=choosing,
 )
 def gather(
     operand: Any,

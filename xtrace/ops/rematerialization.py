@@ -32,6 +32,7 @@ from xtrace.transforms.closed import (
 )
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
+from xtrace.transforms.key_reuse import follow
 from xtrace.transforms.lower import emit_equations
 
 # Whether the compiler must not find out that an operand is one it has computed with before: for all, or for each.
@@ -226,6 +227,8 @@ remat_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    # What is computed once more draws the same numbers on purpose.
+    keys=lambda accounts, *, jaxpr, differentiated, **_: None if differentiated else follow(jaxpr, accounts),
     # The policy is shown, None included, as the other parameters are.
     unprinted={"policy": ()},
 )

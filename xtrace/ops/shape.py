@@ -28,6 +28,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
+from xtrace.core.key_uses import moving
 from xtrace.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.runtime.arrays import ConcreteArray
@@ -281,6 +282,7 @@ def _squeeze_batch(
 @primitive(
     "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result,
     jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch, moves_elements=True,
+    keys=moving(lambda places, *, dimensions: places.squeeze(dimensions)),
 )  # fmt: skip
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Drop axes of size 1; negative axes count from the end.
@@ -570,6 +572,7 @@ def _rev_batch(
 @primitive(
     "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit,
     jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch, moves_elements=True,
+    keys=moving(lambda places, *, dimensions: np.flip(places, dimensions)),
 )  # fmt: skip
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
@@ -594,5 +597,6 @@ def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tu
 
 
 copy = Primitive(
-    "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch
-)
+    "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
+    keys=moving(lambda places: places),
+)  # fmt: skip

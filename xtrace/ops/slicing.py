@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from xtrace.algebra.vector_space import (
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
+from xtrace.core.key_uses import choosing, moving
 from xtrace.core.primitive import primitive
 from xtrace.core.tangents import Linear
 from xtrace.ops import elementwise
@@ -92,6 +94,12 @@ def _slice_transpose(
     return [pad.apply((cotangent, _zero_like(cotangent)), (tuple(configuration),))]
 
 
+def _slice_of_array(
+    x: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
+) -> Any:
+    return x[tuple(map(builtins.slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
+
+
 def _slice_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, start_indices: tuple[int, ...],
     limit_indices: tuple[int, ...], strides: tuple[int, ...] | None,
@@ -105,6 +113,7 @@ def _slice_batch(
 @primitive(
     "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
     jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch, moves_elements=True,
+    keys=moving(_slice_of_array),
 )  # fmt: skip
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
@@ -334,6 +343,7 @@ def _dynamic_slice_batch(
 @primitive(
     "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
+    keys=choosing,
 )  # fmt: skip
 def dynamic_slice(
     operand: Any,

@@ -10,7 +10,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
 from xtrace.ops import elementwise as lax
 from xtrace.ops.control_flow.while_loop import while_loop
-from xtrace.ops.random.keys import generator_of
+from xtrace.ops.random.keys import generator_of, random_clone
 from xtrace.ops.reductions import reduce_or
 from xtrace.ops.special import lgamma
 from xtrace.random.arguments import check_unsharded, fitted, int_dtype, new_keys, program, result_shape
@@ -79,7 +79,7 @@ def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     zero, large = [spread(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
     counted = _counted(key, lax.select(small, rate, zero), dtype, limit)
-    rejected = _rejected(key, lax.select(small, large, rate), dtype, limit)
+    rejected = _rejected(random_clone.apply((key,)), lax.select(small, large, rate), dtype, limit)
     nothing = spread(constant(0, dtype), shape)
     return lax.select(lax.eq(rate, zero), nothing, lax.select(small, counted, rejected))
 

@@ -16,7 +16,7 @@ from xtrace.numpy.indexing import take
 from xtrace.ops import elementwise as lax
 from xtrace.ops.control_flow.scan import scan
 from xtrace.ops.control_flow.while_loop import while_loop
-from xtrace.ops.random.keys import random_split
+from xtrace.ops.random.keys import random_clone, random_split
 from xtrace.ops.reductions import cumsum, reduce_or
 from xtrace.random.arguments import (
     broadcast,
@@ -119,7 +119,7 @@ def _sample(key: Any, n: Any, p: Any) -> Any:
     whole = lax.floor(n)
     # Each method gets numbers that are quick where the other one's sample is taken.
     waited = _by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
-    rejected = _by_rejection(key, choose(few, 1e4, whole), choose(few, 0.5, chance))
+    rejected = _by_rejection(random_clone.apply((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance))
     found = choose(few, waited, rejected)
     undefined = no_count | no_chance
     found = choose(undefined, math.nan, choose(endless, math.inf, found))

@@ -68,11 +68,13 @@ class ConcreteArray(Array):
     says where it is and whether it was put there explicitly; `DELETED` once the memory is gone.
     """
 
-    __slots__ = ("aval", "buffer", "signature", "_host", "__weakref__")
+    __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__")
 
     aval: ShapedArray
     buffer: Any
     signature: Any
+    # The account of random keys, where their use is checked.
+    key_uses: Any
 
     # A Python function here would be a fifth of what dispatch costs; whoever makes an array sets its attributes.
     if not TYPE_CHECKING:
@@ -312,7 +314,10 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: Any) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        return new_array(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
+        copied = new_array(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
+        with contextlib.suppress(AttributeError):
+            copied.key_uses = self.key_uses
+        return copied
 
 
 def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> ConcreteArray:

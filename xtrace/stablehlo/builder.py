@@ -243,7 +243,13 @@ class FunctionBuilder:
             if found is None:
                 found = self._spread[key] = self.broadcast(value, shape)
             return found
-        return self.broadcast(value, shape, range(len(shape)) if own else ())
+        axes = range(len(shape)) if own else range(0)
+        stored = value.stored()
+        trailing = stored.aval.shape[len(own) :]
+        if not trailing:
+            return self.broadcast(value, shape, axes)
+        axes_of_storage = [*axes, *range(len(shape), len(shape) + len(trailing))]
+        return self.broadcast(stored, (*shape, *trailing), axes_of_storage).seen_as(value.aval.update(shape=shape))
 
     def convert(self, value: Value, dtype: Any) -> Value:
         """Return `value` converted to `dtype`."""

@@ -37,6 +37,7 @@ from xtrace.transforms.closed import (
 )
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
+from xtrace.transforms.key_reuse import follow_one_of
 from xtrace.transforms.lower import emit_equations
 
 _Branches = tuple[ClosedJaxpr, ...]
@@ -334,6 +335,7 @@ cond_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    keys=lambda accounts, *, branches, **_: follow_one_of(branches, accounts[1:]),
 )
 
 

@@ -14,6 +14,7 @@ from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import Effects
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
+from xtrace.core.key_uses import KeyUses, consume, unused
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import Linear, tangent_aval
 from xtrace.ops.calls import computed
@@ -59,6 +60,7 @@ from xtrace.transforms.closed import (
     transpose_jaxpr,
 )
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
+from xtrace.transforms.key_reuse import follow, new_accounts, rounds_of
 from xtrace.transforms.lower import emit_call, emit_equations
 
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
@@ -524,6 +526,36 @@ def _batch(
     return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
 
 
+def _keys(accounts: Sequence[KeyUses | None], *, jaxpr: ClosedJaxpr, **details: Any) -> list[KeyUses | None]:
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(accounts)
+    elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+    steps: list[Any] = new_accounts(jaxpr.out_avals[loop.num_carry :])
+    for _ in range(min(loop.length, rounds_of(carry))):
+        elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+        found = follow(jaxpr, [*consts, *carry, *elements])
+        carry, steps = found[: loop.num_carry], found[loop.num_carry :]
+    for position, (keys, element) in enumerate(zip(xs, elements, strict=True)):
+        if keys is not None and element is not None:
+            for number, user in enumerate(element.users):
+                if user is not None:
+                    column = keys.places.reshape(loop.length, -1)[:, number]
+                    consume(f"scan, operand {position} of xs", user, [KeyUses(keys.users, column)])
+    return [*carry, *[None if y is None else _stacked(y, elements, xs, loop.length) for y in steps]]
+
+
+def _stacked(
+    step: KeyUses, elements: Sequence[KeyUses | None], xs: Sequence[KeyUses | None], length: int
+) -> KeyUses:
+    """Return the account of the keys that steps give: elements of an operand, or new ones."""
+    for keys, element in zip(xs, elements, strict=True):
+        if keys is not None and element is not None and element.users is step.users:
+            return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
+    found = unused((length, *step.places.shape))
+    found.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
+    return found
+
+
 scan_p = Primitive(
     "scan",
     _PARAMETERS,
@@ -537,6 +569,7 @@ scan_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    keys=_keys,
 )
 
 

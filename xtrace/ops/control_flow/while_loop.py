@@ -13,6 +13,7 @@ from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.key_uses import KeyUses
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Tracer
@@ -43,6 +44,7 @@ from xtrace.transforms.closed import (
 )
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import per_jaxpr
+from xtrace.transforms.key_reuse import follow, rounds_of
 from xtrace.transforms.linearize import Known
 from xtrace.transforms.lower import emit_equations
 
@@ -313,6 +315,16 @@ def _batch(
     return _bind(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
 
 
+def _keys(accounts: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses | None]:
+    loop = _Loop(**parameters)
+    own, consts, carry = loop.split(accounts)
+    follow(loop.cond_jaxpr, [*own, *carry])
+    for _ in range(rounds_of(carry)):
+        carry = follow(loop.body_jaxpr, [*consts, *carry])
+        follow(loop.cond_jaxpr, [*own, *carry])
+    return carry
+
+
 while_p = Primitive(
     "while",
     _PARAMETERS,
@@ -325,6 +337,7 @@ while_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    keys=_keys,
 )
 
 

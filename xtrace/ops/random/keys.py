@@ -12,6 +12,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.ir import Literal
+from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Primitive
 from xtrace.ops import elementwise
 from xtrace.ops.formulas import by_formula
@@ -108,6 +109,11 @@ def _seed_words(seeds: Any, *, impl: Generator) -> Any:
     return concatenate(words * (impl.words // 2), len(shape))
 
 
+def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
+    result = builder.results[0]
+    return by_formula(_seed_words)(builder, seeds, impl=impl).seen_as(result)  # type: ignore[no-any-return]
+
+
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
     # On the host: the first key of a program should not wait for the compiler.
     return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
@@ -127,7 +133,7 @@ def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, im
 
 
 random_seed = Primitive(
-    "random_seed", ("impl",), abstract=_seed_abstract, emit=by_formula(_seed_words), jvp=FLAT, batch=_seed_batch,
+    "random_seed", ("impl",), abstract=_seed_abstract, emit=_seed_emit, jvp=FLAT, batch=_seed_batch,
     evaluate=_seed_evaluate,
 )  # fmt: skip
 
@@ -189,7 +195,7 @@ def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> 
 
 random_unwrap = Primitive(
     "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=FLAT, batch=_unwrap_batch,
-    evaluate=_unwrap_evaluate,
+    evaluate=_unwrap_evaluate, keys=leaving_alone,
 )  # fmt: skip
 
 
@@ -257,8 +263,9 @@ def _fold_in_batch(
 
 
 random_fold_in = Primitive(
-    "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=FLAT, batch=_fold_in_batch
-)
+    "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=FLAT, batch=_fold_in_batch,
+    keys=leaving_alone,
+)  # fmt: skip
 
 
 # Bits
@@ -294,5 +301,5 @@ def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> t
 
 random_clone = Primitive(
     "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=FLAT, batch=_clone_batch,
-    evaluate=lambda keys: _seen_as(keys, keys.aval),
+    evaluate=lambda keys: _seen_as(keys, keys.aval), keys=leaving_alone,
 )  # fmt: skip
