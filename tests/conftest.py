@@ -5,6 +5,7 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
+import zlib
 
 # Read when the packages are imported, so set before they are.
 os.environ.setdefault("XTRACE_ENABLE_CHECKS", "1")
@@ -37,8 +38,30 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
-def pytest_collection_modifyitems(items):
-    """Leave out comparisons with what jax itself has changed since the release whose behaviour xtrace follows."""
+def pytest_addoption(parser):
+    """Let a run take a part of the tests, another one for each seed."""
+    parser.addoption("--sample", type=float, default=1.0, help="the part of the tests to run, such as 0.3")
+    parser.addoption("--sample-seed", default="", help="any text; which tests are run follows from it")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say which part of the tests was run; a header would not be seen under -q."""
+    if (part := config.getoption("sample")) < 1:
+        seed = config.getoption("sample_seed")
+        terminalreporter.write_line(f"{part:.0%} of the tests: --sample {part} --sample-seed {seed!r}")
+
+
+def _sampled(config, item):
+    seed, part = config.getoption("sample_seed"), config.getoption("sample")
+    return zlib.crc32(f"{seed} {item.nodeid}".encode()) < part * 2**32
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the sample, and skip what jax has changed since the release whose behaviour xtrace follows."""
+    sampled = [item for item in items if _sampled(config, item)]
+    if len(sampled) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if not _sampled(config, item)])
+        items[:] = sampled
     for item in items:
         reason = reference.reason_to_skip(item.nodeid)
         if reason is not None:
@@ -59,12 +82,27 @@ def settled():
 
 @pytest.fixture(autouse=True, scope="module")
 def programs_freed():
-    """Free what a file's tests compiled: thousands of executables in one process use up the memory maps it may have."""
+    """Free what a file's tests compiled: thousands of executables in one process use up the memory maps it may have.
+
+    jax's stay longer, since many of its functions are programs of other functions' tests as well.
+    """
     yield
-    for name in ("xtrace", "jax"):
+    for name in ("xtrace", "jax") if _memory_maps() > _ENOUGH_MAPS else ("xtrace",):
         if name in sys.modules:
             sys.modules[name].clear_caches()
     gc.collect()
+
+
+# Of the 65,530 that Linux allows.
+_ENOUGH_MAPS = 20_000
+
+
+def _memory_maps() -> float:
+    try:
+        with open("/proc/self/maps") as maps:
+            return sum(1 for _ in maps)
+    except OSError:
+        return float("inf")
 
 
 @pytest.fixture

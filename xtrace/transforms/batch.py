@@ -13,6 +13,8 @@ from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.effects import Effects, NamedAxis
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace.transforms.recorded_rules import batched
+from xtrace.transforms.stage import StagingTrace
 
 
 class MappedAxis(NamedTuple):
@@ -55,11 +57,13 @@ aval_rules[BatchTracer] = _aval_of_tracer
 class BatchTrace(Trace):
     """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
 
-    __slots__ = ("mapped", "named_axis", "watched")
+    __slots__ = ("mapped", "named_axis", "staging", "watched")
 
     def __init__(self, parent: Trace, mapped: MappedAxis) -> None:
         super().__init__(parent)
         self.mapped = mapped
+        # Where the parent records, what rules do is copied from what they did before.
+        self.staging = parent if type(parent) is StagingTrace else None
         self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
         self.watched: list[weakref.ref[BatchTracer]] | None = [] if config.check_tracer_leaks.value else None
 
@@ -78,6 +82,11 @@ class BatchTrace(Trace):
                 axes.append(None)
         if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
             return self.parent.process(primitive, operands, parameters)
+        if self.staging is not None:
+            copied = batched(self.staging, self.mapped, primitive, values, axes, parameters)
+            if copied is not None:
+                made = self._tracers(*copied)
+                return made if primitive.multiple_results else made[0]
         named = dict(zip(primitive.parameters, parameters)) if parameters else {}
         rule = primitive.batch or primitive.rule("batch")
         token = current_trace.set(self.parent)
@@ -86,8 +95,11 @@ class BatchTrace(Trace):
         finally:
             current_trace.reset(token)
         if primitive.multiple_results:
-            return [x if i is None else BatchTracer(self, x, i) for x, i in zip(results, where, strict=True)]
+            return self._tracers(results, where)
         return results if where is None else BatchTracer(self, results, where)
+
+    def _tracers(self, results: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
+        return [x if i is None else BatchTracer(self, x, i) for x, i in zip(results, axes, strict=True)]
 
     def _works_along(self, effects: Effects) -> bool:
         return any(isinstance(e, NamedAxis) and e.axis == self.mapped.name for e in effects)

@@ -145,3 +145,49 @@ def _record_transpose(
     if not is_closed(inner, inner.constants):
         return NEVER
     return Recording(inner, inner.inputs, inner.constants, atoms), [x is not None for x in out]
+
+
+def batched(
+    trace: StagingTrace, mapped: Any, primitive: Primitive, values: Sequence[Any], axes: Sequence[int | None],
+    parameters: tuple[Any, ...],
+) -> tuple[list[Any], list[int | None]] | None:  # fmt: skip
+    """Return the results of the batch rule of `primitive` under `trace`, and the mapped axis in each, as lists.
+
+    None if that is not recorded.
+    """
+    if not primitive.recordable or not trace.records_copies():
+        return None
+    try:
+        atoms: list[Atom] = [
+            x.variable if type(x) is StagedTracer and x.owner is trace else trace.capture(x) for x in values
+        ]
+        key = (parameters, config.cache_key(), mapped, *axes, *[x.aval for x in atoms])
+        found = primitive.recordings.get(key)
+    except (TypeError, AttributeError):
+        # An operand that is no array, or a parameter that cannot be compared: the rule itself says what is wrong.
+        return None
+    if found is None:
+        if not can_be_remembered(parameters):
+            return None
+        found = _record_batch(trace, mapped, primitive, [x.aval for x in atoms], axes, parameters)
+        remember(primitive.recordings, key, found)
+    if found is NEVER:
+        return None
+    recording, places = found
+    outputs = recording.write(trace, atoms, user_position(2))
+    return [StagedTracer(trace, x.aval, x) for x in outputs], places
+
+
+def _record_batch(
+    trace: StagingTrace, mapped: Any, primitive: Primitive, avals: Sequence[ShapedArray], axes: Sequence[int | None],
+    parameters: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    inner = StagingTrace(trace, trace.debug_info)
+    rule = functools.partial(primitive.rule("batch"), **dict(zip(primitive.parameters, parameters, strict=True)))
+    results, places = inner.run(rule, mapped, [inner.new_input(a) for a in avals], list(axes))
+    if not primitive.multiple_results:
+        results, places = [results], [places]
+    atoms = [inner.atom(x) for x in results]
+    if not is_closed(inner, inner.constants):
+        return NEVER
+    return Recording(inner, inner.inputs, inner.constants, atoms), list(places)
