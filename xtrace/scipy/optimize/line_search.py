@@ -1,0 +1,157 @@
+"""Search along a line for a point that satisfies the strong Wolfe conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from xtrace.core import dtypes, pytree
+from xtrace.numpy.contraction import vdot
+from xtrace.numpy.creation import zeros_like
+from xtrace.numpy.ufuncs import abs as absolute
+from xtrace.numpy.ufuncs import isfinite, minimum, real, sqrt, where
+from xtrace.ops.control_flow.while_loop import while_loop
+
+# How much of the descent that the slope promises is enough, and how much flatter the line must have become.
+_DECREASE, _CURVATURE = 1e-4, 0.9
+# The nearest that interpolated steps may come to the ends of an interval, as shares of it.
+_CUBIC_MARGIN, _QUADRATIC_MARGIN = 0.2, 0.1
+# Halving an interval more often than this leaves nothing of it in single precision.
+_ZOOMS = 30
+
+GROWING, ZOOMING, FOUND, EXHAUSTED, UNBOUNDED = range(5)
+
+
+class Sample(NamedTuple):
+    """A point of the line: the step to it, and the function and its slope there."""
+
+    step: Any
+    value: Any
+    slope: Any
+
+
+class Search(NamedTuple):
+    """A state of the search; the result has the phase `FOUND`, or one that says why nothing was found.
+
+    While the steps grow, `low` is the sample before; afterwards the interval lies between `low` and `high`, and
+    `recent` was one of its ends.
+    """
+
+    phase: Any
+    trial: Any
+    low: Sample
+    high: Sample
+    recent: Sample
+    growths: Any
+    zooms: Any
+    step: Any
+    value: Any
+    gradient: Any
+
+
+def _choose(condition: Any, one: Any, other: Any) -> Any:
+    return pytree.tree_map(lambda x, y: where(condition, x, y), one, other)
+
+
+def inner_product(x: Any, y: Any) -> Any:
+    """Return the real inner product of two vectors."""
+    return real(vdot(x, y, precision="highest"))
+
+
+def _inside(x: Any, low: Any, high: Any, margin: float) -> Any:
+    """Return whether `x` is a number that lies between two, and not too close to either."""
+    kept = margin * absolute(high - low)
+    return (x >= minimum(low, high) + kept) & (x <= -minimum(-low, -high) - kept)
+
+
+def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Any:
+    """Return where the cubic with the values of all three, and the slope of the first, has its minimum.
+
+    With t from a on, f(t) = A t³ + B t² + C t + f(a), C the slope; A and B follow from the values at b and c.
+    """
+    tb, tc = b.step - a.step, c.step - a.step
+    ub, uc = (b.value - a.value) / tb - a.slope, (c.value - a.value) / tc - a.slope
+    cubic = (ub / tb - uc / tc) / (tb - tc)
+    square = ub / tb - cubic * tb
+    return a.step + (sqrt(square * square - 3 * cubic * a.slope) - square) / (3 * cubic)
+
+
+def _lowest_of_parabola(a: Sample, b: Sample) -> Any:
+    t = b.step - a.step
+    return a.step - a.slope * t * t / (2 * (b.value - a.value - a.slope * t))
+
+
+def _between(low: Sample, high: Sample, recent: Sample, zooms: Any) -> Any:
+    """Return the step to try in an interval: where a cubic is lowest, else a parabola, else the middle."""
+    parabola, cubic = _lowest_of_parabola(low, high), _lowest_of_cubic(low, high, recent)
+    fits = _inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
+    found = where(fits, parabola, (low.step + high.step) / 2)
+    return where((zooms > 0) & _inside(cubic, low.step, high.step, _CUBIC_MARGIN), cubic, found)
+
+
+def line_search(
+    evaluate: Callable[[Any], tuple[Any, Any]], x: Any, direction: Any, value: Any, gradient: Any, first: Any,
+    growths: int,
+) -> Search:  # fmt: skip
+    """Return where the strong Wolfe conditions hold along `direction` from `x`, with the value and gradient there.
+
+    evaluate: gives both at a point, the gradient as the direction of steepest ascent; value and gradient: those at
+    `x`. first: the step to try first. growths: how often a step may be tried that is twice the last one. Where the
+    search fails, step, value and gradient are those at `x`. The number of evaluations is growths + zooms.
+
+    Nocedal and Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6.
+    """
+    dtype = value.dtype
+    slope = inner_product(direction, gradient).astype(dtype)
+    # Values that differ by rounding alone count as equal; without it no search succeeds near a minimum.
+    rounding = 2 * float(dtypes.finfo(dtype).eps) * absolute(value)
+
+    def is_low(at: Sample) -> Any:
+        return at.value <= value + _DECREASE * at.step * slope + rounding
+
+    def is_flat(at: Sample) -> Any:
+        return absolute(at.slope) <= -_CURVATURE * slope
+
+    def going(search: Search) -> Any:
+        return search.phase <= ZOOMING
+
+    def grown(search: Search, at: Sample) -> tuple[Any, Sample, Sample, Sample]:
+        """Return phase, low, high and recent after a trial of algorithm 3.5."""
+        before = search.low
+        over = ~is_low(at) | ((search.growths > 0) & (at.value >= before.value))
+        found = ~over & is_flat(at)
+        bracketed = over | (at.slope >= 0)
+        phase = where(found, FOUND, where(bracketed, ZOOMING, GROWING))
+        phase = where((phase == GROWING) & (search.growths + 1 >= growths), UNBOUNDED, phase)
+        low, high = _choose(over, before, at), _choose(over, at, before)
+        return phase, low, high, high
+
+    def zoomed(search: Search, at: Sample) -> tuple[Any, Sample, Sample, Sample]:
+        """Return the same after a trial of algorithm 3.6."""
+        low, high = search.low, search.high
+        over = ~is_low(at) | (at.value >= low.value)
+        turns = at.slope * (high.step - low.step) >= 0
+        phase = where(~over & is_flat(at), FOUND, where(search.zooms + 1 >= _ZOOMS, EXHAUSTED, ZOOMING))
+        recent = _choose(over | turns, high, low)
+        return phase, _choose(over, low, at), _choose(over, at, _choose(turns, low, high)), recent
+
+    def advance(search: Search) -> Search:
+        new_value, new_gradient = evaluate(x + search.trial.astype(x.dtype) * direction)
+        at = Sample(search.trial, new_value, inner_product(direction, new_gradient).astype(dtype))
+        growing = search.phase == GROWING
+        phase, low, high, recent = _choose(growing, grown(search, at), zoomed(search, at))
+        zooms = where(growing, search.zooms, search.zooms + 1)
+        trial = where(phase == GROWING, 2 * search.trial, _between(low, high, recent, zooms))
+        found = phase == FOUND
+        kept = _choose(
+            found, (at.step, new_value, new_gradient), (search.step, search.value, search.gradient)
+        )  # fmt: skip
+        return Search(phase, trial, low, high, recent, where(growing, search.growths + 1, search.growths), zooms, *kept)
+
+    zero = zeros_like(first)
+    start = Sample(zero, value, slope)
+    # There is nothing to search along a line that does not descend, and none where something is no number.
+    phase = where((slope < 0) & isfinite(value) & isfinite(slope), GROWING, UNBOUNDED)
+    return while_loop(  # type: ignore[no-any-return]
+        going, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient)
+    )

@@ -1,0 +1,87 @@
+"""`minimize`, with SciPy's arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from xtrace.api.promotion import operand_aval
+from xtrace.api.tracing import check_callable
+from xtrace.core import dtypes
+from xtrace.numpy.creation import asarray
+from xtrace.numpy.ufuncs import conj
+from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs
+
+_BFGS = ("maxiter", "norm", "gtol", "line_search_maxiter")
+_LIMITED = ("maxiter", "norm", "maxcor", "ftol", "gtol", "maxfun", "maxgrad", "maxls")
+_METHODS: dict[str, tuple[Callable[..., State], tuple[str, ...]]] = {
+    "bfgs": (bfgs, _BFGS),
+    "l-bfgs-experimental-do-not-rely-on-this": (limited_bfgs, _LIMITED),
+}
+
+
+class OptimizeResults(NamedTuple):
+    """What `minimize` found.
+
+    x: the point; success: whether the gradient there is below the tolerance; status: 0, or why the method ended (1
+    steps, 2 values, 3 gradients used up, or for BFGS a line search without a result, 4 hardly any decrease, 5 a line
+    search that failed); fun, jac: value and gradient at x; hess_inv: the estimate of the inverse Hessian, None for
+    L-BFGS; nfev, njev, nit: numbers of values, gradients and steps.
+    """
+
+    x: Any
+    success: Any
+    status: Any
+    fun: Any
+    jac: Any
+    hess_inv: Any
+    nfev: Any
+    njev: Any
+    nit: Any
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: tuple[Any, ...] = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """Return a local minimum of ``fun(x, *args)``, a real number, found from the vector `x0` on.
+
+    method: "BFGS", with the options maxiter, norm, gtol and line_search_maxiter, or
+    "l-bfgs-experimental-do-not-rely-on-this", with maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad and maxls. tol:
+    without effect, as in JAX; set gtol. The loop is a `while_loop`, so there is forward mode and no reverse mode.
+    TypeError for `args` that are no tuple, an `x0` of integers and unknown options, ValueError for an `x0` that is no
+    vector and another method.
+    """
+    check_callable("minimize", fun)
+    if not isinstance(args, tuple):
+        raise TypeError(f"args argument to xtrace.scipy.optimize.minimize must be a tuple, got {args}; write (args,)")
+    aval = operand_aval("minimize", 1, x0)
+    if not dtypes.is_inexact(aval.dtype):
+        raise TypeError(
+            f"minimize: x0 must have a floating or complex dtype to be differentiated by, got {aval.str_short()}; "
+            "write x0.astype(float)"
+        )
+    if aval.ndim != 1:
+        raise ValueError(f"minimize: x0 must be a vector, got {aval.str_short()}; see xtrace.flatten_util.ravel_pytree")
+    found = _METHODS.get(method.lower())
+    if found is None:
+        raise ValueError(f"Method {method} not recognized by minimize; write 'BFGS' or {list(_METHODS)[1]!r}")
+    solve, names = found
+    given = dict(options or {})
+    for name in given:
+        if name not in names:
+            raise TypeError(
+                f"minimize with method {method} got an unexpected option {name!r}; it takes {', '.join(names)}"
+            )
+    x = asarray(x0)
+    state = solve(lambda x: fun(x, *args), x.astype(x.dtype), **given)
+    hessian = state.memory if solve is bfgs else None
+    return OptimizeResults(
+        state.x, (state.status == 0) & ~state.going, state.status, state.value, conj(state.gradient), hessian,
+        state.evaluations, state.evaluations, state.steps,
+    )  # fmt: skip

@@ -1,0 +1,161 @@
+"""Quasi-Newton methods: BFGS, and L-BFGS, which keeps a few steps in place of the inverse Hessian."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from xtrace.api.grad import value_and_grad
+from xtrace.numpy.contraction import matmul, outer
+from xtrace.numpy.creation import eye, ones_like, zeros
+from xtrace.numpy.linalg.norms import norm as norm_of
+from xtrace.numpy.manipulation import roll
+from xtrace.numpy.ufuncs import conj, minimum, where
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.control_flow.while_loop import while_loop
+from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, line_search
+
+
+class State(NamedTuple):
+    """Where a method is; `gradient` is the direction of steepest ascent, and `memory` what is known of the Hessian."""
+
+    x: Any
+    value: Any
+    gradient: Any
+    memory: Any
+    before: Any
+    steps: Any
+    evaluations: Any
+    status: Any
+    going: Any
+
+
+def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+    """Return what gives the value and the direction of steepest ascent, of types that do not change."""
+    both = value_and_grad(function)
+
+    def evaluate(x: Any) -> tuple[Any, Any]:
+        value, gradient = both(x)
+        return value.astype(value.dtype), conj(gradient)
+
+    return evaluate
+
+
+def _reciprocal(x: Any) -> Any:
+    return where(x == 0, 0, 1 / where(x == 0, 1, x))
+
+
+def bfgs(
+    function: Callable[[Any], Any], x: Any, *, maxiter: int | None = None, norm: Any = math.inf, gtol: Any = 1e-5,
+    line_search_maxiter: int = 10,
+) -> State:  # fmt: skip
+    """Minimize by BFGS until the gradient's `norm` is below `gtol`; the memory is the inverse Hessian's estimate.
+
+    The status is 0, or 1 after `maxiter` steps (None: 200 for each element of `x`), 3 where a line search finds no
+    point, 5 where it ends before one is in sight.
+
+    Nocedal and Wright, Numerical Optimization (2006), algorithm 6.1; the first step tried is that of equation 3.60.
+    """
+    limit = 200 * x.size if maxiter is None else maxiter
+    evaluate = _evaluation(function)
+    identity = eye(x.size, dtype=x.dtype)
+
+    def advance(state: State) -> State:
+        inverse, gradient = state.memory, state.gradient
+        direction = -matmul(inverse, gradient, precision="highest")
+        slope = inner_product(direction, gradient).astype(state.value.dtype)
+        first = minimum(1, 2.02 * (state.value - state.before) / slope)
+        search = line_search(
+            evaluate, state.x, direction, state.value, gradient, where(first > 0, first, 1), line_search_maxiter
+        )
+        found = search.phase == FOUND
+        step = search.step.astype(direction.dtype) * direction
+        change = search.gradient - gradient
+        factor = _reciprocal(inner_product(change, step)).astype(direction.dtype)
+        reduced = identity - factor * outer(step, conj(change))
+        inverse = matmul(matmul(reduced, inverse, precision="highest"), conj(reduced.T), precision="highest")
+        inverse = where(found & (factor != 0), inverse + factor * outer(step, conj(step)), state.memory)
+        converged = norm_of(search.gradient, norm) < gtol
+        steps = state.steps + 1
+        status = where(found, 0, where(search.phase == UNBOUNDED, 5, 3))
+        status = where(converged, 0, where(steps >= limit, 1, status))
+        return State(
+            state.x + step, search.value, search.gradient, inverse, state.value, steps,
+            state.evaluations + search.growths + search.zooms, status, found & ~converged & (steps < limit),
+        )  # fmt: skip
+
+    value, gradient = evaluate(x)
+    before = value + (norm_of(gradient) / 2).astype(value.dtype)
+    converged = norm_of(gradient, norm) < gtol
+    status = where(converged, 0, 1 if limit <= 0 else 0)
+    start = State(x, value, gradient, identity, before, 0, 1, status, ~converged & (limit > 0))
+    return while_loop(lambda state: state.going, advance, start)  # type: ignore[no-any-return]
+
+
+def _descent(gradient: Any, memory: Any) -> Any:
+    """Return minus the inverse Hessian times the gradient, by the recursion over the steps that are kept."""
+    steps, changes, factors, scale = memory
+
+    def back(vector: Any, kept: Any) -> tuple[Any, Any]:
+        step, change, factor = kept
+        weight = factor * inner_product(step, vector)
+        return vector - weight.astype(vector.dtype) * change, weight
+
+    def forth(vector: Any, kept: Any) -> tuple[Any, None]:
+        step, change, factor, weight = kept
+        weight = weight - factor * inner_product(change, vector)
+        return vector + weight.astype(vector.dtype) * step, None
+
+    vector, weights = scan(back, gradient, (steps, changes, factors), reverse=True)
+    vector, _ = scan(forth, scale.astype(vector.dtype) * vector, (steps, changes, factors, weights))
+    return -vector
+
+
+def _pushed(kept: Any, newest: Any) -> Any:
+    return roll(kept, -1, 0).at[-1].set(newest)
+
+
+def limited_bfgs(
+    function: Callable[[Any], Any], x: Any, *, maxiter: int | None = None, norm: Any = math.inf, maxcor: int = 10,
+    ftol: Any = 2.220446049250313e-09, gtol: Any = 1e-5, maxfun: Any = math.inf, maxgrad: Any = math.inf,
+    maxls: int = 20,
+) -> State:  # fmt: skip
+    """Minimize by L-BFGS, which keeps `maxcor` steps, until the gradient's `norm` is below `gtol`.
+
+    Otherwise the status says what ended it, looked at after each step: 1 as many steps before it as `maxiter`, 2
+    `maxfun` values or 3 `maxgrad` gradients, 4 a decrease below `ftol`, 5 a line search (of `maxls` growing steps).
+
+    Nocedal and Wright, Numerical Optimization (2006), algorithms 7.4 and 7.5.
+    """
+    limit = 200 * x.size if maxiter is None else maxiter
+    evaluate = _evaluation(function)
+
+    def advance(state: State) -> State:
+        steps, changes, factors, _ = state.memory
+        direction = _descent(state.gradient, state.memory)
+        first = ones_like(state.value)
+        search = line_search(evaluate, state.x, direction, state.value, state.gradient, first, maxls)
+        step = search.step.astype(direction.dtype) * direction
+        change = search.gradient - state.gradient
+        curvature, square = inner_product(change, step), inner_product(change, change)
+        memory = (
+            _pushed(steps, step), _pushed(changes, change), _pushed(factors, _reciprocal(curvature)),
+            where(curvature > 0, curvature * _reciprocal(square), 1),
+        )  # fmt: skip
+        status = where(state.value - search.value < ftol, 4, 0)
+        status = where(state.evaluations >= maxgrad, 3, status)
+        status = where(state.evaluations >= maxfun, 2, status)
+        status = where(state.steps >= limit, 1, status)
+        status = where(search.phase == FOUND, status, 5)
+        converged = norm_of(search.gradient, norm) < gtol
+        return State(
+            state.x + step, search.value, search.gradient, memory, state.value, state.steps + 1,
+            state.evaluations + search.growths + search.zooms, where(converged, 0, status), ~converged & (status == 0),
+        )  # fmt: skip
+
+    value, gradient = evaluate(x)
+    kept, real_dtype = zeros((maxcor, x.size), x.dtype), inner_product(x, x).dtype
+    memory = (kept, kept, zeros(maxcor, real_dtype), zeros((), real_dtype) + 1)
+    start = State(x, value, gradient, memory, value, 0, 1, 0, ~(norm_of(gradient, norm) < gtol))
+    return while_loop(lambda state: state.going, advance, start)  # type: ignore[no-any-return]
