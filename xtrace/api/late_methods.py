@@ -8,10 +8,11 @@ from typing import Any
 # What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
 ATTRIBUTES = frozenset(
     (
-        "T", "all", "any", "argmax", "argmin", "argsort", "astype", "at", "choose", "clip", "compress", "conj",
-        "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "imag", "itemsize", "mT", "max",
-        "mean", "min", "nbytes", "nonzero", "prod", "ptp", "ravel", "real", "repeat", "reshape", "round", "sort",
-        "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "transpose", "var", "view",
+        "T", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "at", "byteswap", "choose", "clip",
+        "compress", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "imag", "itemsize",
+        "mT", "max", "mean", "min", "nbytes", "nonzero", "prod", "ptp", "ravel", "real", "repeat", "reshape", "round",
+        "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "transpose", "var",
+        "view",
     )
 )  # fmt: skip
 SPECIAL = (

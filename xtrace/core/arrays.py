@@ -36,6 +36,11 @@ class Array:
         return self.aval.size  # type: ignore[no-any-return]
 
     @property
+    def flat(self) -> Any:
+        """Raise NotImplementedError: there are no views of arrays."""
+        raise NotImplementedError("arrays have no iterator over a view, as x.flat is; use x.ravel() or x.flatten()")
+
+    @property
     def weak_type(self) -> bool:
         """Whether the dtype gives way in promotion, as a Python scalar's does."""
         return self.aval.weak_type  # type: ignore[no-any-return]

@@ -239,6 +239,15 @@ def int_aval(value: int) -> ShapedArray:
     return aval
 
 
+def check_truth(aval: ShapedArray) -> None:
+    """Raise ValueError for the type of an array that is not one element, whose truth value is ambiguous."""
+    if aval.size != 1:
+        raise ValueError(
+            f"The truth value of an array of shape {aval.shape} is ambiguous. Use x.any() or x.all()"
+            if aval.size else "The truth value of an empty array is ambiguous. Use `array.size > 0`"
+        )  # fmt: skip
+
+
 def check_fits(value: int, dtype: Any) -> None:
     """Raise OverflowError if the integer type `dtype` cannot hold `value`."""
     bounds = dtypes.iinfo(dtype)

@@ -110,6 +110,23 @@ def integer_conversion(tracer: Tracer) -> TracerIntegerConversionError:
     )
 
 
+def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
+    """The error of using a method or an attribute, `what`, that needs the data of a tracer, or where it is."""
+    return ConcretizationTypeError(
+        f"Abstract tracer value encountered where concrete value is expected: the {what} is not available on traced "
+        f"array with shape {tracer.aval.str_short()}, which has no data while Python runs.{provenance(tracer)}\n"
+        "Use it outside the traced function, on its arguments and results."
+    )
+
+
+def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:
+    """The error of asking a tracer for an attribute that only concrete arrays have."""
+    return AttributeError(
+        f"the {what} is not available on traced array with shape {tracer.aval.str_short()}, which is on no device "
+        "while Python runs. Use it outside the traced function; xtrace.typeof(x) says what is known of a traced array"
+    )
+
+
 def array_conversion(tracer: Tracer) -> TracerArrayConversionError:
     """The error of a tracer given to NumPy."""
     return TracerArrayConversionError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from xtrace.core import explain
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray
+from xtrace.core.avals import ShapedArray, check_truth
 
 if TYPE_CHECKING:
     from xtrace.core.primitive import Primitive
@@ -125,6 +125,26 @@ def use_trace(trace: Trace) -> Iterator[Trace]:
         current_trace.reset(token)
 
 
+class _OfConcreteArrays:
+    """A method or an attribute of concrete arrays that tracers do not have: to use it is an error that says why."""
+
+    __slots__ = ("name", "error", "called")
+
+    def __init__(self, name: str, error: Callable[[Tracer, str], Exception], called: bool) -> None:
+        self.name, self.error, self.called = name, error, called
+
+    def __get__(self, instance: Tracer | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        if not self.called:
+            raise self.error(instance, f"attribute {self.name!r}")
+
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            raise self.error(instance, f"method {self.name}()")
+
+        return refuse
+
+
 class Tracer(Array):
     """A value of a trace: it has a type, but (in a staging trace) no data. Python operators are installed later."""
 
@@ -143,6 +163,7 @@ class Tracer(Array):
         return len(self.aval)
 
     def __bool__(self) -> bool:
+        check_truth(self.aval)
         raise explain.boolean_conversion(self)
 
     def __int__(self) -> int:
@@ -169,10 +190,32 @@ class Tracer(Array):
         raise explain.concretization(self, "tolist")
 
     def __format__(self, specification: str) -> str:
-        return format(repr(self), specification)
+        if specification:
+            raise TypeError(
+                f"the format {specification!r} needs a value, and the traced array {self!r} has none while Python runs"
+            )
+        return repr(self)
+
+    def __reduce__(self) -> Any:
+        raise explain.no_data(self, "method __reduce__(), which pickle calls,")
 
     def __copy__(self) -> Tracer:
         return self
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
+
+
+# JAX's classes: what asks for the data or for its place is an attempt to make a tracer concrete, what may be looked for
+# in vain is absent.
+for _name in (
+    "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
+):  # fmt: skip
+    setattr(Tracer, _name, _OfConcreteArrays(_name, explain.no_data, False))
+for _name in (
+    "__dlpack__", "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes",
+    "unsafe_buffer_pointer",
+):  # fmt: skip
+    setattr(Tracer, _name, _OfConcreteArrays(_name, explain.no_data, True))
+for _name in ("block_until_ready", "copy_to_host_async", "device", "is_ready", "sharding"):
+    setattr(Tracer, _name, _OfConcreteArrays(_name, explain.no_such_attribute, False))

@@ -101,6 +101,26 @@ def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> A
     return sys.modules[__package__].choose(self, choices, out, mode)
 
 
+def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+    """Return the positions that partition the array at `kth` along `axis`."""
+    return sys.modules[__package__].argpartition(self, kth, axis)
+
+
+def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Return where `v` belongs in this sorted 1-D array; see ``xtrace.numpy.searchsorted``."""
+    return sys.modules[__package__].searchsorted(self, v, side, sorter, method=method)
+
+
+def _byteswap(self: Any) -> Any:
+    """Return the array with the bytes of each element in reverse order; those of each part of a complex one."""
+    if dtypes.is_complex(self.dtype):
+        return elementwise.complex(_byteswap(self.real), _byteswap(self.imag))
+    if self.dtype.itemsize == 1:
+        return self
+    pieces = elementwise.bitcast_convert_type(self, dtypes.uint8)
+    return elementwise.bitcast_convert_type(pieces[..., ::-1], self.dtype)
+
+
 def _compress(
     self: Any,
     condition: Any,
@@ -115,26 +135,28 @@ def _compress(
 
 
 def _matmul(self: Any, other: Any) -> Any:
-    return contraction.matmul(self, other) if _is_operand(other) else NotImplemented
+    return contraction.matmul(self, other) if _is_operand(other, "@") else NotImplemented
 
 
 def _reflected_matmul(self: Any, other: Any) -> Any:
-    return contraction.matmul(other, self) if _is_operand(other) else NotImplemented
+    return contraction.matmul(other, self) if _is_operand(other, "@") else NotImplemented
 
 
-def _is_operand(other: Any) -> bool:
-    """Whether the other side of ``@`` can be one; a container says that it must be converted first."""
+def _is_operand(other: Any, symbol: str) -> bool:
+    """Whether the other side of an operator can be one; a container says that it must be converted first."""
     if isinstance(other, Array) or is_array_like(other):
         return True
     if isinstance(other, (list, tuple, str, bytes, dict, set, type(None))):
         raise TypeError(
-            f"unsupported operand for @: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
+            f"unsupported operand for {symbol}: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
         )
     return False
 
 
 def _contains(self: Any, item: Any) -> bool:
-    """Whether an element of a 1-D array equals `item`."""
+    """Whether an element of a 1-D array equals `item`; TypeError for what is no array or number."""
+    if not _is_operand(item, "in"):
+        raise TypeError(f"unsupported operand for in: {not_an_array(item)}")
     if self.ndim != 1:
         raise ValueError(f"`in` searches 1-D arrays; this one has shape {self.shape}. Write (x == item).any()")
     return bool(reductions.any(self == item))
@@ -198,7 +220,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "conjugate": ufuncs.conjugate, "trace": contraction.trace, "take": indexing.take,
     "reshape": _reshape, "flatten": _flatten, "transpose": _transpose, "astype": _astype, "copy": _copy, "view": _view,
     "to_device": _to_device, "dot": _dot, "nonzero": _nonzero,
-    "choose": _choose, "compress": _compress,
+    "choose": _choose, "compress": _compress, "argpartition": _argpartition, "searchsorted": _searchsorted,
+    "byteswap": _byteswap,
     "__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__contains__": _contains, "__iter__": _iterate,
     "__getitem__": _getitem, "__setitem__": _no_assignment, "__round__": _round,
     "__array_namespace__": _array_namespace,

@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace.core import dtypes
 from xtrace.core.arrays import Array
-from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, physical
+from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
 from xtrace.xla import buffers
 
 
@@ -146,6 +146,18 @@ class ConcreteArray(Array):
             raise RuntimeError(deleted_message(self.aval))
         return self.buffer
 
+    def platform(self) -> str:
+        """Return the name of the platform that the array is on."""
+        return str(self.device.platform)
+
+    def clone(self) -> ConcreteArray:
+        """Return a copy in memory of its own, of the same type and in the same place."""
+        return self.__deepcopy__({})
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Return the address of the data on the device; it says nothing once the array is gone."""
+        return int(self._live_buffer().unsafe_buffer_pointer())
+
     def copy_to_host_async(self) -> None:
         """Start moving the data to the host. On CPU it is there already."""
         self._live_buffer()
@@ -217,11 +229,7 @@ class ConcreteArray(Array):
         return kinds[platform], self.device.local_hardware_id or 0
 
     def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(
-                f"The truth value of an array of shape {self.shape} is ambiguous. Use x.any() or x.all()"
-                if self.size else "The truth value of an empty array is ambiguous. Use `array.size > 0`"
-            )  # fmt: skip
+        check_truth(self.aval)
         return bool(self.host())
 
     def _scalar(self, function: str) -> Any:
@@ -289,7 +297,9 @@ class ConcreteArray(Array):
 
     def __format__(self, specification: str) -> str:
         if type(self.aval.dtype) is dtypes.ExtendedDType:
-            return format(repr(self), specification)
+            if specification:
+                raise TypeError(f"the format {specification!r} is for numbers; this is an array of {self.dtype.name}")
+            return repr(self)
         return format(self.host()[()] if self.ndim == 0 else self.host(), specification)
 
     def _described(self) -> str:
