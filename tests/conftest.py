@@ -5,7 +5,6 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
-import zlib
 
 # Read when the packages are imported, so set before they are.
 os.environ.setdefault("XTRACE_ENABLE_CHECKS", "1")
@@ -25,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import reference
+from tests.support.sampling import Sample, default_seed
 from xtrace.core import config, primitive
 from xtrace.core.trace import base_trace, current_trace
 
@@ -39,27 +39,26 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 def pytest_addoption(parser):
     """Let a run take a part of the tests, another one for each seed."""
     parser.addoption("--sample", type=float, default=1.0, help="the part of the tests to run, such as 0.3")
-    parser.addoption("--sample-seed", default="", help="any text; which tests are run follows from it")
+    parser.addoption("--sample-seed", default=default_seed(), help="what draws them; by default the commit")
+    parser.addoption("--whole-tables", action="store_true", help="run all rows also of tables marked `drawn`")
+
+
+def _sample(config):
+    return Sample(config.getoption("sample"), config.getoption("sample_seed"), config.getoption("whole_tables"))
 
 
 def pytest_terminal_summary(terminalreporter, config):
     """Say which part of the tests was run; a header would not be seen under -q."""
-    if (part := config.getoption("sample")) < 1:
-        seed = config.getoption("sample_seed")
-        terminalreporter.write_line(f"{part:.0%} of the tests: --sample {part} --sample-seed {seed!r}")
-
-
-def _sampled(config, item):
-    seed, part = config.getoption("sample_seed"), config.getoption("sample")
-    return zlib.crc32(f"{seed} {item.nodeid}".encode()) < part * 2**32
+    terminalreporter.write_line(str(_sample(config)))
 
 
 def pytest_collection_modifyitems(config, items):
     """Keep the sample, and skip what jax has changed since the release whose behaviour xtrace follows."""
-    sampled = [item for item in items if _sampled(config, item)]
-    if len(sampled) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if not _sampled(config, item)])
-        items[:] = sampled
+    sample = _sample(config)
+    left_out = [item for item in items if item not in sample]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item in sample]
     for item in items:
         reason = reference.reason_to_skip(item.nodeid)
         if reason is not None:

@@ -31,6 +31,7 @@ def splits_and_draws(random_, lax_):
     return function
 
 
+@pytest.mark.drawn(0.4)
 @pytest.mark.parametrize("impl", IMPLS)
 def test_split_and_normal_in_a_scan(impl):
     ours, theirs = pair(3, impl)

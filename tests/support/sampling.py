@@ -1,0 +1,38 @@
+"""Which tests a run takes: all, or those that its seed draws, so that runs of other commits take others."""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+import subprocess
+import zlib
+from typing import Any
+
+
+def default_seed() -> str:
+    """Return the commit that is tested; outside a repository, the day."""
+    try:
+        return subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"],
+            cwd=pathlib.Path(__file__).parent, capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return datetime.date.today().isoformat()
+
+
+class Sample:
+    """A part of all tests, in which tables marked ``drawn(part)`` are a part again unless they are wanted whole."""
+
+    def __init__(self, part: float, seed: str, whole_tables: bool) -> None:
+        self.part, self.seed, self.whole_tables = part, seed, whole_tables
+
+    def __contains__(self, item: Any) -> bool:
+        part, drawn = self.part, item.get_closest_marker("drawn")
+        if drawn is not None and not self.whole_tables:
+            part *= drawn.args[0]
+        # A number from the seed and the test's name, the same in all processes of a run.
+        return zlib.crc32(f"{self.seed} {item.nodeid}".encode()) < part * 2**32
+
+    def __str__(self) -> str:
+        tables = "all rows" if self.whole_tables else "a part of the rows of tables marked so"
+        return f"{self.part:.0%} of the tests, {tables}; --sample-seed {self.seed} draws the same ones"
