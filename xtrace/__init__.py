@@ -91,7 +91,7 @@ _late, __getattr__ = _late_names(
         "xtrace.api.vmap": ("vmap",),
     },
     submodules=(
-        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "extend", "ffi",
+        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "experimental", "extend", "ffi",
         "flatten_util", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "stages", "tree", "tree_util",
         "typing",
     ),

@@ -1,0 +1,5 @@
+"""What ``jax.experimental`` has besides the stable modules; each module loads when it is first asked for."""
+
+from xtrace.core.late import late_names as _late_names
+
+__all__, __getattr__ = _late_names("xtrace.experimental", {}, submodules=("ode",))

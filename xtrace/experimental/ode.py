@@ -1,0 +1,287 @@
+"""Initial value problems of ordinary differential equations, differentiated by the adjoint equation."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.api.custom_derivatives import closure_convert, custom_vjp
+from xtrace.api.grad import vjp
+from xtrace.api.tracing import check_callable
+from xtrace.api.vmap import vmap
+from xtrace.core import dtypes, pytree
+from xtrace.core.avals import aval_of, is_array_like
+from xtrace.core.tangents import is_differentiable
+from xtrace.flatten_util import ravel_pytree
+from xtrace.numpy.arguments import cast_to
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.creation import asarray, zeros_like
+from xtrace.numpy.manipulation import concatenate, stack
+from xtrace.numpy.reductions import mean
+from xtrace.numpy.reductions import sum as total
+from xtrace.numpy.ufuncs import abs as absolute
+from xtrace.numpy.ufuncs import clip, maximum, minimum, real, sqrt, where
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
+
+__all__ = ["odeint"]
+
+# Dormand and Prince's tableau (Hairer, Nørsett and Wanner, table II.5.2); the last row has the weights of order 5.
+_TABLEAU = np.array([
+    [0, 0, 0, 0, 0, 0, 0],
+    [1 / 5, 0, 0, 0, 0, 0, 0],
+    [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
+    [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0],
+    [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
+    [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
+    [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0],
+])  # fmt: skip
+_NODES = np.array([0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
+_WEIGHTS = _TABLEAU[-1]
+# The weights of order 5 less those of an embedded formula of order 4; any multiple of Dormand and Prince's difference
+# gives one, and Shampine ("Some practical Runge-Kutta formulas", 1986) takes two thirds of it.
+_ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40]) * 2 / 3
+# The highest term of the continuous solution of order 4 (section II.6, and the program DOPRI5 in the appendix).
+_DENSE = np.array([
+    -12715105075 / 11282082432, 0, 87487479700 / 32700410799, -10690763975 / 1880347072, 701980252875 / 199316789632,
+    -1453857185 / 822651844, 69997945 / 29380423,
+])  # fmt: skip
+_STAGES = len(_NODES)
+# A new step is at most ten times, at least a fifth of the last one, and a tenth smaller than the error allows.
+_GROWTH, _SHRINKAGE, _SAFETY = 10.0, 0.2, 0.9
+
+
+def _weighted(weights: Any, slopes: Any) -> Any:
+    return matmul(asarray(weights, slopes.dtype), slopes, precision="highest")
+
+
+def _norm(x: Any) -> Any:
+    return sqrt(total(absolute(x) ** 2))
+
+
+def _first_step(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, rtol: Any, atol: Any) -> Any:
+    """Return the length of the first step (section II.4, "Starting step size"), for a method of error order 4."""
+    scale = atol + absolute(y) * rtol
+    size, speed = _norm(y / scale), _norm(f / scale)
+    small = (size < 1e-5) | (speed < 1e-5)
+    trial = where(small, 1e-6, 0.01 * size / where(small, 1, speed))
+    moved = slope(y + trial.astype(y.dtype) * f, t + trial.astype(t.dtype))
+    bend = _norm((moved - f) / scale) / trial
+    largest = maximum(speed, bend)
+    flat = largest <= 1e-15
+    step = where(flat, maximum(1e-6, trial * 1e-3), (0.01 / where(flat, 1, largest)) ** 0.2)
+    return minimum(100 * trial, step).astype(t.dtype)
+
+
+def _stages(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, step: Any) -> tuple[Any, Any]:
+    """Return y after `step`, and the slopes of all stages; the last one is that of the new y."""
+    length = step.astype(y.dtype)
+    tableau, nodes = asarray(_TABLEAU, y.dtype), asarray(_NODES, t.dtype)
+
+    def stage(i: Any, state: Any) -> Any:
+        slopes, _ = state
+        at = y + length * matmul(tableau[i], slopes, precision="highest")
+        return slopes.at[i].set(slope(at, t + nodes[i] * step)), at
+
+    slopes = concatenate([f[None], zeros_like(f, shape=(_STAGES - 1, *f.shape))])
+    slopes, after = fori_loop(1, _STAGES, stage, (slopes, y))
+    return after, slopes
+
+
+def _polynomial(before: Any, after: Any, slopes: Any, step: Any) -> Any:
+    """Return the coefficients, the highest first, of the continuous solution in the share of the step.
+
+    In DOPRI5's form it is y + θ(d + (1 - θ)(b + θ(r + (1 - θ)q))), with d = y' - y, b = h f - d, r = d - h f' - b.
+    """
+    length = step.astype(before.dtype)
+    d = after - before
+    b = length * slopes[0] - d
+    r = d - length * slopes[-1] - b
+    q = length * _weighted(_DENSE, slopes)
+    return stack([q, -(r + 2 * q), r + q - b, d + b, before])
+
+
+def _integrated(
+    slope: Callable[[Any, Any], Any], y: Any, times: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any
+) -> Any:
+    """Return the vectors y at `times`, for y at the first of them."""
+
+    def advance(state: Any) -> Any:
+        count, y, f, t, step, start, polynomial = state
+        after, slopes = _stages(slope, t, y, f, step)
+        allowed = atol + rtol * maximum(absolute(y), absolute(after))
+        error = step * sqrt(mean((absolute(_weighted(_ERROR, slopes)) / allowed) ** 2)).astype(step.dtype)
+        accepted = error <= 1
+        least = where(accepted, 1.0, _SHRINKAGE)
+        factor = where(error == 0, _GROWTH, clip(_SAFETY * where(error == 0, 1, error) ** -0.2, least, _GROWTH))
+        moved = (after, slopes[-1], t + step, t, _polynomial(y, after, slopes, step))
+        y, f, t, start, polynomial = [
+            where(accepted, new, old) for new, old in zip(moved, (y, f, t, start, polynomial), strict=True)
+        ]
+        return count + 1, y, f, t, minimum(step * factor, hmax).astype(step.dtype), start, polynomial
+
+    def reach(state: Any, target: Any) -> tuple[Any, Any]:
+        def going(state: Any) -> Any:
+            count, _, _, t, step, *_ = state
+            return (t < target) & (count < mxstep) & (step > 0)
+
+        _, *state = while_loop(going, advance, (0, *state))
+        _, _, t, _, start, polynomial = state
+        # A time that is there already needs no step; one that was passed has no share of a step.
+        share = where(target == start, 0, (target - start) / (t - start)).astype(y.dtype)
+        found = polynomial[0]
+        for coefficient in polynomial[1:]:
+            found = found * share + coefficient
+        return tuple(state), found
+
+    first = times[0]
+    f = slope(y, first)
+    step = minimum(_first_step(slope, first, y, f, rtol, atol), hmax).astype(times.dtype)
+    constant = concatenate([zeros_like(y, shape=(4, *y.shape)), y[None]])
+    _, found = scan(reach, (y, f, first, step, first, constant), times[1:])
+    return concatenate([y[None], found])
+
+
+def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `func` with a result of the element types of y; TypeError if it is otherwise unlike y."""
+
+    def slope(y: Any, t: Any, *args: Any) -> Any:
+        dy = func(y, t, *args)
+        trees, leaves = [pytree.tree_structure(x) for x in (y, dy)], [pytree.tree_leaves(x) for x in (y, dy)]
+        avals = [[aval_of(x) for x in found] for found in leaves]
+        shapes = [[a.shape for a in found] for found in avals]
+        if trees[0] != trees[1] or shapes[0] != shapes[1]:
+            raise TypeError(
+                "odeint: func must return the time derivative of y, with its tree and shapes "
+                f"{trees[0]} of {shapes[0]}; it returned {trees[1]} of {shapes[1]}"
+            )
+        for own, found in zip(*avals, strict=True):
+            if dtypes.is_complex(found.dtype) and not dtypes.is_complex(own.dtype):
+                raise TypeError(
+                    f"odeint: func returned {found.str_short()} for a y of {own.str_short()}; make y0 complex"
+                )
+        cast = [cast_to(x, a, own.dtype) for x, a, own in zip(leaves[1], avals[1], avals[0], strict=True)]
+        return pytree.tree_unflatten(trees[0], cast)
+
+    return slope
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
+def _solution(
+    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Any, *args: Any
+) -> Any:
+    vector, tree_of = ravel_pytree(y0)
+
+    def slope(x: Any, t: Any) -> Any:
+        return ravel_pytree(func(tree_of(x), t, *args))[0].astype(vector.dtype)
+
+    return vmap(tree_of)(_integrated(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
+
+
+def _forward(
+    func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Any, *args: Any
+) -> tuple[Any, Any]:
+    ys = _solution(func, rtol, atol, mxstep, hmax, y0, times, *args)
+    return ys, (ys, times, args)
+
+
+def _row(tree: Any, i: Any) -> Any:
+    return pytree.tree_map(lambda x: x[i], tree)
+
+
+def _is_smooth(x: Any) -> bool:
+    return is_differentiable(aval_of(x))
+
+
+def _parameters(args: Sequence[Any]) -> list[Any]:
+    """Return the differentiable leaves of the arguments."""
+    return [x for x in pytree.tree_leaves(args) if _is_smooth(x)]
+
+
+def _with_parameters(args: Sequence[Any], found: Sequence[Any], others: Callable[[Any], Any] = lambda x: x) -> Any:
+    """Return `args` with `found` in the places of its differentiable leaves, and what `others` makes of the others."""
+    leaves, tree = pytree.tree_flatten(args)
+    values = iter(found)
+    return pytree.tree_unflatten(tree, [next(values) if _is_smooth(x) else others(x) for x in leaves])
+
+
+def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: Any, cotangent: Any) -> Any:
+    """Return the cotangents of y0, the times and the arguments.
+
+    The adjoint a of y solves a' = -(∂f/∂y)ᵀ a backwards in time, jumping by the cotangent at each of the times; those
+    of the arguments are integrals of (∂f/∂p)ᵀ a (Chen and others, "Neural ordinary differential equations", 2018).
+    y is integrated along with it, in s = -t.
+    """
+    ys, times, args = saved
+
+    def augmented(state: Any, s: Any, *args: Any) -> Any:
+        y, adjoint, *_ = state
+        dy, pull = vjp(lambda y, t, *p: func(y, t, *_with_parameters(args, p)), y, -s, *_parameters(args))
+        moved, of_time, *of_parameters = pull(adjoint)
+        return pytree.tree_map(lambda x: -x, dy), moved, of_time, of_parameters
+
+    def back(carry: Any, interval: Any) -> tuple[Any, Any]:
+        adjoint, of_start, sums = carry
+        y, earlier, later, jump = interval
+        # Moving a time moves y there by f, and what comes before it lasts as much longer.
+        pairs = zip(pytree.tree_leaves(func(y, later, *args)), pytree.tree_leaves(jump), strict=True)
+        of_time = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
+        adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)
+        start = (y, adjoint, of_start - of_time, sums)
+        found = _solution(augmented, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args)
+        return _row(found, 1)[1:], of_time
+
+    start = (_row(pytree.tree_map(zeros_like, ys), 0), zeros_like(times[0]), [zeros_like(x) for x in _parameters(args)])
+    later_ys, jumps = pytree.tree_map(lambda x: x[1:], (ys, cotangent))
+    (adjoint, of_start, sums), of_times = scan(back, start, (later_ys, times[:-1], times[1:], jumps), reverse=True)
+    of_y0 = pytree.tree_map(lambda x, y: x + y, adjoint, _row(cotangent, 0))
+    return of_y0, concatenate([of_start[None], of_times]), *_with_parameters(args, sums, lambda _: None)
+
+
+_solution.defvjp(_forward, _backward)
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    *args: Any,
+    rtol: Any = 1.4e-8,
+    atol: Any = 1.4e-8,
+    mxstep: Any = math.inf,
+    hmax: Any = math.inf,
+) -> Any:
+    """Return the solution of ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0`` at the increasing times `t`.
+
+    y0: a tree of arrays; the result has an axis in front of each, for the times. args: trees of arrays. rtol, atol:
+    the error allowed in a step, relative to y and absolute; hmax: the longest step; mxstep: the most steps from one
+    time to the next, from where the last one is continued; all four are numbers. Times that decrease give NaN. Reverse
+    mode solves the adjoint equation, to the same tolerances; there is no forward mode. TypeError for times that are no
+    vector of floats, what is no array in `args`, a y0 of integers, and a `func` whose result is not like y.
+
+    Dormand and Prince's method of order 5(4) with its continuous solution of order 4 (Hairer, Nørsett and Wanner,
+    Solving Ordinary Differential Equations I, sections II.4 to II.6).
+    """
+    check_callable("odeint", func)
+    for leaf in pytree.tree_leaves(args):
+        if not is_array_like(leaf):
+            raise TypeError(
+                f"The contents of odeint *args must be arrays or scalars, but got {leaf}. Let func close over it"
+            )
+    aval = aval_of(t) if is_array_like(t) else None
+    if aval is None or not dtypes.is_floating(aval.dtype) or aval.ndim != 1 or not aval.size:
+        raise TypeError(f"t must be an array of floats, with one axis and at least one time, but got {t}")
+    for leaf in pytree.tree_leaves(y0):
+        if not dtypes.is_inexact(aval_of(leaf).dtype):
+            raise TypeError(
+                f"odeint: y0 must have floating or complex dtypes, got {aval_of(leaf).str_short()}; write "
+                "y0.astype(float)"
+            )
+    y0, times = pytree.tree_map(asarray, y0), asarray(t)
+    converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
+    return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
