@@ -20,7 +20,7 @@ CONTINUOUS = {
     "cauchy": ((), True), "gumbel_r": ((), True), "gumbel_l": ((), True), "pareto": ((1.5,), True),
     "gamma": ((1.7,), True), "chi2": ((3.0,), True), "beta": ((1.5, 2.5), True), "t": ((4.0,), True),
     "gennorm": ((1.5,), False), "vonmises": ((2.0,), False),
-    "wrapcauchy": ((0.4,), False),
+    "wrapcauchy": ((0.4,), False), "truncnorm": ((-1.0, 2.0), True),
 }  # fmt: skip
 DISCRETE = {"poisson": (2.5,), "bernoulli": (0.3,), "geom": (0.3,), "binom": (5.0, 0.4), "nbinom": (3.0, 0.4),
             "betabinom": (5.0, 1.5, 0.7)}  # fmt: skip

@@ -1,13 +1,16 @@
-"""Distributions, a module each, as ``jax.scipy.stats`` has them."""
+"""Distributions, a module each, and statistics of samples, as ``jax.scipy.stats`` has them."""
 
 from xtrace.core.late import late_names as _late_names
 
 __all__, __getattr__ = _late_names(
     "xtrace.scipy.stats",
-    {},
+    {
+        "xtrace.scipy.stats.descriptive": ("mode", "rankdata", "sem"),
+        "xtrace.scipy.stats.kernel_density": ("gaussian_kde",),
+    },
     submodules=(
-        "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "expon", "gamma", "gennorm", "geom",
-        "gumbel_l", "gumbel_r", "laplace", "logistic", "nbinom", "norm", "pareto", "poisson", "t", "uniform",
-        "vonmises", "wrapcauchy",
+        "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gennorm", "geom",
+        "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial", "multivariate_normal", "nbinom", "norm",
+        "pareto", "poisson", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
     ),
 )  # fmt: skip

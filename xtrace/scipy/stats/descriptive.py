@@ -1,0 +1,160 @@
+"""Statistics of samples: their most frequent value, their ranks and the error of their mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.operators import choose
+from xtrace.api.units import unit
+from xtrace.core import config, dtypes
+from xtrace.numpy.arguments import type_of
+from xtrace.numpy.choices import take_along_axis
+from xtrace.numpy.creation import full, ones, zeros
+from xtrace.numpy.manipulation import atleast_1d, concatenate, ravel
+from xtrace.numpy.nan_reductions import nanstd
+from xtrace.numpy.reductions import any, argmax, max, std, sum
+from xtrace.numpy.ufuncs import isnan, logical_not, sqrt
+from xtrace.ops.reductions import cummax, cummin, cumsum
+from xtrace.ops.shape import broadcasted_iota
+from xtrace.ops.sorting import sort
+
+_POLICIES = ("propagate", "omit", "raise")
+
+
+class ModeResult(NamedTuple):
+    """The most frequent values, and how often they occur."""
+
+    mode: Any
+    count: Any
+
+
+def _check_policy(function: str, nan_policy: str) -> None:
+    if nan_policy not in _POLICIES:
+        raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {nan_policy!r}")
+    if nan_policy == "omit":
+        raise NotImplementedError(f"{function}: nan_policy='omit' is not implemented; leave NaN out beforehand")
+    if nan_policy == "raise":
+        raise NotImplementedError(
+            f"{function}: nan_policy='raise' is not implemented, as values are not known while a program is traced; "
+            "look for NaN beforehand"
+        )
+
+
+def _part(x: Any, axis: int, part: slice) -> Any:
+    return x[(slice(None),) * axis + (part,)]
+
+
+def _starts(ordered: Any, axis: int) -> Any:
+    """Return where a run of equal values begins along an axis that is sorted; all NaN are one run."""
+    here, before = _part(ordered, axis, slice(1, None)), _part(ordered, axis, slice(None, -1))
+    differ = here != before
+    if dtypes.is_inexact(ordered.dtype):
+        differ = differ & ~(isnan(here) & isnan(before))
+    shape = [1 if i == axis else n for i, n in enumerate(ordered.shape)]
+    return concatenate([ones(shape, bool), differ], axis)
+
+
+def _places(x: Any, axis: int) -> Any:
+    return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
+
+
+@unit
+def _mode(a: Any, *, axis: int, keepdims: bool) -> Any:
+    ordered = sort(a, axis)
+    places = _places(ordered, axis)
+    first = cummax(choose(_starts(ordered, axis), places, 0), axis)
+    lengths = places - first + 1
+    # The first of the longest runs ends where their length is first reached; it has the smallest value.
+    found = take_along_axis(ordered, take_along_axis(first, argmax(lengths, axis, keepdims=True), axis), axis)
+    count = max(lengths, axis, keepdims=True)
+    return (found, count) if keepdims else (found.squeeze(axis), count.squeeze(axis))
+
+
+def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+    """Return the most frequent values along `axis` (None: of all), the smallest of equally frequent ones, and counts.
+
+    NaN are one value. Along an axis of size 0 the results are NaN and 0, of the default float. NotImplementedError for
+    the policies "omit" and "raise", ValueError for others and for an axis that is not there.
+    """
+    _check_policy("mode", nan_policy)
+    aval = type_of("mode", a)
+    rank = aval.ndim
+    a = atleast_1d(a) if axis is not None else ravel(a)
+    along = 0 if axis is None else canonical_axis("mode", axis, a.ndim)
+    if not a.shape[along]:
+        kept = [1 if i == along else n for i, n in enumerate(a.shape) if keepdims or i != along]
+        dtype = dtypes.default_float(config.enable_x64.value)
+        found = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
+    else:
+        found = ModeResult(*_mode(a, axis=along, keepdims=keepdims))
+    return ModeResult(*[x.reshape((1,) * rank) for x in found]) if axis is None and keepdims and rank > 1 else found
+
+
+@unit
+def _ranks(a: Any, *, axis: int, method: str) -> Any:
+    dtype = dtypes.default_float(config.enable_x64.value)
+    if not a.shape[axis]:
+        return zeros(a.shape, dtype)
+    places = _places(a, axis)
+    ordered, order = sort((a, places), axis)
+    if method == "ordinal":
+        ranks = places + 1
+    elif method == "dense":
+        ranks = cumsum(converted(_starts(ordered, axis), places.dtype), axis)
+    else:
+        starts, n = _starts(ordered, axis), a.shape[axis]
+        first = cummax(choose(starts, places, 0), axis) + 1
+        last_of_all = zeros([1 if i == axis else m for i, m in enumerate(a.shape)], bool)
+        ends = concatenate([_part(starts, axis, slice(1, None)), ~last_of_all], axis)
+        last = cummin(choose(ends, places, n - 1), axis, reverse=True) + 1
+        ranks = {"min": first, "max": last, "average": converted(first + last, dtype) / 2}[method]
+    # Sorted by where they came from, ranks go back there.
+    found = converted(sort((order, ranks), axis)[1], dtype)
+    if dtypes.is_inexact(a.dtype):
+        return choose(any(isnan(a), axis, keepdims=True), math.nan, found)
+    return found
+
+
+def rankdata(a: Any, method: str = "average", axis: int | None = None, nan_policy: str = "propagate") -> Any:
+    """Return the ranks, from 1 on, of the elements along `axis` (None: of all, in one axis), as default floats.
+
+    method: which of their places equal elements get: "average", "min", "max", "ordinal" (each its own), or "dense"
+    (as "min", without gaps). Where there is a NaN, all along its axis is. NotImplementedError for the policies "omit"
+    and "raise", ValueError for others, another method and an axis that is not there.
+    """
+    _check_policy("rankdata", nan_policy)
+    methods = ("average", "min", "max", "dense", "ordinal")
+    if method not in methods:
+        raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {method!r}")
+    aval = type_of("rankdata", a)
+    if axis is None:
+        return _ranks(ravel(a), axis=0, method=method)
+    return _ranks(a, axis=canonical_axis("rankdata", axis, aval.ndim), method=method)
+
+
+@unit
+def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> Any:
+    own = type_of("sem", a)
+    if omit:
+        found = nanstd(a, axis, ddof=ddof, keepdims=keepdims)
+        counted = sum(logical_not(isnan(a)), axis, keepdims=keepdims)
+        found = found / converted(sqrt(counted), found.dtype)
+    else:
+        found = std(a, axis, ddof=ddof, keepdims=keepdims)
+        found = found / math.sqrt(own.size if axis is None else own.shape[axis])
+    # Of complex numbers the error is a complex number, as in JAX.
+    return converted(found, own.dtype if dtypes.is_complex(own.dtype) else found.dtype)
+
+
+def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
+    """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
+
+    nan_policy: "propagate", or "omit" to leave NaN out; ValueError for others and for an axis that is not there.
+    """
+    if nan_policy not in ("propagate", "omit"):
+        raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {nan_policy!r}")
+    aval = type_of("sem", a)
+    along = None if axis is None else canonical_axis("sem", axis, aval.ndim)
+    return _sem(a, ddof, axis=along, omit=nan_policy == "omit", keepdims=bool(keepdims))

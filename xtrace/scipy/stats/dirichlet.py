@@ -1,0 +1,52 @@
+"""Dirichlet's distribution of concentrations `alpha`, over positive numbers whose sum is 1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import choose
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.numpy.arguments import cast_to
+from xtrace.numpy.manipulation import concatenate
+from xtrace.numpy.reductions import all, sum
+from xtrace.numpy.ufuncs import abs, exp
+from xtrace.scipy.special.entropies import xlogy
+from xtrace.scipy.special.primitive import gammaln
+
+# How far from 1 the sum of a point may be.
+_TOLERANCE = 1e-6
+
+
+@unit
+def _log_density(x: Any, alpha: Any) -> Any:
+    count = alpha.shape[0]
+    if x.shape[0] == count - 1:
+        x = concatenate([x, 1 - sum(x, 0, keepdims=True)], 0)
+    spread = alpha.reshape((count,) + (1,) * (x.ndim - 1))
+    found = sum(xlogy(spread - 1, x), 0) - (sum(gammaln(alpha)) - gammaln(sum(alpha)))
+    return choose(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), found, -math.inf)
+
+
+def logpdf(x: Any, alpha: Any) -> Any:
+    """The logarithm of the density; -inf at points with parts that are not positive or whose sum is not 1.
+
+    The parts of a point are along the first axis of `x`; the last of them may be left out. ValueError where there are
+    others, or more than one axis of `alpha`.
+    """
+    (own, concentrations), dtype, _ = common_dtype("dirichlet.logpdf", (x, alpha), as_inexact)
+    if concentrations.ndim != 1:
+        raise ValueError(f"dirichlet.logpdf: `alpha` must be one-dimensional; got shape {concentrations.shape}")
+    count = concentrations.shape[0]
+    if not own.shape or own.shape[0] not in (count, count - 1):
+        raise ValueError(
+            "dirichlet.logpdf: `x` must have either the same number of entries as `alpha` along its first axis or one "
+            f"entry fewer; got shapes {own.shape} and {concentrations.shape}"
+        )
+    return _log_density(cast_to(x, own, dtype), cast_to(alpha, concentrations, dtype))
+
+
+def pdf(x: Any, alpha: Any) -> Any:
+    """The density; arguments and errors as in `logpdf`."""
+    return exp(logpdf(x, alpha))

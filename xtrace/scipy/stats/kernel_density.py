@@ -1,0 +1,261 @@
+"""Densities estimated from samples, by a normal distribution around each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.pytree import register_pytree_node_class
+from xtrace.nn.normalization import logsumexp
+from xtrace.numpy.arguments import cast_to, type_of
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.covariances import cov as covariance_of
+from xtrace.numpy.creation import full, zeros
+from xtrace.numpy.linalg import cholesky, inv
+from xtrace.numpy.manipulation import atleast_2d, diagonal, moveaxis
+from xtrace.numpy.reductions import sum
+from xtrace.numpy.scalar_types import isscalar
+from xtrace.numpy.ufuncs import exp, log, sqrt, square
+from xtrace.random.discrete import choice
+from xtrace.random.keys import split
+from xtrace.random.multivariate import multivariate_normal
+from xtrace.scipy.special.normal import ndtr
+from xtrace.scipy.stats.multivariate_normal import logpdf as normal_logpdf
+
+
+@unit
+def _normalized(dataset: Any, *weights: Any) -> tuple[Any, Any]:
+    """Return weights whose sum is 1, equal ones where there are none, and how many equal ones they are worth."""
+    count = dataset.shape[1]
+    found = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
+    return 1 / sum(square(found)), found
+
+
+@unit
+def _spread(dataset: Any, weights: Any, neff: Any, *given: Any, rule: str) -> tuple[Any, Any]:
+    """Return the covariance of each normal distribution and its inverse: the data's, times a squared bandwidth."""
+    d = dataset.shape[0]
+    base = neff * (d + 2) / 4 if rule == "silverman" else neff
+    factor = square(given[0] if given else base ** (-1 / (d + 4)))
+    of_data = atleast_2d(covariance_of(dataset, rowvar=True, bias=False, aweights=weights))
+    return of_data * factor, inv(of_data) / factor
+
+
+def _log_kernels(dataset: Any, inverse: Any, points: Any) -> Any:
+    """Return the logarithm of the density at each point, by row, of the normal distribution around each sample."""
+    factor = cholesky(inverse)
+    samples, places = [matmul(x.T, factor, precision="highest") for x in (dataset, points)]
+    distances = sum(square(places[:, None] - samples[None]), -1)
+    return sum(log(diagonal(factor))) - dataset.shape[0] * math.log(2 * math.pi) / 2 - distances / 2
+
+
+@unit
+def _evaluated(dataset: Any, weights: Any, inverse: Any, points: Any, *, logarithm: bool) -> Any:
+    kernels = _log_kernels(dataset, inverse, points)
+    return logsumexp(kernels, -1, weights) if logarithm else sum(exp(kernels) * weights, -1)
+
+
+@unit
+def _overlap_of_normal(dataset: Any, weights: Any, covariance: Any, mean: Any, cov: Any) -> Any:
+    return sum(exp(normal_logpdf(dataset.T, mean.reshape((-1,)), covariance + cov.reshape(covariance.shape))) * weights)
+
+
+@unit
+def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Any:
+    """Return the integral of the product of two densities; each has samples, weights and a covariance."""
+    (x, x_weights, x_covariance), (y, y_weights, y_covariance) = first, second
+    # Of two normal distributions it is a normal density at the distance of their means.
+    products = exp(normal_logpdf(x.T[:, None], y.T, x_covariance + y_covariance))
+    return sum(products * x_weights[:, None] * y_weights)
+
+
+@unit
+def _mass_between(dataset: Any, weights: Any, covariance: Any, low: Any, high: Any) -> Any:
+    deviation = sqrt(covariance[0, 0])
+    below = [ndtr((limit - dataset[0]) / deviation) for limit in (low, high)]
+    return sum(weights * (below[1] - below[0]))
+
+
+@register_pytree_node_class
+@dataclasses.dataclass(frozen=True, init=False, eq=False, slots=True)
+class gaussian_kde:
+    """The density of a sample: the mean of normal distributions around its elements.
+
+    dataset: (d, n), n vectors of d numbers, or (n,). bw_method: the factor from the data's deviation to that of a
+    normal distribution: "scott" (None) or "silverman", a number, or a function that gets this object, which has no
+    covariance yet. weights: (n,), how much each sample counts. The arrays of the object are leaves of a tree, so that
+    it goes into transformed functions and comes out of them.
+
+    ValueError for less than two numbers, weights of other shapes and another bw_method, NotImplementedError for
+    complex numbers.
+    """
+
+    neff: Any
+    dataset: Any
+    weights: Any
+    covariance: Any
+    inv_cov: Any
+
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+        operands = (dataset,) if weights is None else (dataset, weights)
+        avals, dtype, _ = common_dtype("gaussian_kde", operands, as_inexact)
+        if dtypes.is_complex(avals[0].dtype):
+            raise NotImplementedError("gaussian_kde: complex data are not supported; give real and imaginary parts")
+        if avals[0].ndim > 2 or avals[0].size < 2:
+            raise ValueError(
+                "gaussian_kde: dataset must have shape (d, n) or (n,) and multiple elements; "
+                f"got shape {avals[0].shape}"
+            )
+        data = atleast_2d(cast_to(dataset, avals[0], dtype))
+        if weights is not None and avals[1].shape != data.shape[1:]:
+            raise ValueError(
+                f"gaussian_kde: weights must be one-dimensional and as many as there are samples, {data.shape[1]}; "
+                f"got shape {avals[1].shape}"
+            )
+        given = [cast_to(x, aval, dtype) for x, aval in zip(operands[1:], avals[1:], strict=True)]
+        neff, normalized = _normalized(data, *given)
+        self._fill(neff=neff, dataset=data, weights=normalized)
+        covariance, inverse = self._scaled(bw_method)
+        self._fill(covariance=covariance, inv_cov=inverse)
+
+    def _fill(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _scaled(self, bw_method: Any) -> tuple[Any, Any]:
+        """Return the covariance and its inverse."""
+        given: list[Any] = []
+        rule = "scott" if bw_method is None else bw_method
+        if not isinstance(bw_method, str) and (callable(bw_method) or isscalar(bw_method)):
+            rule, given = "given", [bw_method(self) if callable(bw_method) else bw_method]
+        elif not isinstance(rule, str) or rule not in ("scott", "silverman"):
+            raise ValueError(
+                f"gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got {bw_method!r}"
+            )
+        found: tuple[Any, Any] = _spread(self.dataset, self.weights, self.neff, *given, rule=rule)
+        return found
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+        """Return the arrays."""
+        return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: None, children: Sequence[Any]) -> gaussian_kde:
+        """Return an object of the given arrays."""
+        found = object.__new__(cls)
+        found._fill(**dict(zip(cls.__slots__, children, strict=True)))
+        return found
+
+    @property
+    def d(self) -> int:
+        """How many numbers a sample has."""
+        return int(self.dataset.shape[0])
+
+    @property
+    def n(self) -> int:
+        """How many samples there are."""
+        return int(self.dataset.shape[1])
+
+    def _places(self, function: str, points: Any) -> tuple[Any, Any]:
+        """Return `points` as columns, and the dtype of results."""
+        aval = type_of(function, points)
+        if dtypes.is_complex(aval.dtype):
+            raise NotImplementedError(f"gaussian_kde.{function}: complex points are not supported")
+        _, dtype, _ = common_dtype(function, (points, self.dataset), as_inexact)
+        places = atleast_2d(cast_to(points, aval, dtype))
+        if places.ndim == 2 and places.shape == (1, self.d):
+            places = places.T
+        if places.ndim > 2 or places.shape[0] != self.d:
+            raise ValueError(
+                f"gaussian_kde.{function}: points must have shape (d, m) with d = {self.d}, the dimension of the "
+                f"dataset; got shape {aval.shape}"
+            )
+        return places, dtype
+
+    def _at(self, function: str, points: Any, logarithm: bool) -> Any:
+        places, dtype = self._places(function, points)
+        own = [converted(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
+        return _evaluated(*own, places, logarithm=logarithm)
+
+    def evaluate(self, points: Any) -> Any:
+        """Return the density at `points`, (d, m), (m,) where d is 1, or one vector (d,); the result is (m,).
+
+        ValueError for other shapes, NotImplementedError for complex points.
+        """
+        return self._at("evaluate", points, False)
+
+    def __call__(self, points: Any) -> Any:
+        """Return the density at `points`, as `evaluate`."""
+        return self.evaluate(points)
+
+    def pdf(self, x: Any) -> Any:
+        """Return the density at `x`, as `evaluate`."""
+        return self.evaluate(x)
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the logarithm of the density at `x`, without underflow; shapes and errors as in `evaluate`."""
+        return self._at("logpdf", x, True)
+
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+        """Return the integral of the density times that of the normal distribution of `mean`, (d,), and `cov`, (d, d).
+
+        ValueError for other shapes; where d is 1 they may be numbers.
+        """
+        sizes = [type_of("integrate_gaussian", x, i) for i, x in enumerate((mean, cov))]
+        shape = tuple([n for n in sizes[0].shape if n != 1]) or (1,)
+        if shape != (self.d,):
+            raise ValueError(f"gaussian_kde.integrate_gaussian: mean does not have dimension {self.d}: {sizes[0]}")
+        matrix = (1,) * (2 - sizes[1].ndim) + sizes[1].shape
+        if matrix != (self.d, self.d):
+            raise ValueError(f"gaussian_kde.integrate_gaussian: cov does not have dimension {self.d}: {sizes[1]}")
+        return _overlap_of_normal(self.dataset, self.weights, self.covariance, mean, cov)
+
+    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+        """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
+        if self.d != 1:
+            raise ValueError(f"gaussian_kde.integrate_box_1d: only densities of numbers have it, not of {self.d}")
+        limits = [type_of("integrate_box_1d", x, i) for i, x in enumerate((low, high))]
+        if limits[0].shape or limits[1].shape:
+            raise ValueError(
+                "gaussian_kde.integrate_box_1d: the limits of integration must be scalars; "
+                f"got {limits[0]} and {limits[1]}"
+            )
+        return _mass_between(self.dataset, self.weights, self.covariance, low, high)
+
+    def integrate_kde(self, other: gaussian_kde) -> Any:
+        """Return the integral of the density times that of `other`.
+
+        ValueError where the dimensions differ, TypeError for what is no gaussian_kde.
+        """
+        if not isinstance(other, gaussian_kde):
+            raise TypeError(f"gaussian_kde.integrate_kde: other must be a gaussian_kde, got {type(other).__name__}")
+        if other.d != self.d:
+            raise ValueError(
+                f"gaussian_kde.integrate_kde: KDEs are not the same dimensionality, {self.d} and {other.d}"
+            )
+        parts = [(x.dataset, x.weights, x.covariance) for x in (self, other)]
+        return _overlap(*parts)
+
+    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> NoReturn:
+        """Raise NotImplementedError: only integrals over intervals are implemented, by `integrate_box_1d`."""
+        raise NotImplementedError("gaussian_kde.integrate_box: only 1D integrations are supported: integrate_box_1d")
+
+    def set_bandwidth(self, bw_method: Any = None) -> NoReturn:
+        """Raise NotImplementedError: the object does not change; make another one with the `bw_method` wanted."""
+        raise NotImplementedError(
+            "gaussian_kde.set_bandwidth: changing the bandwidth of an object is not supported; make a new "
+            "gaussian_kde(dataset, bw_method)"
+        )
+
+    def resample(self, key: Any, shape: Any = ()) -> Any:
+        """Return a sample of the density, of shape (d, *shape). TypeError for a shape that is no sequence."""
+        which, around = split(key)
+        chosen = choice(which, self.n, shape, p=self.weights)
+        noise = multivariate_normal(around, zeros(self.d, self.covariance.dtype), self.covariance, shape)
+        return self.dataset[:, chosen] + moveaxis(noise, -1, 0)

@@ -1,0 +1,68 @@
+"""The normal distribution of vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.api.operators import as_array, spread
+from xtrace.api.promotion import as_inexact, cast, check_broadcast, common_dtype
+from xtrace.api.units import unit
+from xtrace.numpy.linalg import cholesky
+from xtrace.numpy.manipulation import diagonal
+from xtrace.numpy.reductions import sum
+from xtrace.numpy.ufuncs import exp, log, square
+from xtrace.ops.linalg.triangular import triangular_solve
+
+_LOG_TURN = math.log(2 * math.pi)
+
+
+def _whitened(differences: Any, factor: Any) -> Any:
+    """Return rows times the inverse of the transposed `factor`, one for all or one for each, as the axes broadcast."""
+    n = differences.shape[-1]
+    if factor.ndim == 2:
+        rows = differences.reshape((math.prod(differences.shape[:-1]), n))
+        return triangular_solve(factor, rows, lower=True, transpose_a=True).reshape(differences.shape)
+    batch = check_broadcast("multivariate_normal.logpdf", [differences.shape[:-1], factor.shape[:-2]])
+    rows = spread(differences, (*batch, n))[..., None, :]
+    return triangular_solve(spread(factor, (*batch, n, n)), rows, lower=True, transpose_a=True)[..., 0, :]
+
+
+@unit
+def _log_density(x: Any, mean: Any, cov: Any) -> Any:
+    differences = x - mean
+    if not mean.ndim:
+        return -square(differences) / (2 * cov) - (_LOG_TURN + log(cov)) / 2
+    n = mean.shape[-1]
+    if not cov.ndim:
+        return -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
+    factor = cholesky(cov)
+    distances = sum(square(_whitened(differences, factor)), -1)
+    return -distances / 2 - n * _LOG_TURN / 2 - sum(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
+
+
+def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+    """The logarithm of the density at the vectors along the last axis of `x`.
+
+    cov is a positive definite matrix, or a number: that many times the identity. Other axes broadcast. Where `mean` is
+    a number, all is elementwise, as of the distribution of numbers with the variance `cov`. NaN where `cov` is not
+    positive definite, ValueError for shapes that do not fit, NotImplementedError for `allow_singular`.
+    """
+    name = "multivariate_normal.logpdf"
+    if allow_singular is not None:
+        raise NotImplementedError(f"{name}: allow_singular is not supported; the covariance must be positive definite")
+    operands = (x, mean, cov)
+    avals, dtype, weak = common_dtype(name, operands, as_inexact)
+    middle, spreads = avals[1].shape, avals[2].shape
+    if middle and spreads and (len(spreads) < 2 or spreads[-2:] != (middle[-1], middle[-1])):
+        raise ValueError(
+            f"{name}: cov must be a number or have shape (..., n, n), n = {middle[-1]} being the length of the mean; "
+            f"got shape {spreads} for a mean of shape {middle}"
+        )
+    ready = [as_array(cast(value, aval, dtype, weak)) for value, aval in zip(operands, avals, strict=True)]
+    return _log_density(*ready)
+
+
+def pdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The density; arguments and errors as in `logpdf`."""
+    return exp(logpdf(x, mean, cov))
