@@ -220,9 +220,9 @@ def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str |
 
 
 @unit
-def _frequencies(d: Any, *, count: int, size: int, dtype: Any) -> Any:
-    positions = iota(dtypes.int32, count)
-    if count == size:
+def _frequencies(d: Any, *, size: int, half: bool, dtype: Any) -> Any:
+    positions = iota(dtypes.int32, max(size // 2 + 1 if half else size, 0))
+    if not half:
         wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
         positions = lax.select(lax.lt(positions, scalar_of((size + 1) // 2, dtypes.int32)), positions, wrapped)
     own = dtypes.default_float(config.enable_x64.value)
@@ -237,8 +237,7 @@ def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any,
         raise ValueError(f"{function}: n should be an integer, got {n!r}") from None
     if type_of(function, d, 1).ndim:
         raise TypeError(f"{function}: d must be a scalar, got shape {type_of(function, d, 1).shape}")
-    count = size // 2 + 1 if half else size
-    found = _frequencies(d, count=max(count, 0), size=size, dtype=requested_dtype(function, dtype, stacklevel=4))
+    found = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype, stacklevel=4))
     return found if device is None else device_put(found, device)
 
 
