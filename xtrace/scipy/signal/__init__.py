@@ -1,6 +1,9 @@
 """Signal processing, as ``jax.scipy.signal`` has it."""
 
 from xtrace.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve
+from xtrace.scipy.signal.spectra import csd, istft, stft, welch
 from xtrace.scipy.signal.trends import detrend
 
-__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "detrend", "fftconvolve"]
+__all__ = [
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
+]  # fmt: skip

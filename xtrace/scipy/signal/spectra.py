@@ -1,0 +1,381 @@
+"""Spectra of signals over time, cut into overlapping segments: power, cross power, and transforms there and back.
+
+Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967); Griffin and Lim, "Signal
+estimation from modified short-time Fourier transform" (1984).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.operators import choose, spread
+from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy import fft as fourier
+from xtrace.numpy.arguments import cast_to, type_of
+from xtrace.numpy.creation import zeros
+from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.padding import pad
+from xtrace.numpy.quantiles import median
+from xtrace.numpy.reductions import mean, sum
+from xtrace.numpy.ufuncs import abs, conj, real, square
+from xtrace.scipy.signal.tapers import named_window
+from xtrace.scipy.signal.trends import detrend as without_trend
+
+
+class _Plan(NamedTuple):
+    """How a signal is cut: samples a segment, samples from one to the next, samples transformed; one side or both."""
+
+    size: int
+    step: int
+    length: int
+    one_sided: bool
+
+
+def _complex_dtype(part: Any) -> Any:
+    return dtypes.complex128 if part == dtypes.float64 else dtypes.complex64
+
+
+# Segments
+
+
+def _continued(x: Any, count: int) -> Any:
+    """Return `x` with so many zeros behind its last axis, or so much less."""
+    if count <= 0:
+        return x[..., : x.shape[-1] + count]
+    return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
+
+
+def _segments(x: Any, size: int, step: int) -> Any:
+    """Return (..., count, size), the segments of `x` that begin at multiples of `step`.
+
+    Copies of the signal, of rows of `step` samples, that are one row longer each when they are cut otherwise: so the
+    copies shift by a row, without an index for each segment.
+    """
+    count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
+    whole = _continued(x, (count + rows - 1) * step - x.shape[-1])
+    copies = spread(whole[..., None, :], (*x.shape[:-1], rows, whole.shape[-1]))
+    flat = copies.reshape((*x.shape[:-1], rows * whole.shape[-1]))
+    shifted = _continued(flat, rows * step).reshape((*x.shape[:-1], rows, count + rows, step))[..., :count, :]
+    return moveaxis(shifted, -3, -2).reshape((*x.shape[:-1], count, rows * step))[..., :size]
+
+
+def _overlapped(segments: Any, step: int) -> Any:
+    """Return the sum of segments (..., count, size), each `step` samples behind the last: `_segments` backwards."""
+    *batch, count, size = segments.shape
+    rows = -(-size // step)
+    cut = _continued(segments, rows * step - size).reshape((*batch, count, rows, step))
+    rowwise = moveaxis(cut, -2, -3).reshape((*batch, rows, count * step))
+    shifted = _continued(rowwise, rows * step).reshape((*batch, rows * (count + rows) * step))
+    summed = sum(_continued(shifted, -rows * step).reshape((*batch, rows, (count + rows - 1) * step)), -2)
+    return summed[..., : (count - 1) * step + size]
+
+
+# Arguments
+
+
+def _sizes(function: str, size: int, noverlap: Any, nfft: Any, default_length: int | None = None) -> tuple[int, int]:
+    """Return the step from one segment to the next and the length that is transformed."""
+    overlap = size // 2 if noverlap is None else int(noverlap)
+    length = (size if default_length is None else default_length) if nfft is None else int(nfft)
+    if length < size:
+        raise ValueError(f"{function}: nfft must be greater than or equal to nperseg, got {length} and {size}")
+    if overlap >= size:
+        raise ValueError(f"{function}: noverlap must be less than nperseg, got {overlap} and {size}")
+    return size - overlap, length
+
+
+def _window(function: str, window: Any, size: int | None) -> tuple[Any, int]:
+    """Return a window and its size; one of a name is given it."""
+    if isinstance(window, (str, tuple)):
+        count = 0 if size is None else size
+        return named_window(function, window, count), count
+    window = np.asarray(window) if isinstance(window, list) else window
+    shape = type_of(function, window, 2).shape
+    if len(shape) != 1:
+        raise ValueError(f"{function}: window must be 1-D, got shape {shape}")
+    if size not in (None, shape[0]):
+        raise ValueError(f"{function}: nperseg={size} is different from the length {shape[0]} of the window")
+    return window, int(shape[0])
+
+
+def _positive(function: str, nperseg: Any) -> int | None:
+    """Return the size of segments that is asked for, None for None."""
+    size = None if nperseg is None else int(nperseg)
+    if size is not None and size < 1:
+        raise ValueError(f"{function}: nperseg must be a positive integer, got {nperseg}")
+    return size
+
+
+def _segment_window(function: str, window: Any, nperseg: Any, count: int) -> tuple[Any, int]:
+    """Return the window of the segments of `count` samples and its size."""
+    size = _positive(function, nperseg)
+    if isinstance(window, (str, tuple)):
+        if size is not None and size > count:
+            warnings.warn(
+                f"{function}: nperseg={size} is greater than the {count} samples of the signal, using nperseg={count}",
+                UserWarning,
+                stacklevel=4,
+            )
+        size = count if size is None else min(size, count)
+    found, own = _window(function, window, size)
+    if own > count:
+        raise ValueError(f"{function}: window is longer than input signal, {own} and {count} samples")
+    return found, own
+
+
+def _trend_remover(detrend: Any, axis: int) -> Any:
+    """Return what removes the trend of segments along their last axis; a function gets them along `axis`."""
+    if not detrend:
+        return lambda x: x
+    if callable(detrend):
+        return detrend if axis == -1 else lambda x: moveaxis(detrend(moveaxis(x, -1, axis)), axis, -1)
+    return lambda x: without_trend(x, axis=-1, type=detrend)
+
+
+def _check_trend(function: str, detrend: Any) -> None:
+    if detrend and not callable(detrend) and detrend not in ("constant", "linear"):
+        raise ValueError(f"{function}: detrend must be 'constant', 'linear', False or a function; got {detrend!r}")
+
+
+def _one_sided(function: str, wanted: Any, dtype: Any) -> bool:
+    if wanted and dtypes.is_complex(dtype):
+        warnings.warn(
+            f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False",
+            UserWarning,
+            stacklevel=4,
+        )
+        return False
+    return bool(wanted)
+
+
+# Spectra
+
+
+def _spectra(x: Any, window: Any, plan: _Plan, detrend: Any, axis: int) -> Any:
+    """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
+    segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
+    transform = fourier.rfft if plan.one_sided else fourier.fft
+    return transform(segments * window, plan.length, -1)
+
+
+def _frequencies(plan: _Plan, fs: Any, dtype: Any) -> Any:
+    frequencies = fourier.rfftfreq if plan.one_sided else fourier.fftfreq
+    return frequencies(plan.length, 1 / fs, dtype=dtypes.real_part_dtype(dtype))
+
+
+def _median(products: Any) -> Any:
+    if dtypes.is_complex(products.dtype):
+        return median(products.real, -2) + 1j * median(products.imag, -2)
+    return median(products, -2)
+
+
+def _median_bias(count: int) -> float:
+    """Return the median of `count` powers over their mean (Allen et al., gr-qc/0509116, appendix B)."""
+    even = 2 * np.arange(1, (count - 1) // 2 + 1)
+    return float(1 + np.sum(1 / (even + 1) - 1 / even))
+
+
+def _powers(
+    fs: Any, window: Any, *signals: Any, plan: _Plan, detrend: Any, axis: int, density: bool, average: str
+) -> tuple[Any, Any]:
+    """Return frequencies and averaged products of the spectra of one or two signals."""
+    dtype = signals[0].dtype
+    part = dtypes.real_part_dtype(dtype)
+    window = converted(window, part)
+    longest = max([x.shape[axis] for x in signals])
+    moved = [moveaxis(x, axis, -1) for x in signals]
+    spectra = [_spectra(_continued(x, longest - x.shape[-1]), window, plan, detrend, axis) for x in moved]
+    products = conj(spectra[0]) * spectra[-1]
+    if len(signals) == 1:
+        products = real(products)
+    scale = 1 / (converted(fs, part) * sum(square(window)) if density else square(sum(window)))
+    # But for the constant and the highest frequency, one side stands for both.
+    factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
+    factors[[0] if plan.length % 2 else [0, -1]] = 1
+    products = products * (scale * factors)
+    found = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
+    return _frequencies(plan, fs, dtype), moveaxis(found, -1, axis)
+
+
+_powers_program = unit(_powers)
+
+
+def _power_spectra(
+    function: str, signals: Sequence[Any], fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
+    detrend: Any, return_onesided: Any, scaling: str, axis: int, average: str,
+) -> tuple[Any, Any]:  # fmt: skip
+    avals, dtype, _ = common_dtype(function, signals, as_inexact)
+    if len({aval.ndim for aval in avals}) > 1:
+        raise ValueError(f"{function}: x and y must have the same rank, got {avals[0]} and {avals[1]}")
+    along = canonical_axis(function, axis, avals[0].ndim)
+    counts = [aval.shape[along] for aval in avals]
+    outer = check_broadcast(function, [(*a.shape[:along], *a.shape[along + 1 :]) for a in avals])
+    if scaling not in ("density", "spectrum"):
+        raise ValueError(f"{function}: Unknown scaling {scaling!r}; it must be 'density' or 'spectrum'")
+    if average not in ("mean", "median"):
+        raise ValueError(f"{function}: average must be 'median' or 'mean', got {average!r}")
+    _check_trend(function, detrend)
+    if 0 in counts or 0 in outer:
+        shape = (*outer[:along], min(counts), *outer[along:])
+        part = dtypes.real_part_dtype(dtype)
+        return zeros(shape, part), zeros(shape, part if function == "welch" else _complex_dtype(part))
+    one_sided = _one_sided(function, return_onesided, dtype)
+    samples, size = _segment_window(function, window, nperseg, max(counts))
+    plan = _Plan(size, *_sizes(function, size, noverlap, nfft), one_sided)
+    program = _powers if callable(detrend) else _powers_program
+    ready = [cast_to(x, aval, dtype) for x, aval in zip(signals, avals, strict=True)]
+    found: tuple[Any, Any] = program(
+        fs, samples, *ready, plan=plan, detrend=detrend or False, axis=axis, density=scaling == "density",
+        average=average,
+    )  # fmt: skip
+    return found
+
+
+def csd(
+    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return frequencies and the power that `x` and `y` have in common at them, by Welch's method.
+
+    Segments of `nperseg` samples (None: the window's, or all; SciPy takes 256) that overlap by `noverlap` (None: by
+    half) lose their trend, are weighted by the window and transformed with `nfft` samples; conjugated spectra of x
+    times those of y are averaged, by mean or median. The shorter signal goes on with zeros; other axes broadcast. Of
+    one signal, where y is None, the powers are real.
+
+    fs: samples in a unit of time. window: an array, or a name or (name, parameters) as of SciPy's get_window. detrend:
+    "constant", "linear", False or a function of the segments. scaling: "density" or "spectrum". Complex signals have
+    spectra of two sides. ValueError for what does not fit, UserWarning where the signal is shorter than `nperseg`.
+    """
+    signals = (x,) if y is None else (x, y)
+    return _power_spectra(
+        "csd", signals, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+    )
+
+
+def welch(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return frequencies and the power of `x` at them, by Welch's method; arguments and errors as in `csd`."""
+    return _power_spectra(
+        "welch", (x,), fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
+    )
+
+
+_EXTENSIONS: dict[str, dict[str, str]] = {
+    "even": {"mode": "reflect"}, "odd": {"mode": "reflect", "reflect_type": "odd"}, "constant": {"mode": "edge"},
+    "zeros": {"mode": "constant"},
+}  # fmt: skip
+
+
+def _short_time(
+    fs: Any, window: Any, x: Any, *, plan: _Plan, detrend: Any, axis: int, boundary: str | None, padded: bool
+) -> tuple[Any, Any, Any]:
+    """Return frequencies, times and spectra."""
+    part, half = dtypes.real_part_dtype(x.dtype), plan.size // 2
+    window = converted(window, part)
+    x = moveaxis(x, axis, -1)
+    rank = x.ndim
+    if boundary is not None:
+        x = pad(x, [(0, 0)] * (rank - 1) + [(half, half)], **_EXTENSIONS[boundary])
+    if padded:
+        x = _continued(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
+    spectra = _spectra(x, window, plan, detrend, axis) / abs(sum(window))
+    starts = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
+    times = starts.astype(part) / converted(fs, part)
+    return _frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
+
+
+_short_time_program = unit(_short_time)
+
+
+def stft(
+    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
+    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
+    padded: bool = True, axis: int = -1,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Return frequencies, times and the spectra of segments of `x`: frequencies along `axis`, times along the last.
+
+    boundary: how half a segment is put before the signal and behind it: "zeros", "even", "odd", "constant", or None.
+    padded: zeros go on behind it to a whole number of segments. Other arguments and errors are as in `csd`.
+    """
+    (aval,), dtype, _ = common_dtype("stft", (x,), as_inexact)
+    along = canonical_axis("stft", axis, aval.ndim)
+    if boundary is not None and boundary not in _EXTENSIONS:
+        raise ValueError(f"stft: Unknown boundary option {boundary!r}, must be one of {[*_EXTENSIONS, None]}")
+    _check_trend("stft", detrend)
+    part = dtypes.real_part_dtype(dtype)
+    if not aval.size:
+        return zeros(aval.shape, part), zeros(aval.shape, part), zeros(aval.shape, _complex_dtype(part))
+    one_sided = _one_sided("stft", return_onesided, dtype)
+    samples, size = _segment_window("stft", window, nperseg, aval.shape[along])
+    plan = _Plan(size, *_sizes("stft", size, noverlap, nfft), one_sided)
+    program = _short_time if callable(detrend) else _short_time_program
+    found: tuple[Any, Any, Any] = program(
+        fs, samples, cast_to(x, aval, dtype), plan=plan, detrend=detrend or False, axis=axis, boundary=boundary,
+        padded=bool(padded),
+    )  # fmt: skip
+    return found
+
+
+@unit
+def _restored(
+    fs: Any, window: Any, spectra: Any, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
+) -> tuple[Any, Any]:
+    """Return times and the signal, the last axis of which goes where the times were."""
+    spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
+    window = converted(window, dtypes.real_part_dtype(spectra.dtype))
+    inverse = fourier.irfft if plan.one_sided else fourier.ifft
+    segments = inverse(spectra, plan.length, -1)[..., : plan.size] * sum(window)
+    # Least squares: of all signals, the one whose segments are nearest to these.
+    x = _overlapped(segments * window, plan.step)
+    weights = _overlapped(spread(square(window), (spectra.shape[-2], plan.size)), plan.step)
+    if trimmed and plan.size > 1:
+        half = plan.size // 2
+        x, weights = x[..., half:-half], weights[half:-half]
+    x = x / choose(weights > 1e-10, weights, 1.0)
+    x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
+    return np.arange(x.shape[0]).astype(window.dtype) / converted(fs, window.dtype), x
+
+
+def istft(
+    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return times and the signal whose spectra are `Zxx`, as `stft` gives them with the same arguments.
+
+    nperseg: by default what follows from the number of frequencies, an even one for spectra of one side. boundary:
+    half a segment is left out at both ends. As in SciPy, there are as many times as elements along the first axis.
+    ValueError for less than two axes, one axis given twice and sizes that do not fit.
+    """
+    aval = type_of("istft", Zxx)
+    if aval.ndim < 2:
+        raise ValueError(f"istft: Input stft must be at least 2d, got shape {aval.shape}")
+    axes = [canonical_axis("istft", i, aval.ndim) for i in (freq_axis, time_axis)]
+    if axes[0] == axes[1]:
+        raise ValueError(f"istft: Must specify differing time and frequency axes, got {freq_axis} and {time_axis}")
+    if not aval.shape[axes[1]]:
+        raise ValueError(f"istft: there must be a segment, got shape {aval.shape} with time_axis={time_axis}")
+    frequencies = aval.shape[axes[0]]
+    even = 2 * (frequencies - 1) if input_onesided else frequencies
+    samples, size = _window("istft", window, _positive("istft", even if nperseg is None else nperseg))
+    # Spectra of an even and of an odd length have as many frequencies on one side.
+    length = even + 1 if input_onesided and size == even + 1 else even
+    plan = _Plan(size, *_sizes("istft", size, noverlap, nfft, length), bool(input_onesided))
+    _, dtype, _ = common_dtype("istft", (Zxx,), as_inexact)
+    wide = _complex_dtype(dtypes.real_part_dtype(dtype))
+    found: tuple[Any, Any] = _restored(
+        fs, samples, cast_to(Zxx, aval, wide), plan=plan, frequency_axis=axes[0], time_axis=axes[1],
+        trimmed=bool(boundary),
+    )  # fmt: skip
+    return found

@@ -1,0 +1,151 @@
+"""Windows for the segments of signals by name, as ``scipy.signal.get_window`` has them, in double precision.
+
+They are periodic: one sample more would end as the window begins. Formulas as in Harris, "On the use of windows for
+harmonic analysis with the discrete Fourier transform" (1978), and Nuttall, "Some windows with very good sidelobe
+behavior" (1981).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+_Window = Callable[..., Any]
+
+
+def _turns(n: int) -> Any:
+    """Return angles from -π to π, both included."""
+    return np.linspace(-np.pi, np.pi, n)
+
+
+def _distances(n: int) -> Any:
+    """Return distances from the middle, in samples."""
+    return np.arange(n) - (n - 1) / 2
+
+
+def _cosines(n: int, weights: Sequence[float]) -> Any:
+    return sum(weight * np.cos(k * _turns(n)) for k, weight in enumerate(weights))
+
+
+def _of_cosines(*weights: float) -> _Window:
+    return lambda n: _cosines(n, weights)
+
+
+def _bartlett(n: int) -> Any:
+    return 1 - np.abs(_distances(n)) * 2 / (n - 1)
+
+
+def _triangle(n: int) -> Any:
+    return 1 - np.abs(_distances(n)) * 2 / (n + n % 2)
+
+
+def _parzen(n: int) -> Any:
+    x = np.abs(_distances(n)) / (n / 2)
+    return np.where(np.abs(_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
+
+
+def _bohman(n: int) -> Any:
+    x = np.abs(np.linspace(-1, 1, n))
+    found = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
+    found[[0, -1]] = 0
+    return found
+
+
+def _bartlett_hann(n: int) -> Any:
+    x = np.arange(n) / (n - 1) - 0.5
+    return 0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x)
+
+
+def _cosine(n: int) -> Any:
+    return np.sin(np.pi * (np.arange(n) + 0.5) / n)
+
+
+def _lanczos(n: int) -> Any:
+    return np.sinc(2 * np.arange(n) / (n - 1) - 1)
+
+
+def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> Any:
+    if center is not None:
+        raise ValueError(f"get_window: the exponential window of a spectrum has its center in the middle, got {center}")
+    return np.exp(-np.abs(_distances(n)) / tau)
+
+
+def _tukey(n: int, alpha: float = 0.5) -> Any:
+    if alpha <= 0:
+        return np.ones(n)
+    rise = np.minimum(np.arange(n), np.arange(n)[::-1]) * 2 / (min(alpha, 1.0) * (n - 1))
+    return np.where(rise < 1, (1 - np.cos(np.pi * rise)) / 2, 1)
+
+
+def _gaussian(n: int, std: float) -> Any:
+    return np.exp(-((_distances(n) / std) ** 2) / 2)
+
+
+def _general_gaussian(n: int, p: float, sig: float) -> Any:
+    return np.exp(-(np.abs(_distances(n) / sig) ** (2 * p)) / 2)
+
+
+def _kaiser(n: int, beta: float) -> Any:
+    return np.kaiser(n, beta)
+
+
+def _general_hamming(n: int, alpha: float) -> Any:
+    return _cosines(n, (alpha, 1 - alpha))
+
+
+def _chebyshev(n: int, at: float) -> Any:
+    # Dolph: a spectrum whose side lobes all have the same height, `at` decibels below the main one.
+    order = n - 1
+    x = math.cosh(math.acosh(10 ** (abs(at) / 20)) / order) * np.cos(np.pi * np.arange(n) / n)
+    large = np.cosh(order * np.arccosh(np.maximum(np.abs(x), 1))) * np.where(x < 0, (-1.0) ** order, 1.0)
+    spectrum = np.where(np.abs(x) > 1, large, np.cos(order * np.arccos(np.clip(x, -1, 1))))
+    if n % 2:
+        half = np.real(np.fft.fft(spectrum))[: (n + 1) // 2]
+        found = np.concatenate([half[:0:-1], half])
+    else:
+        half = np.real(np.fft.fft(spectrum * np.exp(1j * np.pi / n * np.arange(n))))[: n // 2 + 1]
+        found = np.concatenate([half[:0:-1], half[1:]])
+    return found / np.max(found)
+
+
+_WINDOWS: dict[tuple[str, ...], _Window] = {
+    ("boxcar", "box", "ones", "rect", "rectangular"): np.ones,
+    ("hann", "han"): _of_cosines(0.5, 0.5),
+    ("hamming", "hamm", "ham"): _of_cosines(0.54, 0.46),
+    ("blackman", "black", "blk"): _of_cosines(0.42, 0.5, 0.08),
+    ("blackmanharris", "blackharr", "bkh"): _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
+    ("nuttall", "nutl", "nut"): _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
+    ("flattop", "flat", "flt"): _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+    ("bartlett", "bart", "brt"): _bartlett, ("triangle", "triang", "tri"): _triangle,
+    ("parzen", "parz", "par"): _parzen, ("bohman", "bman", "bmn"): _bohman,
+    ("barthann", "brthan", "bth"): _bartlett_hann, ("cosine", "halfcosine"): _cosine, ("lanczos", "sinc"): _lanczos,
+    ("exponential", "poisson"): _exponential, ("tukey", "tuk"): _tukey,
+    ("gaussian", "gauss", "gss"): _gaussian,
+    ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): _general_gaussian,
+    ("kaiser", "ksr"): _kaiser, ("general hamming", "general_hamming"): _general_hamming,
+    ("general cosine", "general_cosine"): _cosines, ("chebwin", "cheb"): _chebyshev,
+}  # fmt: skip
+_BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
+
+
+def named_window(function: str, window: Any, count: int) -> Any:
+    """Return `count` samples of the window of a name, or of a tuple of a name and parameters.
+
+    ValueError for a name that is not known, and for parameters that are missing or too many.
+    """
+    name, *parameters = window if isinstance(window, tuple) else (window,)
+    if not isinstance(name, str):
+        raise ValueError(f"{function}: the first entry of the tuple window={window!r} must be a name")
+    shape = _BY_NAME.get(name)
+    if shape is None:
+        known = ", ".join(names[0] for names in _WINDOWS)
+        raise ValueError(f"{function}: Invalid window name {name!r}; known are {known}. Others may be given as arrays.")
+    if count <= 1:
+        return np.ones(count)
+    try:
+        return shape(count + 1, *parameters)[:-1]
+    except TypeError:
+        raise ValueError(f"{function}: the window {name!r} does not take the parameters {tuple(parameters)}") from None
