@@ -302,3 +302,29 @@ def test_errors(name):
         call()
     for pattern in patterns:
         assert re.search(pattern, str(caught.value)), str(caught.value)
+
+
+def test_a_carry_that_is_the_same_for_all_lanes_stays_so():
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def loops(library):
+        lax, start = library.lax, np.float32(0)
+
+        def steps(x):
+            def body(carry):
+                return carry[0] + 1, lax.psum(x.sum(), "i") + carry[1], carry[2] + x.sum()
+
+            return lax.while_loop(lambda carry: carry[0] < 3, body, (0, start, start))
+
+        def scanned(x):
+            def body(carry, _):
+                return (lax.psum(x.sum(), "i") + carry[0], carry[1] + x.sum()), lax.psum(x[0], "i")
+
+            return lax.scan(body, (start, start), None, length=3)
+
+        return (
+            library.vmap(steps, axis_name="i", out_axes=(None, None, 0))(values),
+            library.vmap(scanned, axis_name="i", out_axes=((None, 0), None))(values),
+        )
+
+    assert_same(loops(xtrace), loops(jax), 8)

@@ -215,6 +215,22 @@ def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tu
     return works, tuple([x in pending for x in jaxpr.outvars])
 
 
+def carry_dependence(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
+    """Return which parts of a loop's carry depend on flagged inputs of its body, or are flagged from the start.
+
+    flags: one for each input of the body, the first of the carry at `first`. Of a body with effects only the start is
+    returned: what comes out of an operation along a named axis is the same for all of its indices.
+    """
+    found = list(carry)
+    while not body.effects:
+        given = (*flags[:first], *found, *flags[first + len(found) :])
+        after = [a or b for a, b in zip(found, dependence(body, given)[1])]
+        if after == found:
+            break
+        found = after
+    return found
+
+
 def merged(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     """Return what is `known` and the `rest` in one order, in which the flags say where the rest is."""
     sources = iter(known), iter(rest)

@@ -49,6 +49,7 @@ from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
     as_called,
     batch_jaxpr,
+    carry_dependence,
     chosen,
     dependence,
     jvp_jaxpr,
@@ -499,7 +500,8 @@ def _batched_body(
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...], list[bool]]:
     """Return the body on operands with the mapped axis, where it is in each result, and in which carry."""
     consts, carry, xs = loop.split(axes)
-    carried = [i is not None for i in carry]
+    # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
+    carried = carry_dependence(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
     results = len(closed.out_avals)
     while True:
         always = (*carried, *(False,) * (results - loop.num_carry))

@@ -36,6 +36,7 @@ from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
     as_called,
     batch_jaxpr,
+    carry_dependence,
     chosen,
     dependence,
     jvp_jaxpr,
@@ -285,7 +286,11 @@ def _batched(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
     """Return the predicate and the body with the mapped axis, and for which part of the carry they have it, at 0."""
     predicate = cond.out_avals[0]
-    carried = [i is not None for i in axes[own + consts :]]
+    flags = tuple([i is not None for i in axes])
+    # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
+    carried = carry_dependence(body, flags[own:], consts, flags[own + consts :])
+    if not cond.effects and any(dependence(cond, (*flags[:own], *carried))[1]):
+        carried = [True] * len(carried)
     while True:
         places = tuple([0 if c else None for c in carried])
         always = (bool(predicate.shape) and any(carried),)
