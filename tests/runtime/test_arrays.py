@@ -6,6 +6,7 @@ import gc
 import itertools
 import operator
 import pickle
+import re
 import resource
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import ours as array_of
 from xtrace.core.avals import ShapedArray
-from xtrace.runtime.arrays import DELETED, placement
+from xtrace.runtime.arrays import DELETED, new_array, placement
 from xtrace.runtime.transfer import array_from_host
 
 DTYPES = [np.dtype(t) for t in (
@@ -517,3 +518,73 @@ def test_pointers_into_views_stay_valid():
     gc.collect()
     assert list(raw) == [0, 1, 2, 3] == view.tolist()
     assert len(list(itertools.chain(raw))) == 4
+
+
+# What the runtime refuses
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn])
+def test_types_that_the_runtime_does_not_know_are_refused_in_words(dtype):
+    name = np.dtype(dtype).name
+    for make in (
+        lambda: jnp.ones(3, dtype), lambda: jnp.asarray(np.ones(3, dtype)), lambda: jnp.ones(3).astype(dtype),
+        lambda: xtrace.jit(lambda x: x)(np.ones(3, dtype)), lambda: xtrace.device_put(np.ones(3, dtype)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"arrays of dtype .*{name}.* cannot be put on a device.*Use float8_e4m3fn"):
+            make()
+
+
+def notes_of(use):
+    """The notes of the error that running out of memory is."""
+    with pytest.raises(xtrace.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED|Out of memory") as caught:
+        use()
+    return " ".join(caught.value.__notes__)
+
+
+def test_running_out_of_memory_says_what_for():
+    # More than any address space holds, so nothing is touched.
+    big = 2**45
+    tail = r"\(35184372088832 bytes\)\. Free arrays with x\.delete\(\)"
+    assert re.search(f"the operation broadcast_in_dim.*{tail}", notes_of(lambda: jnp.zeros(big, np.uint8)))
+
+    def filled(x):
+        return jnp.zeros(big, np.uint8) + x
+
+    program = xtrace.jit(filled)
+    for _ in range(6):
+        notes = notes_of(lambda: program(np.uint8(1)))
+        assert re.search(rf"the program jit_filled on cpu:0, whose results are uint8\[{big}\] {tail}", notes)
+
+
+@pytest.mark.parametrize("wait", [xtrace.block_until_ready, np.asarray, lambda x: x.block_until_ready(), str])
+def test_running_out_of_memory_while_waiting_names_the_array(wait):
+    class Failing:
+        """A buffer whose computation fails after it has begun, as larger ones do."""
+
+        _sharding = jnp.ones(3).sharding
+
+        def is_deleted(self):
+            return False
+
+        def block_until_ready(self):
+            raise xtrace.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+        platform = __array__ = block_until_ready
+
+    array = new_array(ShapedArray((3,), np.dtype(np.float32)), Failing())
+    assert "computing the array float32[3] (12 bytes) on cpu:0" in notes_of(lambda: wait(array))
+
+
+def test_messages_about_deleted_arrays_name_no_program_of_ours():
+    x = jnp.arange(3.0)
+    x.delete()
+    for use in (lambda: x[0], lambda: x.std(), lambda: x.clip(0, 1), lambda: jnp.concatenate([x, x])):
+        with pytest.raises(RuntimeError, match=r"^Array has been deleted"):
+            use()
+
+    @xtrace.jit
+    def users(argument):
+        return jnp.sin(argument)
+
+    with pytest.raises(RuntimeError, match=r"^argument argument of users: Array has been deleted"):
+        users(x)

@@ -12,7 +12,7 @@ from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer
-from xtrace.runtime.arrays import ConcreteArray, deleted_message
+from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure
 from xtrace.runtime.execute import compile_program
 from xtrace.runtime.transfer import current_device, to_operand
 from xtrace.transforms import key_reuse
@@ -44,8 +44,11 @@ def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[An
         run = _compile(primitive, arrays, parameters, key)
     try:
         results = run(arrays)
-    except Exception:
+    except Exception as error:
         check_live(arrays, primitive.__name__)
+        types = primitive.types_of_results(tuple([x.aval for x in arrays]), parameters)
+        made = described(types if primitive.multiple_results else [types])
+        explain_failure(error, f"the operation {primitive.__name__}, whose result is {made}")
         raise
     return results if primitive.multiple_results else results[0]
 
@@ -87,7 +90,9 @@ def check_live(values: Sequence[Any], function: str, names: Callable[[], Sequenc
     """Raise a RuntimeError that names the deleted array among `values`, if there is one."""
     for position, value in enumerate(values):
         if type(value) is ConcreteArray and value.is_deleted():
-            raise RuntimeError(f"argument {_name(names, position)} of {function}: {deleted_message(value.aval)}")
+            # Names with an underscore are those of xtrace's own programs, which users have not written.
+            place = "" if function.startswith("_") else f"argument {_name(names, position)} of {function}: "
+            raise RuntimeError(place + deleted_message(value.aval))
 
 
 def _name(names: Callable[[], Sequence[str]] | None, position: int) -> str:

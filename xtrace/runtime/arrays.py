@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -118,7 +118,12 @@ class ConcreteArray(Array):
 
     def block_until_ready(self) -> ConcreteArray:
         """Wait until the data is there, and return the array."""
-        self._live_buffer().block_until_ready()
+        buffer = self._live_buffer()
+        try:
+            buffer.block_until_ready()
+        except Exception as error:
+            explain_failure(error, self._computation())
+            raise
         return self
 
     def is_ready(self) -> bool:
@@ -158,6 +163,9 @@ class ConcreteArray(Array):
         """Return the address of the data on the device; it says nothing once the array is gone."""
         return int(self._live_buffer().unsafe_buffer_pointer())
 
+    def _computation(self) -> str:
+        return f"computing the array {described([self.aval])} on {self.device}"
+
     def copy_to_host_async(self) -> None:
         """Start moving the data to the host. On CPU it is there already."""
         self._live_buffer()
@@ -188,7 +196,11 @@ class ConcreteArray(Array):
                 f"an array of dtype {self.dtype.name} and shape {self.shape} cannot be converted to a NumPy array or a "
                 "Python number; xtrace.random.key_data(keys) returns the integers behind random keys"
             )
-        view = buffers.to_host(buffer, self.aval.dtype)
+        try:
+            view = buffers.to_host(buffer, self.aval.dtype)
+        except Exception as error:
+            explain_failure(error, self._computation())
+            raise
         self._host: np.ndarray[Any, Any] = view
         return view
 
@@ -335,6 +347,22 @@ def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> Concrete
     array = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature
     return array
+
+
+def described(avals: Sequence[ShapedArray]) -> str:
+    """Return the types of arrays and, in brackets, how many bytes they have."""
+    stored = [physical(a) for a in avals]
+    size = sum([a.size * a.dtype.itemsize for a in stored if isinstance(a.dtype, np.dtype)])
+    return f"{', '.join([a.str_short(short_dtypes=False) for a in avals])} ({size} bytes)"
+
+
+def explain_failure(error: BaseException, what: str) -> None:
+    """Add to the runtime's error that `what` needed more memory than there is, if that was the reason."""
+    if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
+        error.add_note(
+            f"There is not enough memory for {what}. Free arrays with x.delete(), donate inputs that are no longer "
+            "needed (donate_argnums), or work in smaller batches."
+        )
 
 
 def deleted_message(aval: ShapedArray) -> str:

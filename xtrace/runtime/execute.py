@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace.core.avals import ShapedArray, physical
-from xtrace.runtime.arrays import ConcreteArray, deleted_message, new_array
+from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure, new_array
 from xtrace.runtime.transfer import put_on, signature_on, to_concrete
 from xtrace.xla import buffers, executables
 
@@ -85,11 +85,8 @@ class Program:
         try:
             return self.run(arrays)
         except Exception as error:
-            if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
-                error.add_note(
-                    f"The device {device} ran out of memory. Free arrays with x.delete(), donate inputs that are no "
-                    "longer needed (donate_argnums), or work in smaller batches."
-                )
+            name = self.executable.hlo_modules()[0].name
+            explain_failure(error, f"the program {name} on {device}, whose results are {described(self.out_avals)}")
             raise
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:

@@ -52,8 +52,21 @@ def sharding_of(device: Any) -> DeviceSharding:
     return found
 
 
+def unstorable(name: str) -> TypeError:
+    """The error of arrays of 6-bit floats, which NumPy and StableHLO know and jaxlib's runtime does not."""
+    return TypeError(
+        f"arrays of dtype {name} cannot be put on a device: jaxlib's runtime does not know the type. Use "
+        "float8_e4m3fn, float8_e5m2 or float4_e2m1fn, or integers for the bits"
+    )
+
+
 def put(aval: Any, array: np.ndarray[Any, Any], device: Any, *, copy: bool = True) -> Any:
-    """Put a NumPy array of `aval`'s shape and dtype on `device`; not copying shares its memory where that can be."""
+    """Put a NumPy array of `aval`'s shape and dtype on `device`; not copying shares its memory where that can be.
+
+    TypeError for a dtype that the runtime does not hold.
+    """
+    if aval.dtype.kind == "V" and aval.dtype.name.startswith("float6"):
+        raise unstorable(aval.dtype.name)
     return _jax.batched_device_put(
         aval, sharding_of(device), [array], [device], True, force_copy=copy, enable_x64=True
     )

@@ -16,8 +16,12 @@ CompileError = _jax.JaxRuntimeError
 def compile_text(text: str, device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
     """Compile a module for one device and load it.
 
-    Raises JaxRuntimeError with XLA's message, which names a compiler option that XLA does not know.
+    TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
+    compiler option that XLA does not know.
     """
+    if "xf6E" in text or "<f6E" in text:
+        # XLA ends the process for some of these.
+        raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
     options = options_for(device, compiler_options)
     try:
         return device.client.compile_and_load(text, _jax.DeviceList((device,)), options)
