@@ -1,0 +1,206 @@
+"""Eigenvalues and eigenvectors of Hermitian tridiagonal matrices."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from xtrace.algebra.vector_space import broadcast_in_dim
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.jit import jit
+from xtrace.api.promotion import operand_aval
+from xtrace.core import dtypes
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.creation import arange, asarray, ones, zeros
+from xtrace.numpy.linalg.factorizations import qr
+from xtrace.numpy.manipulation import concatenate
+from xtrace.numpy.reductions import cumprod
+from xtrace.numpy.reductions import max as largest
+from xtrace.numpy.reductions import sum as total
+from xtrace.numpy.ufuncs import abs as absolute
+from xtrace.numpy.ufuncs import conj, maximum, real, where
+from xtrace.ops.control_flow.scan import scan
+from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
+from xtrace.ops.linalg.reduced import tridiagonal_solve
+from xtrace.random import key as new_key
+from xtrace.random import normal
+
+_FUNCTION = "eigh_tridiagonal"
+_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+# One step of inverse iteration leaves an error of the order of rounding; the others mend starts that were unlucky.
+_ITERATIONS = 3
+
+
+def _size(d: Any, e: Any) -> Any:
+    """Return a bound of the eigenvalues' moduli, not zero (Gershgorin)."""
+    none, beside = zeros(1, e.dtype), absolute(e)
+    sums = absolute(d) + concatenate([none, beside]) + concatenate([beside, none])
+    return maximum(largest(sums), float(dtypes.finfo(d.dtype).tiny))
+
+
+def _count(d: Any, squares: Any, smallest_pivot: Any, shifts: Any) -> Any:
+    """Return how many eigenvalues lie below each of the shifts: as many as pivots of T - x are negative (Sturm)."""
+
+    def pivot(state: Any, row: Any) -> tuple[Any, None]:
+        last, count = state
+        diagonal, square = row
+        found = diagonal - shifts - square / last
+        found = where(absolute(found) < smallest_pivot, -smallest_pivot, found)
+        return (found, count + (found < 0)), None
+
+    start = ones(shifts.shape, d.dtype), zeros(shifts.shape, dtypes.int32)
+    return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
+
+
+def _eigenvalues(d: Any, e: Any, tol: Any, first: int, last: int) -> Any:
+    """Return the eigenvalues numbered `first` to `last` by bisection, each to `tol`, or to rounding of the largest."""
+    info = dtypes.finfo(d.dtype)
+    size = _size(d, e)
+    # Relative to a bound of the eigenvalues, squares neither overflow nor matter where they vanish.
+    squares, scaled = (e / size) ** 2, d / size
+    allowed = maximum(float(info.eps), tol / size)
+    numbers = arange(first, last + 1)
+
+    def halve(state: Any) -> Any:
+        low, high = state
+        middle = (low + high) / 2
+        beyond = _count(scaled, squares, float(info.tiny / info.eps), middle) <= numbers
+        return where(beyond, middle, low), where(beyond, high, middle)
+
+    bound = ones(numbers.shape, d.dtype) * (1 + 4 * d.size * float(info.eps))
+    low, high = while_loop(lambda state: (state[1] - state[0] > allowed).any(), halve, (-bound, bound))
+    return (low + high) / 2 * size
+
+
+def _eigenvectors(d: Any, e: Any, values: Any, key: Any) -> Any:
+    """Return orthonormal eigenvectors as columns, by inverse iteration from random vectors for all at once.
+
+    What is left of vectors with smaller eigenvalues is removed each time, which keeps those of clusters apart (Peters
+    and Wilkinson, "Inverse iteration, ill-conditioned equations and Newton's method", 1979).
+    """
+    size = _size(d, e)
+    count, rank = values.shape[0], d.shape[0]
+    below, above = concatenate([zeros(1, e.dtype), e / size]), concatenate([e / size, zeros(1, e.dtype)])
+    below, above = [broadcast_in_dim(x, (count, rank), (1,)) for x in (below, above)]
+    diagonal = (d - values[:, None]) / size
+
+    def improve(_: Any, vectors: Any) -> Any:
+        found = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
+        # Solutions are huge, and their sizes mean nothing.
+        return qr((found / largest(absolute(found), axis=1, keepdims=True)).T)[0]
+
+    return fori_loop(0, _ITERATIONS, improve, normal(key, (rank, count), d.dtype))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(4, 5, 6))
+def _decomposition(d: Any, e: Any, key: Any, tol: Any, first: int, last: int, vectors: bool) -> Any:
+    """Return eigenvalues, and eigenvectors or none, of the real matrix with diagonal `d` and `e` beside it."""
+    values = _eigenvalues(d, e, tol, first, last)
+    return (values, _eigenvectors(d, e, values, key)) if vectors else (values,)
+
+
+@_decomposition.defjvp
+def _decomposition_jvp(first: int, last: int, vectors: bool, primals: Any, tangents: Any) -> Any:
+    # dλ = vᵀ dT v, and of an eigenvector, dv = Σ u (uᵀ dT v) / (λ - μ) over all others u, their eigenvalues μ.
+    d, e, key, tol = primals
+    dd, de = tangents[:2]
+    found = _decomposition(d, e, key, tol, first, last, vectors)
+    own = found if vectors else _decomposition(d, e, key, tol, first, last, True)
+    every = _decomposition(d, e, key, tol, 0, d.shape[0] - 1, True) if vectors else own
+    v = own[1]
+    moved = dd[:, None] * v
+    moved = moved.at[:-1].add(de[:, None] * v[1:]).at[1:].add(de[:, None] * v[:-1])
+    changes: tuple[Any, ...] = (total(v * moved, axis=0),)
+    if vectors:
+        gaps = own[0][None] - every[0][:, None]
+        itself = arange(d.shape[0])[:, None] == arange(first, last + 1)[None]
+        shares = matmul(every[1].T, moved, precision="highest") / where(itself, 1, gaps)
+        changes += (matmul(every[1], where(itself, 0, shares), precision="highest"),)
+    return found, changes
+
+
+@functools.partial(jit, static_argnames=("first", "last", "vectors"), inline=True)
+def _solved(d: Any, e: Any, key: Any, tol: Any, *, first: int, last: int, vectors: bool) -> Any:
+    sizes, diagonal = e, real(d)
+    if dtypes.is_complex(e.dtype):
+        # T = D S Dᴴ with a real S: the phases of D are products of those below the diagonal.
+        sizes = absolute(e)
+        phases = where(sizes == 0, 1, conj(e) / where(sizes == 0, 1, sizes))
+    tol = asarray(tol, diagonal.dtype)
+    found = _decomposition(diagonal, sizes, key, tol, first, last, vectors)
+    if vectors and dtypes.is_complex(e.dtype):
+        turned = cumprod(concatenate([ones(1, e.dtype), phases]))
+        return found[0], turned[:, None] * found[1]
+    return found
+
+
+def _selection(select: str, select_range: Any, size: int) -> tuple[int, int]:
+    """Return the numbers of the first and the last eigenvalue that is asked for."""
+    if select == "a":
+        return 0, size - 1
+    if select == "v":
+        raise NotImplementedError(
+            f"{_FUNCTION}(..., select='v') is not implemented, since the number of results would depend on values; "
+            "select indices, or take all and mask them"
+        )
+    if select != "i":
+        raise ValueError(f"{_FUNCTION}: select must have a value in {{'a', 'i', 'v'}}, got {select!r}")
+    if select_range is None:
+        raise ValueError(f"{_FUNCTION}: for select='i', select_range must be specified, as (first, last)")
+    if len(select_range) != 2:
+        raise ValueError(f"{_FUNCTION}: select_range must be (first, last), got {select_range}")
+    first, last = map(int, select_range)
+    if first > last:
+        raise ValueError(f"{_FUNCTION}: Got empty index range in select_range, {select_range}")
+    if first < 0 or last >= size:
+        raise ValueError(f"{_FUNCTION}: select_range {select_range} goes beyond the {size} eigenvalues")
+    return first, last
+
+
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Any = None,
+) -> Any:
+    """Return eigenvalues w, increasing, and eigenvectors as columns of v, of a Hermitian tridiagonal matrix.
+
+    d: the diagonal, of n elements; e: the n - 1 elements above it, of the same dtype. With `eigvals_only` w alone.
+    select: "a" for all, "i" for those numbered ``select_range = (first, last)``. tol: how exact eigenvalues need be;
+    None or below 0, to rounding. key: of the random vectors that inverse iteration starts with (None: a fixed one).
+    TypeError for dtypes other than float32, float64 and their complex forms and for two that differ, ValueError for
+    other shapes and ranges that are empty or too long, NotImplementedError for the selection "v".
+
+    Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by the method of
+    bisection" (1967).
+    """
+    d, e = [asarray(x) if isinstance(x, (list, tuple)) else x for x in (d, e)]
+    diagonal, beside = operand_aval(_FUNCTION, 0, d), operand_aval(_FUNCTION, 1, e)
+    if diagonal.ndim != 1 or beside.ndim != 1 or beside.size != max(diagonal.size - 1, 0):
+        raise ValueError(
+            f"{_FUNCTION}: d and e must be vectors of n and n - 1 elements, got shapes {diagonal.shape} and "
+            f"{beside.shape}"
+        )
+    if diagonal.dtype != beside.dtype:
+        raise TypeError(
+            f"{_FUNCTION}: diagonal and off-diagonal values must have same dtype, got {diagonal.dtype.name} and "
+            f"{beside.dtype.name}"
+        )
+    if diagonal.dtype not in _DTYPES:
+        raise TypeError(
+            f"Only float32 and float64 inputs and their complex forms are supported by {_FUNCTION}, got "
+            f"{diagonal.dtype.name}"
+        )
+    first, last = _selection(select, select_range, diagonal.size)
+    if diagonal.size == 0:
+        none = zeros(0, dtypes.real_part_dtype(diagonal.dtype))
+        return none if eigvals_only else (none, zeros((0, 0), diagonal.dtype))
+    found = _solved(
+        d, e, new_key(0) if key is None else key, 0 if tol is None else max(tol, 0), first=first, last=last,
+        vectors=not eigvals_only,
+    )  # fmt: skip
+    return found[0] if eigvals_only else found
