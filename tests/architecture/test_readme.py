@@ -33,6 +33,31 @@ def test_the_example_prints_what_is_shown():
     assert printed == shown
 
 
+def words(line: str) -> list[float | str]:
+    """What a printed line says: its numbers, and its words."""
+    parts = re.sub(r"[\[\]]", " ", line).split()
+    return [float(part) if re.fullmatch(r"-?\d+\.?\d*(e-?\d+)?", part) else part for part in parts]
+
+
+def test_the_programs_print_what_stands_beside_them():
+    scope: dict[str, object] = {}
+    programs = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(programs) == 4
+    for program in programs:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(program, "README.md", "exec"), scope)
+        shown = re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
+        # The output of the first one has a block of its own.
+        if not shown:
+            assert program == block("python")
+            continue
+        for line, expected in zip(out.getvalue().splitlines(), shown, strict=True):
+            for found, wanted in zip(words(line), words(expected), strict=True):
+                same = found == pytest.approx(wanted, rel=1e-5) if isinstance(wanted, float) else found == wanted
+                assert same, f"{line} is shown as {expected}"
+
+
 @pytest.mark.parametrize(("extra", "run"), [("demo", "xtrace demo"), ("test", "pytest -n auto")])
 def test_each_command_is_one_line_that_does_all(extra, run):
     install = f".venv/bin/python -m pip install -q -e '.[{extra}]'"
