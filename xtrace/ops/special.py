@@ -93,7 +93,7 @@ _I0E_FAR = (
 )  # fmt: skip
 
 
-def _chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
+def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
     """Return the Chebyshev series at x / 2, by Clenshaw's recurrence, without terms below the dtype's precision."""
     smallest = float(dtypes.finfo(x.dtype).eps) * 1e-2
     kept = [c for c in coefficients if c > smallest or -c > smallest]
@@ -107,8 +107,8 @@ def _chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
 @_in_float32
 def _bessel_i0e(x: Any) -> Any:
     x = abs(x)
-    near = _chebyshev(0.5 * x - 2, _I0E_NEAR)
-    far = _chebyshev(32 / x - 2, _I0E_FAR) / sqrt(x)
+    near = chebyshev(0.5 * x - 2, _I0E_NEAR)
+    far = chebyshev(32 / x - 2, _I0E_FAR) / sqrt(x)
     return select(x <= 8, near, far)
 
 

@@ -13,8 +13,10 @@ from xtrace.api.operators import choose
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.creation import asarray
-from xtrace.numpy.ufuncs import exp, floor, log, log1p, maximum, minimum, remainder, signbit
+from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
+from xtrace.ops.elementwise import conj, imag, real
 from xtrace.scipy.special.primitive import digamma, gammaln, inlined, operands, refuse_complex
+from xtrace.scipy.special.series import polynomial
 
 
 @inlined
@@ -31,15 +33,22 @@ def gammasgn(x: Any) -> Any:
 
 @inlined
 def gamma(x: Any) -> Any:
-    """The gamma function; NaN at negative integers. TypeError for complex numbers."""
+    """The gamma function of real or complex numbers; NaN at negative integers."""
     (x,) = operands("gamma", x)
+    if dtypes.is_complex(x.dtype):
+        return exp(_complex_loggamma(x))
     return gammasgn(x) * exp(gammaln(x))
 
 
 @inlined
 def loggamma(x: Any) -> Any:
-    """The logarithm of the gamma function, NaN for negative numbers. TypeError for complex ones."""
+    """The logarithm of the gamma function, NaN for negative real numbers.
+
+    For complex ones the branch that is analytic but for a cut along the negative axis, which belongs to what is above.
+    """
     (x,) = operands("loggamma", x)
+    if dtypes.is_complex(x.dtype):
+        return _complex_loggamma(x)
     return choose(x < 0, math.nan, gammaln(x))
 
 
@@ -52,6 +61,58 @@ def _stirling_rest(z: Any) -> Any:
     for coefficient in reversed(_STIRLING):
         found = found / (z * z) + coefficient
     return found / z
+
+
+# Of w: log gamma(1 + w) is -γ w + the sum of zeta(k) (-w)**k / k from k = 2 (DLMF 5.7.3).
+_NEAR_ONE = (
+    0.0, -0.5772156649015329,
+    0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.207385551028674, 0.16955717699740822,
+    -0.14404989676884614, 0.12550966952474304, -0.11133426586956469, 0.10009945751278179, -0.09095401714582904,
+    0.083353840546109, -0.0769325164113522, 0.07143294629536134, -0.06666870588242046, 0.06250095514121304,
+    -0.05882397865868458, 0.055555767627403614, -0.05263167937961666, 0.05000004769810169, -0.04761907033014223,
+    0.04545455629320467, -0.04347826605304026, 0.04166666915034121, -0.04000000119214014, 0.03846153903467519,
+    -0.037037037312989324, 0.03571428584733336,
+)  # fmt: skip
+
+
+def _near_zeros(z: Any, found: Any) -> Any:
+    """Return log gamma close to its zeros 1 and 2, and `found` elsewhere."""
+    second = real(z) > 1.5
+    centred = z - choose(second, 2.0, 1.0)
+    near = abs(centred) < 0.25
+    centred = choose(near, centred, 0.0)
+    series = polynomial(centred, _NEAR_ONE)
+    return choose(near, choose(second, log1p(centred) + series, series), found)
+
+
+def _right_loggamma(z: Any) -> Any:
+    """Return log gamma where the real part is 1/2 at least (Hare, Computing the Principal Branch, 1997)."""
+    far = abs(z) > 11
+    side = choose(imag(z) < 0, -1.0, 1.0)
+    product, turns = choose(far, 1.0, z), 0.0
+    for k in range(1, 11):
+        factor = choose(far, 1.0, z + k)
+        before, product = side * imag(product), product * factor
+        # The sum of the factors' angles has gone past half a turn.
+        turns = turns + choose((before >= 0) & (side * imag(product) < 0), side, 0.0)
+    large = choose(far, z, z + 11)
+    logarithm = log(product) + 2j * math.pi * turns
+    found = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2 + _stirling_rest(large) - logarithm
+    return _near_zeros(z, found)
+
+
+def _complex_loggamma(z: Any) -> Any:
+    below = imag(z) < 0
+    upper = choose(below, conj(z), z)
+    left = real(upper) < 0.5
+    # log(sin(pi z)), analytic above the real axis (DLMF 5.5.3), in what is not used with a finite derivative.
+    inner = choose(left, upper, 0.25)
+    turn = inner - rint(real(inner))
+    sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
+    found = _right_loggamma(choose(left, 1 - upper, upper))
+    found = choose(left, math.log(math.pi) - sine - found, found)
+    pole = (imag(z) == 0) & (real(z) <= 0) & (real(z) == floor(real(z)))
+    return choose(pole, math.nan, choose(below, conj(found), found))
 
 
 @inlined

@@ -6,31 +6,22 @@ import math
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.operators import as_array, choose
-from xtrace.api.promotion import operand_aval, promote
+from xtrace.api.operators import choose
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.ops.special import erfc
-from xtrace.scipy.special.primitive import inlined
+from xtrace.scipy.special.primitive import inlined, wide_operand
+from xtrace.scipy.special.series import quotient
 
 _LOG_ROOT = math.log(2 * math.pi) / 2
-
-
-def _operand(function: str, x: Any) -> Any:
-    """Return `x` as an array, which must be of dtype float32 or float64."""
-    dtype = operand_aval(function, 0, x).dtype
-    if dtype not in (dtypes.float32, dtypes.float64):
-        raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
-    return converted(as_array(promote(function, x)[0]), dtype)
 
 
 @inlined
 def ndtr(x: Any) -> Any:
     """The normal distribution's cumulative function. TypeError for other dtypes than float32 and float64."""
-    return 0.5 * erfc(_operand("ndtr", x) * -math.sqrt(0.5))
+    return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
 
 # Where log(erfc) is left, on either side: by dtype, the lower bound where the series is good, and the upper one where
@@ -52,7 +43,7 @@ def _series(x: Any, order: int) -> Any:
 
 @unit
 def _log_ndtr_value(x: Any, *, order: int) -> Any:
-    x = _operand("log_ndtr", x)
+    x = wide_operand("log_ndtr", x)
     lower, upper = _BOUNDS[x.dtype]
     far = minimum(x, lower)
     tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_series(far, order))
@@ -64,7 +55,7 @@ _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    x = _operand("log_ndtr", primals[0])
+    x = wide_operand("log_ndtr", primals[0])
     found = _log_ndtr(x, order)
     # The density over the function itself, both as logarithms.
     return found, tangents[0] * exp(-square(x) / 2 - found - _LOG_ROOT)
@@ -104,17 +95,6 @@ _FAR = (
 )  # fmt: skip
 
 
-def _polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
-    found: Any = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        found = found * x + coefficient
-    return found
-
-
-def _quotient(x: Any, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
-    return _polynomial(x, pair[0]) / _polynomial(x, pair[1])
-
-
 @custom_jvp
 @inlined
 def ndtri(p: Any) -> Any:
@@ -122,12 +102,12 @@ def ndtri(p: Any) -> Any:
 
     TypeError for other dtypes than float32 and float64.
     """
-    p = _operand("ndtri", p)
+    p = wide_operand("ndtri", p)
     centred = p - 0.5
-    middle = centred * _quotient(0.180625 - square(centred), _MIDDLE)
+    middle = centred * quotient(0.180625 - square(centred), _MIDDLE)
     tail = minimum(p, 1 - p)
     distance = sqrt(-log(tail))
-    size = choose(distance <= 5, _quotient(distance - 1.6, _OUTER), _quotient(distance - 5, _FAR))
+    size = choose(distance <= 5, quotient(distance - 1.6, _OUTER), quotient(distance - 5, _FAR))
     found = choose((centred > -0.425) & (centred < 0.425), middle, choose(centred < 0, -size, size))
     return choose(p == 0, -math.inf, choose(p == 1, math.inf, found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from xtrace.algebra.vector_space import converted
 from xtrace.api.jit import jit
 from xtrace.api.operators import as_array, cast_as, spread, unary_function
 from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
@@ -65,6 +66,14 @@ def refuse_complex(function: str, *values: Any) -> None:
     for position, x in enumerate(values):
         if dtypes.is_complex(operand_aval(function, position, x).dtype):
             raise ValueError(f"{function} does not support complex-valued inputs; argument {position} is complex")
+
+
+def wide_operand(function: str, x: Any) -> Any:
+    """Return `x` as an array, which must be of dtype float32 or float64."""
+    dtype = operand_aval(function, 0, x).dtype
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
+    return converted(as_array(promote(function, x)[0]), dtype)
 
 
 @inlined

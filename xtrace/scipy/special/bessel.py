@@ -1,0 +1,76 @@
+"""Bessel functions of the first kind, of integer orders."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.operators import choose
+from xtrace.api.promotion import operand_aval
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.numpy.creation import asarray
+from xtrace.numpy.manipulation import stack
+from xtrace.ops.control_flow.while_loop import fori_loop
+from xtrace.scipy.special.series import real_operands
+
+
+@unit
+def _orders(z: Any, *, highest: int, count: int) -> Any:
+    """Miller's backward recurrence (DLMF 3.6.3), of ratios J(k) / J(k - 1) rather than values, which would overflow."""
+    (z,), dtype = real_operands("bessel_jn", z)
+    smallest = float(dtypes.finfo(z.dtype).tiny)
+
+    def ratio(k: Any, above: Any) -> Any:
+        divisor = 2 * k - z * above
+        return z / choose(divisor == 0, smallest, divisor)
+
+    def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        k = count - i
+        above, evens = state
+        found = ratio(converted(k, z.dtype), above)
+        # The sum of J(j) / J(k - 1) over the even j from k on.
+        return found, found * (evens + converted((k + 1) % 2, z.dtype))
+
+    start = z / (2 * (count + 1))
+    found, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
+    ratios = [found]
+    for k in range(min(highest, count), 0, -1):
+        found = ratio(float(k), found)
+        evens = found * (evens + (k + 1) % 2)
+        ratios.append(found)
+    # J(0) + 2 J(2) + 2 J(4) + … is 1.
+    results = [1 / (1 + 2 * evens)]
+    for found in reversed(ratios[1:]):
+        results.append(results[-1] * found)
+    results += [0 * z] * (highest + 1 - len(results))
+    return converted(stack(results), dtype)
+
+
+_bessel_jn = custom_jvp(lambda z, highest, count: _orders(z, highest=highest, count=count), nondiff_argnums=(1, 2))
+
+
+@_bessel_jn.defjvp
+def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (z,) = primals
+    found = _bessel_jn(z, highest + 1, count)
+    # J(k)' is (J(k - 1) - J(k + 1)) / 2, J(0)' is -J(1).
+    slopes = [-found[1], *[(found[k - 1] - found[k + 1]) / 2 for k in range(1, highest + 1)]]
+    return found[: highest + 1], stack(slopes) * tangents[0]
+
+
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+    """Bessel functions of the first kind of orders 0 to `v` at real `z`, along a new first axis.
+
+    n_iter: the order from which the recurrence goes down, which must be larger than v and |z|. TypeError for a `v` or
+    `n_iter` that is no integer, ValueError for a negative one and for complex `z`.
+    """
+    highest, count = operator.index(v), operator.index(n_iter)
+    if highest < 0 or count < 0:
+        raise ValueError(f"bessel_jn: v and n_iter must not be negative, got v={highest} and n_iter={count}")
+    if isinstance(z, (list, tuple)):
+        z = asarray(z)
+    operand_aval("bessel_jn", 0, z)
+    return _bessel_jn(z, highest, count)

@@ -1,0 +1,238 @@
+"""Integrals of exponentials, sines and cosines, and of logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.operators import choose
+from xtrace.api.promotion import operand_aval
+from xtrace.core import dtypes
+from xtrace.numpy.ufuncs import abs, cos, exp, floor, log, log1p, maximum, minimum, remainder, sin
+from xtrace.ops.control_flow.while_loop import fori_loop
+from xtrace.scipy.special import fits
+from xtrace.scipy.special.primitive import digamma, gammaln, inlined, operands, wide_operand
+from xtrace.scipy.special.series import fitted, odd, polynomial, quotient, real_operands, square_parts
+
+_EULER = 0.57721566490153286061
+
+
+# Exponential integrals (DLMF 6)
+
+# The sum of -(-x)**k / (k k!) is E1(x) + log(x) + γ (DLMF 6.6.2).
+_ENTIRE = (0.0, *[-((-1) ** k) / (k * math.factorial(k)) for k in range(1, 20)])
+# The zero of Ei, in a part of 20 bits and the rest.
+_ZERO = 0.37250741078136663446
+_ZERO_HIGH, _ZERO_LOW = 390602 / 2**20, 0.37250741078136663446 - 390602 / 2**20
+# The sum of (x**k - zero**k) / (k k!), divided by x - zero: a polynomial of positive coefficients.
+_EI_QUOTIENT = tuple(
+    sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in range(j + 1, 40)) for j in range(36)
+)
+
+
+def _e1(x: Any) -> Any:
+    inverse = 1 / maximum(x, 1.0)
+    near = polynomial(x, _ENTIRE) - (log(x) + _EULER)
+    return choose(x > 1, exp(-x) * inverse * quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
+
+
+def _ei(x: Any) -> Any:
+    distance = (x - _ZERO_HIGH) - _ZERO_LOW
+    # Close to the zero the logarithm needs the digits that the quotient loses.
+    logarithm = choose(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
+    near = logarithm + distance * polynomial(x, _EI_QUOTIENT)
+    inverse = 1 / x
+    far = fitted(inverse, 0, 1 / 40, fits.EI_FAR)
+    middle = fitted(inverse, 1 / 40, 1 / 12, fits.EI_MIDDLE)
+    tail = choose(x > 40, far, choose(x > 12, middle, fitted(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)))
+    return choose(x > 4, choose(x == math.inf, x, exp(x) * inverse * tail), near)
+
+
+@custom_jvp
+@inlined
+def exp1(x: Any) -> Any:
+    """The exponential integral E1, the integral of exp(-t) / t from x on; inf at 0, NaN for negative numbers.
+
+    ValueError for complex numbers.
+    """
+    (x,), dtype = real_operands("exp1", x)
+    return converted(_e1(x), dtype)
+
+
+exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
+
+
+@custom_jvp
+@inlined
+def expi(x: Any) -> Any:
+    """The exponential integral Ei, the integral of exp(t) / t up to x; -inf at 0. ValueError for complex numbers."""
+    (x,), dtype = real_operands("expi", x)
+    return converted(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
+
+
+expi.defjvps(lambda t, y, x: t * (exp(x) / x))
+
+
+def _expn_series(n: Any, x: Any) -> Any:
+    """DLMF 8.19.8, for x up to 1/2."""
+    total: Any = 0.0
+    power: Any = -1.0
+    for k in range(20):
+        below = k + 1 - n
+        total = total + choose(below == 0, 0.0, power / (math.factorial(k) * choose(below == 0, 1.0, below)))
+        power = power * -x
+    logarithm = log(x)
+    size = exp((n - 1) * logarithm - gammaln(n))
+    return total + choose(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
+
+
+def _expn_fraction(n: Any, x: Any) -> Any:
+    """The continued fraction DLMF 8.19.17 in its even form, for x from 1/2 on, from as far as the dtype needs."""
+    count = 170 if x.dtype == dtypes.float64 else 48
+
+    def step(i: Any, rest: Any) -> Any:
+        k = converted(count - i, x.dtype)
+        return k * (n + k - 1) / (x + n + 2 * k - rest)
+
+    return exp(-x) / (x + n - fori_loop(0, count, step, 0 * x))
+
+
+@custom_jvp
+@inlined
+def expn(n: Any, x: Any) -> Any:
+    """The exponential integral of order n, an integer: that of exp(-x t) / t**n from 1 on.
+
+    NaN for negative n or x; n is rounded down. It has no derivative with respect to n. ValueError for complex numbers.
+    """
+    (n, x), dtype = real_operands("expn", n, x)
+    n = floor(n)
+    near = _expn_series(maximum(n, 1.0), minimum(x, 0.5))
+    far = _expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))
+    found = choose(n == 0, exp(-x) / x, choose(x > 0.5, far, near))
+    at_zero = choose(n > 1, 1 / choose(n > 1, n - 1, 1.0), math.inf)
+    found = choose(x == 0, at_zero, choose((n < 0) | (x < 0), math.nan, found))
+    return converted(choose((n != n) | (x != x), n + x, found), dtype)
+
+
+@expn.defjvp
+def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    n, x = operands("expn", *primals)
+    # E0' is that of exp(-x) / x.
+    slope = choose(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
+    return expn(n, x), tangents[1] * slope
+
+
+# Fresnel's integrals (DLMF 7)
+
+
+def _quarter_turns(x: Any) -> Any:
+    """Return pi x² / 2 less whole turns."""
+    high, low = square_parts(x)
+    return (math.pi / 2) * (remainder(high, 4) + low)
+
+
+@custom_jvp
+@inlined
+def fresnel(x: Any) -> tuple[Any, Any]:
+    """The integrals S and C of sin(pi t² / 2) and cos(pi t² / 2) from 0 to x.
+
+    NotImplementedError for complex numbers.
+    """
+    if dtypes.is_complex(operand_aval("fresnel", 0, x).dtype):
+        raise NotImplementedError("fresnel does not support complex-valued inputs; only real x")
+    (x,), dtype = real_operands("fresnel", x)
+    size = abs(x)
+    square = size * size
+    fourth = square * square
+    turns = _quarter_turns(minimum(size, 1 / float(dtypes.finfo(x.dtype).eps)))
+    sine, cosine = sin(turns), cos(turns)
+    inverse = 1 / (math.pi * square)
+    f = quotient(inverse * inverse, fits.FRESNEL_F) / (math.pi * size)
+    g = quotient(inverse * inverse, fits.FRESNEL_G) * inverse / (math.pi * size)
+    near = size <= 1.6
+    s = choose(near, size * square * quotient(fourth, fits.FRESNEL_S), 0.5 - (f * cosine + g * sine))
+    c = choose(near, size * quotient(fourth, fits.FRESNEL_C), 0.5 + (f * sine - g * cosine))
+    return converted(odd(x, s), dtype), converted(odd(x, c), dtype)
+
+
+@fresnel.defjvp
+def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,), dtype = real_operands("fresnel", *primals)
+    turns = _quarter_turns(x)
+    t = tangents[0]
+    return fresnel(primals[0]), (t * converted(sin(turns), dtype), t * converted(cos(turns), dtype))
+
+
+# Sine and cosine integrals (DLMF 6.2)
+
+
+@custom_jvp
+@inlined
+def sici(x: Any) -> tuple[Any, Any]:
+    """The sine integral Si(x) and the cosine integral Ci(|x|). ValueError for complex numbers."""
+    (x,), dtype = real_operands("sici", x)
+    size = abs(x)
+    square = size * size
+    finite = choose(size == math.inf, 0.0, size)
+    sine, cosine = sin(finite), cos(finite)
+    inverse = 1 / maximum(square, 16.0)
+    f = quotient(inverse, fits.SICI_F) / size
+    g = quotient(inverse, fits.SICI_G) * inverse
+    si = choose(size <= 4, size * quotient(square, fits.SI_NEAR), math.pi / 2 - (f * cosine + g * sine))
+    near = (log(size) + _EULER) - square * quotient(square, fits.CI_NEAR)
+    ci = choose(size <= 4, near, f * sine - g * cosine)
+    return converted(odd(x, si), dtype), converted(choose(x == -math.inf, math.nan, ci), dtype)
+
+
+@sici.defjvp
+def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (x,) = operands("sici", *primals)
+    zero = x == 0
+    ratio = choose(zero, 1.0, sin(x) / choose(zero, 1.0, x))
+    return sici(x), (tangents[0] * ratio, tangents[0] * (cos(x) / x))
+
+
+# Spence's function (DLMF 25.12)
+
+# Of u = -log(x): the dilogarithm of 1 - x is u - u²/4 + the sum of B(2k) u**(2k + 1) / (2k + 1)!.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_DILOGARITHM = (1.0, *[b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI)])
+
+
+def _dilogarithm(u: Any) -> Any:
+    square = u * u
+    return u * polynomial(square, _DILOGARITHM) - square / 4
+
+
+def _log_of_rest(x: Any) -> Any:
+    """Return log(1 - x), with what the difference loses; log1p of XLA loses 7 bits around -0.4."""
+    rest = 1 - x
+    return log(rest) + ((1 - rest) - x) / rest
+
+
+@custom_jvp
+@inlined
+def spence(x: Any) -> Any:
+    """Spence's function, the integral of log(t) / (1 - t) from 1 to x; NaN for negative numbers.
+
+    TypeError for other dtypes than float32 and float64.
+    """
+    x = wide_operand("spence", x)
+    # Above 2 that of 1 / x, below 1/2 that of 1 - x.
+    inner = choose(x > 2, 1 / x, x)
+    small = inner < 0.5
+    logarithm = log(inner)
+    other = -_log_of_rest(choose(small, inner, 0.0))
+    zero = inner == 0
+    product = choose(zero, 0.0, choose(zero, 1.0, logarithm) * other)
+    found = choose(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))
+    return choose(x > 2, -found - logarithm * logarithm / 2, found)
+
+
+@spence.defjvp
+def _spence_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    x = wide_operand("spence", primals[0])
+    one = x == 1
+    return spence(x), tangents[0] * choose(one, -1.0, log(x) / choose(one, 1.0, 1 - x))

@@ -1,0 +1,55 @@
+"""Polynomials, quotients and Chebyshev series, and exact squares, for functions that are computed by fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.operators import choose
+from xtrace.core import dtypes
+from xtrace.ops.elementwise import reduce_precision
+from xtrace.ops.special import chebyshev
+from xtrace.scipy.special.primitive import operands, refuse_complex
+
+
+def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
+    """Return the polynomial of the given coefficients, from the constant term, at `x`."""
+    found: Any = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        found = found * x + coefficient
+    return found
+
+
+def quotient(x: Any, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
+    """Return the quotient of two polynomials at `x`."""
+    return polynomial(x, pair[0]) / polynomial(x, pair[1])
+
+
+def fitted(x: Any, low: float, high: float, coefficients: tuple[float, ...]) -> Any:
+    """Return the Chebyshev series on the interval from `low` to `high` at `x`."""
+    return chebyshev((2 * x - (low + high)) * (2 / (high - low)), coefficients)
+
+
+def square_parts(x: Any) -> tuple[Any, Any]:
+    """Return two numbers whose sum is x² to about twice the precision of the dtype; the first is exact."""
+    wide = x.dtype == dtypes.float64
+    # As many bits as a square has room for.
+    high = reduce_precision(x, *((11, 25) if wide else (8, 11)))
+    return high * high, (x - high) * (x + high)
+
+
+def real_operands(function: str, *values: Any) -> tuple[list[Any], Any]:
+    """Return values in a dtype of at least 32 bits and one shape, and the dtype of the result.
+
+    ValueError for complex numbers; else errors as in `operands`.
+    """
+    refuse_complex(function, *values)
+    found = operands(function, *values)
+    dtype = found[0].dtype
+    computed = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
+    return [converted(x, computed) for x in found], dtype
+
+
+def odd(x: Any, of_size: Any) -> Any:
+    """Return the value of an odd function at `x` from that at |x|."""
+    return choose(x < 0, -of_size, of_size)

@@ -1,0 +1,74 @@
+"""Spherical harmonics."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace.algebra.vector_space import converted
+from xtrace.api.operators import as_array, choose, spread
+from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
+from xtrace.api.units import unit
+from xtrace.core import dtypes
+from xtrace.core.errors import ConcretizationTypeError
+from xtrace.core.trace import Tracer
+from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
+from xtrace.ops.control_flow.while_loop import fori_loop
+from xtrace.ops.elementwise import complex as complex_of
+
+
+@unit
+def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
+    """The recurrences of normalized associated Legendre functions upwards in the degree (DLMF 14.10.3, 14.30.1)."""
+    dtype = theta.dtype
+    cosine, sine = cos(theta), sin(theta)
+    degree, signed = converted(minimum(n, highest), dtype), converted(m, dtype)
+    order = abs(signed)
+
+    def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        one, two = state
+        k = converted(i, dtype) + 1
+        # Up to degree |m| the order goes along: the functions of equal degree and order.
+        diagonal = -sine * sqrt((2 * k + 1) / (2 * k)) * one
+        inside = maximum((k - order) * (k + order), 1)
+        before = maximum((k - 1 - order) * (k - 1 + order), 0) / maximum(4 * (k - 1) ** 2 - 1, 1)
+        next_degree = sqrt((4 * k * k - 1) / inside) * (cosine * one - sqrt(before) * two)
+        follow = k <= order
+        found = choose(follow, diagonal, next_degree)
+        kept = k > degree
+        return choose(kept, one, found), choose(kept, two, choose(follow, 0.0, one))
+
+    start = 0 * theta + 0.5 / np.sqrt(np.pi)
+    found, _ = fori_loop(0, highest, step, (start, 0 * theta))
+    found = choose(order > degree, 0.0, found)
+    # That of -m is (-1)**m times the conjugate of that of m.
+    found = choose((signed < 0) & (signed % 2 != 0), -found, found)
+    angle = signed * phi
+    return complex_of(found * cos(angle), found * sin(angle))
+
+
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: int | None = None) -> Any:
+    """The spherical harmonic of degree `n` and order `m` at the polar angle `theta` and the azimuth `phi`.
+
+    The arguments broadcast; n and m are integers, and where |m| > n the result is 0. n_max: the largest degree, to
+    which larger ones are clipped; it must be given where n is traced, else ConcretizationTypeError. NotImplementedError
+    for `diff_n`, TypeError for an n or m that is no integer and angles other than float32 and float64.
+    """
+    if diff_n is not None:
+        raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate with grad instead")
+    for position, (name, x) in enumerate((("n", n), ("m", m))):
+        dtype = operand_aval("sph_harm_y", position, x).dtype
+        if not dtypes.is_integer(dtype):
+            raise TypeError(f"sph_harm_y: {name} must be of integer type, got {dtype.name}")
+    theta, phi = [as_array(x) for x in promote("sph_harm_y", theta, phi, adjust=as_inexact)]
+    if theta.dtype not in (dtypes.float32, dtypes.float64):
+        raise TypeError(f"sph_harm_y: angles of dtype {theta.dtype.name}; convert them to float32 or float64")
+    if n_max is None:
+        if isinstance(n, Tracer):
+            raise ConcretizationTypeError(n, "sph_harm_y: n is traced, so the largest degree is unknown: give n_max")
+        n_max = int(np.max(np.asarray(n), initial=0))
+    arrays = [as_array(n), as_array(m), theta, phi]
+    shape = check_broadcast("sph_harm_y", [x.shape for x in arrays])
+    return _harmonic(*[spread(x, shape) for x in arrays], highest=max(operator.index(n_max), 0))
