@@ -1,5 +1,6 @@
 """`checkpoint`: the same derivatives, with values computed again where the policy does not keep them."""
 
+import itertools
 import re
 import types
 
@@ -359,8 +360,11 @@ def _dots(jaxpr):
     return here + sum(_dots(j) for j in inner if hasattr(j, "eqns"))
 
 
-@pytest.mark.parametrize("policy", ["nothing", "dots", "only names"])
-@pytest.mark.parametrize("function", [_in_scan, _in_cond, _in_cond_in_scan])
+@pytest.mark.parametrize(
+    "function, policy",
+    [*itertools.product([_in_scan, _in_cond, _in_cond_in_scan], ["nothing", "dots", "only names"]),
+     (_in_cond, "everything")],
+)  # fmt: skip
 def test_policies_look_inside_of_loops_and_branches(function, policy):
     weights = np.stack([Y, Y[::-1]])
 

@@ -10,6 +10,7 @@ from typing import Any
 from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api import operators
+from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.operators import (
     as_array,
     as_number,
@@ -163,16 +164,18 @@ log10 = unary_function(
 )
 
 
-# log(e^x + e^y) = max(x, y) + log1p(e^-|x - y|); x - y is NaN for equal infinities, whose sum is the result.
+# log(e^x + e^y) = max(x, y) + log1p(e^-|x - y|); x - y is NaN for equal infinities, whose sum is the result. Where
+# x = y the first stands for the larger, as it does in the derivative of |x - y|: the kinks cancel, in every order.
 def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
     def of_reals(x: Any, y: Any) -> Any:
         difference = lax.sub(x, y)
+        undefined = lax.ne(difference, difference)
+        difference = choose(undefined, 0, difference)
         correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
         if scale != 1:
             correction = lax.mul(correction, constant_like(correction, scale))
-        return lax.select(
-            lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction)
-        )
+        larger = choose(operators.greater_equal(difference, 0), x, y)
+        return lax.select(undefined, lax.add(x, y), lax.add(larger, correction))
 
     return of_reals
 
@@ -180,7 +183,7 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
 # Of complex numbers the imaginary part is brought into (-π, π], in units of the base.
 def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
     def of_complex(x: Any, y: Any) -> Any:
-        larger = lax.max(x, y)
+        larger = choose(lax.eq(lax.max(x, y), x), x, y)
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
             correction = lax.mul(correction, constant_like(correction, scale))
@@ -247,11 +250,25 @@ rad2deg = unary_function("rad2deg", _times(180 / math.pi), "Degrees of an angle 
 radians, degrees = deg2rad, rad2deg
 
 
+def _sinc_at_zero_value(x: Any, order: int) -> Any:
+    # The power series of sin(πx) / (πx) has the coefficients (-1)^k π^2k / (2k + 1)! of x^2k.
+    return constant_like(x, 0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1))
+
+
+# That derivative of sinc at 0, whose derivative is the next.
+_sinc_at_zero = custom_jvp(_sinc_at_zero_value, nondiff_argnums=(1,))
+
+
+@_sinc_at_zero.defjvp
+def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    found = [_sinc_at_zero(primals[0], n) for n in (order, order + 1)]
+    return found[0], lax.mul(tangents[0], found[1])
+
+
 def _sinc(x: Any) -> Any:
     zero = operators.equal(x, 0)
-    one = constant_like(x, 1.0)
-    scaled = choose(zero, one, operators.multiply(x, math.pi))
-    return choose(zero, one, lax.div(lax.sin(scaled), scaled))
+    scaled = choose(zero, constant_like(x, 1.0), operators.multiply(x, math.pi))
+    return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
 
 
 sinc = unary_function("sinc", _sinc, "sin(πx) / (πx), and 1 at 0.", adjust=as_inexact)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -132,6 +133,33 @@ def _jvp(
     return results[:count], spread(results[count:], nonzero)
 
 
+def _numbered(parts: Sequence[SplitJaxpr]) -> list[list[Any]]:
+    """Return for each branch where its residuals are found: in inputs and results, or new ones by type and number.
+
+    Of each type there are as many new ones as the branch that needs most of them has; a result that not every branch
+    keeps goes there too where there is room.
+    """
+    count = parts[0].results
+    sources = [list(dict.fromkeys(part.residuals)) for part in parts]
+    fresh = [[s for s in own if s[0] == "output" and s[1] >= count] for own in sources]
+    counts = [Counter([p.known.out_avals[i] for _, i in own]) for p, own in zip(parts, fresh, strict=True)]
+    found: list[list[Any]] = []
+    for part, own, new in zip(parts, sources, fresh, strict=True):
+        taken: Counter[ShapedArray] = Counter()
+        names: dict[tuple[str, int], Any] = {}
+        for source in [*new, *own]:
+            if source in names:
+                continue
+            names[source] = source
+            if source[0] == "output" and (source in new or not all(source in other for other in sources)):
+                aval = part.known.out_avals[source[1]]
+                if any(c[aval] > taken[aval] for c in counts):
+                    names[source] = ("new", aval, taken[aval])
+                    taken[aval] += 1
+        found.append([names[source] for source in part.residuals])
+    return found
+
+
 class _Split:
     """Branches in two parts, as `SplitJaxpr` has one, made of those: they give and take the residuals of all branches.
 
@@ -144,23 +172,8 @@ class _Split:
         first = parts[0]
         self.nonzero, self.count = first.nonzero, first.results
         count = first.results
-        # Each new residual of a branch by its type and its number among those of that type: of each type there are as
-        # many as the branch that needs most of them has.
-        slots: dict[Any, Any] = {}
-        numbered: list[list[Any]] = []
-        for part in parts:
-            names: dict[tuple[str, int], Any] = {}
-            kinds: dict[ShapedArray, int] = {}
-            for source in part.residuals:
-                if source not in names:
-                    if source[0] == "input" or source[1] < count:
-                        names[source] = source
-                    else:
-                        aval = part.known.out_avals[source[1]]
-                        kinds[aval] = number = kinds.get(aval, -1) + 1
-                        names[source] = ("new", aval, number)
-                slots.setdefault(names[source])
-            numbered.append([names[source] for source in part.residuals])
+        numbered = _numbered(parts)
+        slots = dict.fromkeys(name for names in numbered for name in names)
         new = [name for name in slots if name[0] == "new"]
         self.residuals = [("output", count + new.index(n)) if n[0] == "new" else n for n in slots]
         in_avals, out_avals = first.known.in_avals, first.known.out_avals

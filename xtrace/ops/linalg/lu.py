@@ -25,6 +25,7 @@ from xtrace.ops.linalg.matrices import (
     lower_triangle,
     product,
     upper_triangle,
+    weak_as_operands,
 )
 from xtrace.ops.linalg.triangular import triangular_solve
 from xtrace.ops.shape import broadcasted_iota, concatenate
@@ -33,6 +34,7 @@ from xtrace.ops.sorting import sort_key_val
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
 
+@weak_as_operands
 def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     if pivots.dtype != dtypes.int32:
         raise TypeError(f"lu_pivots_to_permutation takes pivots of dtype int32, got {pivots.dtype.name}")
@@ -100,6 +102,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return lu_pivots_to_permutation.apply((pivots,), (int(permutation_size),))
 
 
+@weak_as_operands
 def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     batch = check_matrices("lu", (x,))
     rows, columns = x.shape[-2:]

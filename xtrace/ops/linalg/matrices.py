@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,21 @@ def check_matrices(name: str, avals: Sequence[ShapedArray], *, square: bool = Fa
     if square:
         check_square(name, avals[0])
     return avals[0].shape[:-2]
+
+
+def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `abstract` with results that are weakly typed where all operands are."""
+
+    @functools.wraps(abstract)
+    def types_of_results(*avals: ShapedArray, **parameters: Any) -> Any:
+        found = abstract(*avals, **parameters)
+        if not all(a.weak_type for a in avals):
+            return found
+        if isinstance(found, list):
+            return [a.update(weak_type=True) for a in found]
+        return found.update(weak_type=True)
+
+    return types_of_results
 
 
 def check_square(name: str, aval: ShapedArray) -> None:

@@ -24,6 +24,7 @@ from xtrace.ops.linalg.matrices import (
     product,
     transposed,
     upper_triangle,
+    weak_as_operands,
 )
 from xtrace.ops.linalg.reflections import apply_reflections, pivoted_qr
 from xtrace.ops.linalg.triangular import triangular_solve
@@ -32,6 +33,7 @@ from xtrace.ops.slicing import pad, slice_in_dim
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
 
+@weak_as_operands
 def _geqrf_abstract(x: ShapedArray) -> list[ShapedArray]:
     batch = check_matrices("geqrf", (x,))
     return [ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(x.shape[-2:])), x.dtype)]
@@ -57,6 +59,7 @@ def geqrf(x: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
+@weak_as_operands
 def _geqp3_abstract(x: ShapedArray, pivots: ShapedArray, *, use_magma: bool | None) -> list[ShapedArray]:
     packed, taus = _geqrf_abstract(x)
     if pivots.shape != (*x.shape[:-2], x.shape[-1]) or pivots.dtype != dtypes.int32:
@@ -104,6 +107,7 @@ def _check_reflections(name: str, a: ShapedArray, taus: ShapedArray) -> None:
         )
 
 
+@weak_as_operands
 def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     # The reflections' factors are vectors: to the shared checks they are matrices of one row.
     check_matrices("householder_product", (a, taus.update(shape=(*taus.shape, 1))))
@@ -141,6 +145,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return householder_product.apply((a, taus))
 
 
+@weak_as_operands
 def _ormqr_abstract(
     a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
 ) -> ShapedArray:
@@ -183,6 +188,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     return ormqr.apply((a, taus, c), (left, transpose))
 
 
+@weak_as_operands
 def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list[ShapedArray]:
     batch = check_matrices("qr", (x,))
     rows, columns = x.shape[-2:]

@@ -23,7 +23,7 @@ from xtrace.ops.linalg.foreign import (
     no_platform,
     succeeded,
 )
-from xtrace.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices
+from xtrace.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace.ops.linalg.reflections import hessenberg_form, tridiagonal_form
 from xtrace.ops.linalg.tridiagonal import solve_by_elimination
 from xtrace.ops.shape import concatenate
@@ -32,6 +32,7 @@ from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.xla import lapack
 
 
+@weak_as_operands
 def _schur_abstract(
     x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
 ) -> list[ShapedArray]:
@@ -77,6 +78,7 @@ def schur(
     return tuple(schur.apply((x,), (bool(compute_schur_vectors), False, None)))
 
 
+@weak_as_operands
 def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
     batch = check_matrices("hessenberg", (a,))
     size = a.shape[-1]
@@ -114,6 +116,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
+@weak_as_operands
 def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
     batch = check_matrices("tridiagonal", (a,))
     size = a.shape[-1]
@@ -159,6 +162,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 # Tridiagonal systems
 
 
+@weak_as_operands
 def _solve_abstract(
     dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *, perturb_singular: bool
 ) -> ShapedArray:

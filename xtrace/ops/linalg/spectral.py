@@ -55,6 +55,7 @@ from xtrace.ops.linalg.matrices import (
     real_part,
     symmetrized,
     transposed,
+    weak_as_operands,
 )
 from xtrace.ops.linalg.polar import unitary_factors
 from xtrace.ops.linalg.qr import qr
@@ -135,6 +136,7 @@ def _gaps(values: Any, dtype: Any) -> Any:
 # Hermitian matrices
 
 
+@weak_as_operands
 def _eigh_abstract(
     x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: tuple[int, int] | None, algorithm: Any
 ) -> list[ShapedArray]:
@@ -220,6 +222,7 @@ def eigh(
 # Singular values
 
 
+@weak_as_operands
 def _svd_abstract(
     x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: tuple[int, int] | None, algorithm: Any
 ) -> list[ShapedArray]:
@@ -463,6 +466,7 @@ def svd(
 # General matrices
 
 
+@weak_as_operands
 def _eig_abstract(
     x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool, implementation: Any,

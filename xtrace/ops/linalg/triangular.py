@@ -33,6 +33,7 @@ from xtrace.ops.linalg.matrices import (
     symmetrized,
     transposed,
     upper_triangle,
+    weak_as_operands,
 )
 from xtrace.ops.shape import squeeze
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -41,6 +42,7 @@ from xtrace.xla import lapack
 # Cholesky factorisation
 
 
+@weak_as_operands
 def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
     check_matrices("cholesky", (x,), square=True)
     return ShapedArray(x.shape, x.dtype)
@@ -86,6 +88,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 # Triangular systems
 
 
+@weak_as_operands
 def _solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> ShapedArray:
     check_matrices("triangular_solve", (a, b))
     if a.shape[-1] != a.shape[-2]:

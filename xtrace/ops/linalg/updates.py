@@ -20,6 +20,7 @@ from xtrace.ops.linalg.matrices import (
     lower_triangle,
     product,
     transposed,
+    weak_as_operands,
 )
 from xtrace.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -36,6 +37,7 @@ def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, 
     check_batch(name, avals, ranks)
 
 
+@weak_as_operands
 def _update_abstract(r_matrix: ShapedArray, w_vector: ShapedArray) -> ShapedArray:
     size = w_vector.shape[-1] if w_vector.ndim else -1
     _check_update("cholesky_update", (r_matrix, w_vector), r_matrix, size, (2, 1))
@@ -92,6 +94,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     return cholesky_update.apply((r_matrix, w_vector))
 
 
+@weak_as_operands
 def _product_abstract(a_matrix: ShapedArray, c_matrix: ShapedArray, *, alpha: float, beta: float) -> ShapedArray:
     size = a_matrix.shape[-2] if a_matrix.ndim > 1 else -1
     _check_update("symmetric_product", (a_matrix, c_matrix), c_matrix, size, (2, 2))
