@@ -14,6 +14,7 @@ _late, __getattr__ = _late_names(
         "xtrace.nn.normalization": (
             "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize",
         ),
+        "xtrace.nn.scaling": ("get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"),
         "xtrace.numpy.ufuncs": ("tanh",),
     },
     submodules=("initializers",),

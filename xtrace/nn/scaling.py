@@ -1,0 +1,311 @@
+"""Products of arrays in narrow floating-point types, with a scale for each block of elements.
+
+The formats are those of the OCP Microscaling Formats specification 1.0 (MXFP8), and NVFP4.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from xtrace.algebra.vector_space import canonical_axis, converted, reshape, transpose
+from xtrace.api.custom_derivatives import custom_vjp
+from xtrace.api.jit import jit
+from xtrace.api.operators import as_array
+from xtrace.api.promotion import operand_aval
+from xtrace.core import dtypes
+from xtrace.core.avals import ShapedArray
+from xtrace.numpy.creation import ones
+from xtrace.numpy.manipulation import repeat
+from xtrace.numpy.reductions import max as largest
+from xtrace.numpy.ufuncs import abs as absolute
+from xtrace.numpy.ufuncs import clip, where
+from xtrace.ops.contraction import Precision, dot_general
+from xtrace.ops.elementwise import bitcast_convert_type, optimization_barrier
+
+_RESULTS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
+
+
+class _Format(NamedTuple):
+    """How a mode stores blocks: their size, the types of elements and scales, and the largest elements and scales."""
+
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    largest: float
+    largest_scale: float
+
+
+_FORMATS = {
+    "nvfp4": _Format(16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn, 6.0, 448.0),
+    "mxfp8": _Format(32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu, 448.0, 2.0**127),
+}
+
+
+@dataclass
+class BlockScaleConfig:
+    """How `scaled_dot_general` quantizes an operand; `get_scaled_dot_general_config` makes them."""
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any = None
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """Return how an operand is quantized in the mode "nvfp4" or "mxfp8"; ValueError for another one.
+
+    nvfp4: blocks of 16 float4_e2m1fn with scales in float8_e4m3fn, after division by `global_scale`, a number or an
+    array of one (None: 1). mxfp8: blocks of 32 float8_e4m3fn with powers of two as scales, without `global_scale`.
+    """
+    form = _FORMATS.get(mode)
+    if form is None:
+        raise ValueError(f"get_scaled_dot_general_config: Unsupported mode: {mode}; write 'nvfp4' or 'mxfp8'")
+    scale = None
+    if mode == "nvfp4":
+        scale = ones(1, dtypes.float32) if global_scale is None else global_scale
+        aval = operand_aval("get_scaled_dot_general_config", 1, scale)
+        if aval.size != 1:
+            raise ValueError(
+                f"get_scaled_dot_general_config: global_scale must be one number, got an array of shape {aval.shape}"
+            )
+    return BlockScaleConfig(mode, form.block_size, form.data_type, form.scale_type, scale)
+
+
+# Products
+
+
+def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray, rhs_scales: ShapedArray) -> None:
+    shapes = [x.shape for x in (lhs, rhs, lhs_scales, rhs_scales)]
+    if any(len(s) != 3 for s in shapes):
+        raise ValueError(
+            "scaled_matmul requires all inputs to be 3-dimensional arrays, (B, M, K), (B, N, K), (B, M, K_a) and "
+            f"(B, N, K_b), but got shapes {', '.join(map(str, shapes))}"
+        )
+    a, b, own_a, own_b = shapes
+    if (a[0], a[2]) != (b[0], b[2]):
+        raise ValueError(
+            "scaled_matmul requires inputs a and b to have matching batch (B) and contract (K) dimensions, but got "
+            f"shapes {a} and {b}"
+        )
+    if (own_a[0], own_a[2]) != (own_b[0], own_b[2]):
+        raise ValueError(
+            "scaled_matmul requires scales to have matching batch (B) and contract (K) dimensions, but got shapes "
+            f"{own_a} and {own_b}"
+        )
+    if own_a[:2] != a[:2] or own_b[:2] != b[:2]:
+        raise ValueError(
+            "scaled_matmul requires scales to match non-contract dimensions of inputs, but got shapes "
+            f"a: {a}, b: {b}, a_scales: {own_a}, b_scales: {own_b}"
+        )
+    if own_a[2] == 0 or a[2] % own_a[2]:
+        raise ValueError(
+            f"scaled_matmul requires the number of scales to divide that of elements, but got {own_a[2]} scales in "
+            f"shape {own_a} for {a[2]} elements in shape {a}"
+        )
+
+
+def _in_full(x: Any, scales: Any) -> Any:
+    """Return what quantized elements stand for, in float32."""
+    wide = repeat(converted(as_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
+    return converted(as_array(x), dtypes.float32) * wide
+
+
+@functools.partial(jit, static_argnames=("dtype",), inline=True)
+def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
+    a, b = _in_full(lhs, lhs_scales), _in_full(rhs, rhs_scales)
+    return converted(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
+
+
+def scaled_matmul(
+    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = dtypes.float32
+) -> Any:
+    """Return the products, (B, M, N), of (B, M, K) and (B, N, K) elements, each times the scale of its block.
+
+    lhs_scales, rhs_scales: (B, M, S) and (B, N, S), for blocks of K / S elements. What is multiplied and added is
+    float32; the result has the type `preferred_element_type`. ValueError for shapes that do not fit.
+    """
+    operands = (lhs, rhs, lhs_scales, rhs_scales)
+    _check_operands(*[operand_aval("scaled_matmul", i, x) for i, x in enumerate(operands)])
+    return _product(*operands, dtype=dtypes.resolve(preferred_element_type))
+
+
+# Quantization
+
+
+def _power_of_two(x: Any) -> tuple[Any, Any]:
+    """Return the least powers of two, from 2⁻¹²⁷ on, that are not below float32 numbers, and their inverses.
+
+    Both through the exponents, since quotients and logarithms would round: 2ⁿ⁻¹²⁷ is the byte n in float8_e8m0fnu.
+    """
+    bits = bitcast_convert_type(x, dtypes.uint32)
+    exponent, fraction = bits >> 23, bits & 0x7FFFFF
+    # Of the numbers without a leading one, those up to 2⁻¹²⁷ need no more than that.
+    rounds_up = (fraction > where(exponent == 0, 0x400000, 0)) & (exponent < 254)
+    exponent = where(rounds_up, exponent + 1, exponent)
+    scales = bitcast_convert_type(converted(exponent, dtypes.uint8), dtypes.float8_e8m0fnu)
+    return scales, bitcast_convert_type((254 - exponent) << 23, dtypes.float32)
+
+
+def _quantized(x: Any, mode: str, global_scale: Any) -> tuple[Any, Any]:
+    """Return the elements of (B, M, K) and the scales of their blocks in the types of a mode."""
+    form = _FORMATS[mode]
+    batch, rows, size = x.shape
+    if size % form.block_size:
+        raise ValueError(
+            f"scaled_dot_general: the contracted axes must have a multiple of {form.block_size} elements in all, the "
+            f"size of a block of {mode}, but have {size}; of the cotangent's products too, for derivatives"
+        )
+    x = reshape(converted(x, dtypes.float32), (batch, rows, size // form.block_size, form.block_size))
+    if global_scale is not None:
+        x = x / global_scale
+    needed = largest(absolute(x), axis=-1, keepdims=True) / form.largest
+    if mode == "mxfp8":
+        scales, inverse = _power_of_two(needed)
+        x = x * inverse
+    else:
+        # XLA must not divide by the scales as they were before they are rounded.
+        scales = optimization_barrier(converted(clip(needed, 0, form.largest_scale), form.scale_type))
+        rounded = converted(scales, dtypes.float32)
+        x = where(rounded == 0, 0, x / where(rounded == 0, 1, rounded))
+    elements = converted(clip(x, -form.largest, form.largest), form.data_type)
+    return reshape(elements, (batch, rows, size)), reshape(scales, (batch, rows, size // form.block_size))
+
+
+class _Plan(NamedTuple):
+    """The modes of both operands and the cotangent, and the type of the result."""
+
+    lhs: str
+    rhs: str
+    cotangent: str
+    dtype: Any
+
+
+def _quantized_product(lhs: Any, rhs: Any, modes: tuple[str, str], scales: Sequence[Any], dtype: Any) -> Any:
+    (a, a_scales), (b, b_scales) = [
+        _quantized(x, mode, scale) for x, mode, scale in zip((lhs, rhs), modes, scales, strict=True)
+    ]
+    found = scaled_matmul(a, b, a_scales, b_scales, dtype)
+    for scale in scales:
+        found = found if scale is None else found * converted(scale, dtype)
+    return found
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(0,))
+def _matrices(plan: _Plan, lhs: Any, rhs: Any, scales: Any) -> Any:
+    return _quantized_product(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
+
+
+def _forward(plan: _Plan, lhs: Any, rhs: Any, scales: Any) -> tuple[Any, Any]:
+    return _matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
+
+
+def _turned(x: Any) -> Any:
+    return transpose(x, (0, 2, 1))
+
+
+def _where_not_clipped(cotangent: Any, x: Any, mode: str, global_scale: Any) -> Any:
+    form = _FORMATS[mode]
+    return where(absolute(x) <= global_scale * form.largest * form.largest_scale, cotangent, 0)
+
+
+def _backward(plan: _Plan, saved: Any, cotangent: Any) -> Any:
+    """Return the cotangents of the operands, as if quantization were the identity.
+
+    The products are quantized too, but not those of nvfp4, whose 16 values are too few for gradients.
+    """
+    lhs, rhs, scales = saved
+    if plan.lhs == "nvfp4" or plan.rhs == "nvfp4":
+        wide = converted(cotangent, dtypes.float32)
+        of_lhs = dot_general(wide, converted(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
+        of_rhs = dot_general(wide, converted(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
+        found = [
+            g if scale is None else _where_not_clipped(g, x, mode, scale)
+            for g, x, mode, scale in zip((of_lhs, of_rhs), (lhs, rhs), (plan.lhs, plan.rhs), scales[:2], strict=True)
+        ]
+    else:
+        by, of = (plan.cotangent, plan.rhs), (plan.cotangent, plan.lhs)
+        found = [
+            _quantized_product(cotangent, _turned(rhs), by, (scales[2], scales[1]), plan.dtype),
+            _quantized_product(_turned(cotangent), _turned(lhs), of, (scales[2], scales[0]), plan.dtype),
+        ]
+    return converted(found[0], lhs.dtype), converted(found[1], rhs.dtype), None
+
+
+_matrices.defvjp(_forward, _backward)
+
+
+class _Axes(NamedTuple):
+    """The axes of an operand, each as numbers."""
+
+    batch: tuple[int, ...]
+    free: tuple[int, ...]
+    contracted: tuple[int, ...]
+
+
+def _axes(contracted: Sequence[int], batch: Sequence[int], ndim: int) -> _Axes:
+    contracted, batch = [tuple([canonical_axis("scaled_dot_general", i, ndim) for i in x]) for x in (contracted, batch)]
+    return _Axes(batch, tuple([i for i in range(ndim) if i not in contracted + batch]), contracted)
+
+
+def _as_matrices(x: Any, axes: _Axes) -> Any:
+    """Return `x` with three axes: those of the batch, those that are kept, and those that are contracted."""
+    shape = [math.prod([x.shape[i] for i in part]) for part in axes]
+    return reshape(transpose(x, (*axes.batch, *axes.free, *axes.contracted)), shape)
+
+
+@functools.partial(jit, static_argnames=("dimension_numbers", "plan"), inline=True)
+def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)
+    scales = tuple([None if s is None else reshape(converted(as_array(s), dtypes.float32), ()) for s in scales])
+    found = _matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
+    kept = [lhs.shape[i] for i in a.batch + a.free] + [rhs.shape[i] for i in b.free]
+    return reshape(found, kept)
+
+
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = dtypes.float32,
+    configs: list[BlockScaleConfig] | None = None,
+    implementation: str | None = None,
+) -> Any:
+    """Return `lax.dot_general` of operands that are quantized in blocks along the contracted axes.
+
+    configs: how the left and the right operand and the cotangent of the result are quantized, three results of
+    `get_scaled_dot_general_config` (None: nothing is). The result has the type `preferred_element_type`: float32,
+    bfloat16 or float16, or TypeError. Derivatives take quantization for the identity, and with mxfp8 quantize their
+    products too. ValueError where the elements of the contracted axes are no whole number of blocks. implementation:
+    without effect.
+    """
+    avals = [operand_aval("scaled_dot_general", i, x) for i, x in enumerate((lhs, rhs))]
+    if configs is None:
+        return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
+    dtype = dtypes.resolve(preferred_element_type)
+    if dtype not in _RESULTS:
+        raise TypeError(
+            "scaled_dot_general: Only support preferred_element_type in (float32, bfloat16, float16), but got "
+            f"{dtype.name}"
+        )
+    if len(configs) != 3:
+        raise ValueError(
+            "scaled_dot_general: configs must be three, of the left and the right operand and of the cotangent, got "
+            f"{len(configs)}"
+        )
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    pairs = [*zip(left, right, strict=True), *zip(left_batch, right_batch, strict=True)]
+    if any(avals[0].shape[i] != avals[1].shape[j] for i, j in pairs):
+        raise TypeError(
+            "scaled_dot_general requires contracting and batch dimensions to have the same shape, got "
+            f"{avals[0].str_short()} and {avals[1].str_short()} with {dimension_numbers}"
+        )
+    plan = _Plan(configs[0].mode, configs[1].mode, configs[2].mode, dtype)
+    numbers = ((tuple(left), tuple(right)), (tuple(left_batch), tuple(right_batch)))
+    scales = tuple([c.global_scale for c in configs])
+    return _contracted(lhs, rhs, scales, dimension_numbers=numbers, plan=plan)
