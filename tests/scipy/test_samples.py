@@ -22,7 +22,8 @@ CASES = [
     *[("fft", name, (x(3, n),), {"norm": norm}) for name in ("dct", "idct") for n, norm in ((1, None), (5, "ortho"))],
     *[("fft", name, (x(3, 6, dtype=d),), {"n": 4, "axis": 0})
       for name, d in (("dct", C64), ("idct", C64), ("dct", np.float16))],
-    *[("fft", name, (x(3, 4),), kw) for name in ("dctn", "idctn") for kw in ({"axes": 0}, {"s": (3,)}, {"s": (2, 5)})],
+    *[("fft", name, (x(3, 4),), kw) for name in ("dctn", "idctn")
+      for kw in ({"axes": 0}, {"s": 3}, {"s": (2, 5)}, {"s": (2,), "axes": (0, 1)}, {"s": (2, 3), "axes": 1})],
     *[("signal", name, (x(5), x(3, seed=4)), {"mode": mode}) for name in ("convolve", "correlate")
       for mode in ("full", "same", "valid")],
     *[("signal", name, (x(3), x(5, seed=4)), {"mode": "valid"}) for name in ("convolve", "correlate")],
@@ -101,6 +102,7 @@ MISTAKES = [
     ("fft", "dct", (x(3), 2, None, -1, "forward"), ValueError, "norm must be"),
     ("fft", "dct", (x(3), 2, None, 1), ValueError, "axis 1"), ("fft", "dct", (x(),), ValueError, "axis -1"),
     ("fft", "dctn", (x(3, 2), 2, None, (0, 0)), ValueError, "duplicate"),
+    ("fft", "idctn", (x(3, 2), 2, (3, 2, 1), 0), ValueError, r"s has 3 lengths, but x has shape \(3, 2\)"),
     ("signal", "convolve", (x(3), x(3, 2)), ValueError, r"number of dimensions, got shapes \(3,\)"),
     ("signal", "convolve", (x(3), x(3), "z"), ValueError, "mode must be one of"),
     ("signal", "convolve", (x(3), x(3), "full", "z"), ValueError, "method must be"),

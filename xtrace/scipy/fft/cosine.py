@@ -70,12 +70,14 @@ def _checked(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | No
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {norm!r}")
     (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
+    wanted = () if s is None else (s,) if isinstance(s, int) else tuple(s)
+    if len(wanted) > aval.ndim:
+        raise ValueError(f"{function}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
     if axes is None and s is not None:
-        axes = tuple(range(aval.ndim - len(s), aval.ndim))
+        axes = tuple(range(aval.ndim - len(wanted), aval.ndim))
     found = axes_of(function, axes, aval.ndim)
-    lengths = tuple([aval.shape[i] for i in found] if s is None else s)
-    if len(lengths) != len(found):
-        raise ValueError(f"{function}: s and axes must be equally long, got {lengths} and {found}")
+    # Lengths are those of the first axes; SciPy wants as many as axes.
+    lengths = (*wanted[: len(found)], *[aval.shape[i] for i in found[len(wanted) :]])
     if min(lengths, default=1) < 1:
         raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
     # There are no Fourier transforms of narrower floats.
@@ -105,7 +107,7 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
 def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the cosine transform along several axes, to the lengths `s`; None: all axes, or the last of `s`.
 
-    Errors as in `dct`; ValueError for repeated axes too.
+    Axes that `s` has no length for keep theirs. Errors as in `dct`; ValueError for repeated axes too.
     """
     return _cosines("dctn", x, type, s, axes, norm, False)
 
