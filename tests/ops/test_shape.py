@@ -328,11 +328,9 @@ def test_broadcast_shapes_says_what_does_not_fit():
         lax.broadcast_shapes()
 
 
-@pytest.mark.parametrize("call", [
-    lambda key: lax.full_like(key, 1), lambda key: lax.full_like(key, key), lambda key: lax.full((2,), key),
-])  # fmt: skip
-def test_arrays_of_keys_are_not_filled(call):
-    key = xtrace.random.key(0)
-    with pytest.raises(TypeError, match=r"full.*: arrays of dtype key<fry> are not filled; .*broadcast_to"):
-        call(key)
-    assert xtrace.numpy.broadcast_to(key, (2,)).shape == (2,)
+def test_arrays_of_keys_are_filled_with_a_key_or_a_number():
+    key = xtrace.random.key(3)
+    for found, words in (
+        (lax.full_like(key, 1), [1, 1]), (lax.full_like(key, key), [0, 3]), (lax.full((2,), key), [[0, 3], [0, 3]]),
+    ):  # fmt: skip
+        assert found.dtype == key.dtype and xtrace.random.key_data(found).tolist() == words

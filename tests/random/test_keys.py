@@ -139,6 +139,10 @@ OPERATIONS = [
     lambda np_, k, many: np_.tile(many, 2),
     lambda np_, k, many: np_.take(many, np_.array([0, 5])),
     lambda np_, k, many: many.flatten(),
+    lambda np_, k, many: [np_.zeros_like(many), np_.ones_like(k), np_.full_like(many, k), np_.zeros(3, many.dtype)],
+    lambda np_, k, many: [np_.pad(many, 1, mode="edge"), np_.insert(many, 1, k), np_.append(many, many)],
+    lambda np_, k, many: [np_.array([k, k]), many.copy(), many == k, many[:, None] != many, np_.isnan(k)],
+    lambda np_, k, many: [np_.select([np_.array([True, False, True])], [many], k), many.at[1].get()],
     lambda np_, k, many: list(many),
 ]  # fmt: skip
 
@@ -172,6 +176,42 @@ def test_keys_in_control_flow():
     assert_identical(
         xtrace.vmap(choice(lax, random))(which, many), jax.vmap(choice(jax.lax, jax.random))(which, their_many)
     )
+
+
+def test_keys_in_lax():
+    ours, theirs = pair(4, "threefry2x32")
+    which = np.array([True, False, True])
+
+    def results(lax_, random_, k, many, which):
+        branches = [lambda k: k, lambda k: random_.fold_in(k, 1)]
+        return [
+            lax_.select(which, many, many[::-1]), lax_.select_n(which, many, many[::-1]), lax_.switch(1, branches, k),
+            lax_.full_like(many, k), lax_.full((2,), 7, k.dtype), lax_.dynamic_update_slice(many, many[:1], (2,)),
+            lax_.eq(many, many[::-1]), lax_.ne(many, many), lax_.fori_loop(0, 3, lambda i, k: random_.fold_in(k, i), k),
+        ]  # fmt: skip
+
+    many, their_many = random.split(ours, 3), jax.random.split(theirs, 3)
+    got = xtrace.jit(lambda k, m, w: results(lax, random, k, m, w))(ours, many, which)
+    assert_identical(got, jax.jit(lambda k, m, w: results(jax.lax, jax.random, k, m, w))(theirs, their_many, which))
+    assert_identical(results(lax, random, ours, many, which), got)
+    assert xtrace.device_get(many) is many
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_keys_made_inside_a_program_are_used_there(impl):
+    def drawn(random_):
+        return lambda seed: random_.bits(random_.split(random_.key(seed, impl=impl))[1], (2,))
+
+    assert_identical(xtrace.jit(drawn(random))(5), jax.jit(drawn(jax.random))(5))
+
+
+def test_types_of_keys_compare():
+    key, other = random.key(0), random.key(0, impl="rbg")
+    assert key.dtype == random.key(1).dtype != other.dtype and key.dtype != np.float32
+    assert {key.dtype: 1}[random.key(7).dtype] == 1
+    for kind in (xtrace.dtypes.prng_key, xtrace.dtypes.extended):
+        assert jnp.issubdtype(key.dtype, kind) and not jnp.issubdtype(np.float32, kind)
+    assert not jnp.issubdtype(key.dtype, np.integer)
 
 
 def test_keys_as_constants_and_copies():
@@ -233,6 +273,21 @@ MISTAKES = [
     (lambda: len(random.key(0)), TypeError, "unsized"),
     (lambda: list(random.key(0)), TypeError, "0-d"),
     (lambda: lax.convert_element_type(random.key(0), np.uint32), TypeError, "key<fry>"),
+    (lambda: random.key(0) == 3, TypeError, "key<fry> have no common dtype"),
+    (lambda: random.key(0) == random.PRNGKey(0), TypeError, "key<fry> and uint32"),
+    (lambda: random.key(0) == random.key(0, impl="rbg"), TypeError, "key<fry> and key<rbg>"),
+    (lambda: np.ones(2) == random.key(0), TypeError, "key<fry>"),
+    (lambda: jnp.where(True, random.key(0), 1), ValueError, "key<fry>"),
+    (lambda: random.split(random.key(0)).at[0].set(1), TypeError, "key<fry>"),
+    (lambda: jnp.pad(random.split(random.key(0)), 1), TypeError, "i32.* does not convert to key<fry>"),
+    (lambda: lax.pad(random.split(random.key(0)), random.key(0), [(1, 1, 0)]), TypeError, "pad does not accept"),
+    (lambda: jnp.sort(random.split(random.key(0))), TypeError, "sort does not accept dtype key<fry>"),
+    (lambda: random.permutation(random.key(0), random.split(random.key(0))), TypeError, "sort does not accept"),
+    (lambda: f"{random.key(0):.2f}", TypeError, "'.2f' is for numbers; this is an array of key<fry>"),
+    (lambda: random.key(0).__dlpack__(), BufferError, "dlpack does not know key<fry>"),
+    (lambda: random.key(0).item(), TypeError, "key_data"),
+    (lambda: random.key(0).sum(), TypeError, "key<fry>"),
+    (lambda: random.key(0).astype("f"), TypeError, "key<fry>.* does not convert to float32"),
 ]  # fmt: skip
 
 

@@ -321,8 +321,8 @@ def compare(
 ) -> Elementwise:  # fmt: skip
     """Define a comparison; `ordered` ones do not accept complex operands.
 
-    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which says what comes of
-    the comparisons of their words, random keys are accepted.
+    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which says what comes
+    of the comparisons of their words, random keys are accepted.
     """
 
     def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:

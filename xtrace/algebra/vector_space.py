@@ -286,10 +286,10 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 
 def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, **_: Any) -> ShapedArray:
-    if isinstance(operand.dtype, dtypes.ExtendedDType) and new_dtype != operand.dtype:
+    if new_dtype != operand.dtype and dtypes.ExtendedDType in (type(operand.dtype), type(new_dtype)):
+        why = "is no array of numbers and " if isinstance(operand.dtype, dtypes.ExtendedDType) else ""
         raise TypeError(
-            f"convert_element_type: {operand.str_short()} is no array of numbers and does not convert to "
-            f"{dtypes.full_name(new_dtype)}"
+            f"convert_element_type: {operand.str_short()} {why}does not convert to {dtypes.full_name(new_dtype)}"
         )
     return ShapedArray(operand.shape, new_dtype, weak_type)
 

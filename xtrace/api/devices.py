@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.core import pytree
+from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like, not_an_array
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
@@ -134,9 +134,14 @@ def _put_leaf(path: Any, leaf: Any, device: Any, donated: bool, aliased: Any) ->
 
 
 def device_get(x: Any) -> Any:
-    """Return the pytree `x` with its arrays as NumPy arrays, read-only views where the memory is the host's."""
+    """Return the pytree `x` with its arrays as NumPy arrays, read-only views where the memory is the host's.
+
+    Random keys, of which NumPy knows nothing, stay as they are.
+    """
 
     def get(leaf: Any) -> Any:
+        if isinstance(leaf, ConcreteArray) and type(leaf.dtype) is dtypes.ExtendedDType:
+            return leaf
         return np.asarray(leaf) if isinstance(leaf, (ConcreteArray, Tracer)) else leaf
 
     arrays = [leaf for leaf in pytree.tree_leaves(x) if isinstance(leaf, ConcreteArray)]

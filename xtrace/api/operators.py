@@ -83,12 +83,7 @@ class _NumpyFunction:
     def general(self, *operands: Any) -> Any:
         """Apply to operands of types not met before, and remember how."""
         keys = [_type_key(x) for x in operands]
-        try:
-            avals, dtype, weak = common_dtype(self.name, operands, self.adjust)
-        except dtypes.TypePromotionError as error:
-            if any(type(getattr(k, "dtype", None)) is dtypes.ExtendedDType for k in keys):
-                raise TypeError(f"{self.name}: {error}") from None
-            raise
+        avals, dtype, weak = common_dtype(self.name, operands, self.adjust)
         shapes = [a.shape for a in avals]
         check_broadcast(self.name, shapes)
         ranks = {len(s) for s in shapes if s}

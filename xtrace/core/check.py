@@ -90,7 +90,8 @@ def _check_literal(literal: Literal, where: str) -> None:
     if isinstance(value, np.generic):
         agrees = value.dtype == aval.dtype
     else:
-        agrees = type(value) is dtypes.scalar_type_of(aval.dtype)
+        extended = type(aval.dtype) is dtypes.ExtendedDType
+        agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)
     if not agrees:
         raise JaxprTypeError(
             f"{where} uses the literal {literal!r} as {aval.str_short()}, its value is of type {type(value)}"

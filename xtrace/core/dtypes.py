@@ -92,6 +92,10 @@ class TypePromotionError(ValueError):
     """Values of these dtypes have no common dtype that is reached implicitly. Convert one of them with ``astype``."""
 
 
+class ExtendedPromotionError(TypePromotionError, TypeError):
+    """Random keys and values of another dtype have no common dtype. JAX raises one class or the other, by function."""
+
+
 class extended(np.generic):
     """Abstract scalar type above all extended dtypes, for ``issubdtype(dtype, extended)``; it has no instances."""
 
@@ -486,7 +490,7 @@ def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str) -> tuple
     dtypes = {dtype for dtype, _ in pairs}
     if not dtypes <= _families.keys():
         if len(dtypes) > 1:
-            raise TypePromotionError(_no_promotion(dtypes, pairs, mode))
+            raise ExtendedPromotionError(_no_promotion(dtypes, pairs, mode))
         return dtypes.pop(), False
     if all(weak for _, weak in pairs) and (mode != "strict" or len(given) == 1):
         # Weak values alone promote as strong ones would, and the result is the default dtype of its kind.

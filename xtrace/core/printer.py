@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import dtypes
+from xtrace.core.avals import physical
 from xtrace.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace.core.layout import Break, Document, Group, Nest, lay_out
 from xtrace.core.source import describe
@@ -168,7 +169,7 @@ def _literal(literal: Literal) -> str:
     """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it."""
     value = literal.val
     if isinstance(value, (float, complex)) and not literal.aval.weak_type:
-        value = dtypes.cast(value, literal.aval.dtype)[()]
+        value = dtypes.cast(value, physical(literal.aval).dtype)[()]
     return str(value.item() if isinstance(value, np.generic) else value)
 
 

@@ -32,7 +32,7 @@ from xtrace.core.key_uses import moving
 from xtrace.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.runtime.arrays import ConcreteArray
-from xtrace.runtime.transfer import array_from_host, put_on
+from xtrace.runtime.transfer import array_from_host, put_on, scalar_to_host
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.xla.buffers import DeviceSharding
@@ -171,10 +171,7 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
     if given.shape:
         raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
     if type(aval.dtype) is dtypes.ExtendedDType:
-        raise TypeError(
-            f"{name}: arrays of dtype {aval.dtype} are not filled; repeat one with "
-            "xtrace.numpy.broadcast_to(key, shape)"
-        )
+        return value if given.dtype == aval.dtype else Literal(int(value), aval)
     if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return converted(value, aval.dtype, aval.weak_type)
     host = np.asarray(value)
@@ -201,7 +198,7 @@ def spread_scalar(value: Any, shape: tuple[int, ...]) -> Any:
     """Return a scalar operand, literals included, over `shape`."""
     if shape:
         return broadcast_in_dim.apply((value,), (shape, (), None))
-    return array_from_host(np.asarray(value.val), value.aval) if type(value) is Literal else value
+    return array_from_host(scalar_to_host(value.val, value.aval), value.aval) if type(value) is Literal else value
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.kinds import check_same_dtype
+from xtrace.algebra.kinds import ANY, check_kind, check_same_dtype
 from xtrace.algebra.monoids import integers
 from xtrace.algebra.vector_space import (
     LINEAR,
@@ -134,6 +134,7 @@ def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_c
             f"pad: operand and padding_value must have the same dtype, got {operand.dtype.name} and "
             f"{padding_value.dtype.name}; convert padding_value with astype"
         )
+    check_kind("pad", [operand], [ANY])
     if padding_value.shape:
         raise ValueError(f"pad: padding_value must be a scalar, got an array of shape {padding_value.shape}")
     if len(padding_config) != operand.ndim:

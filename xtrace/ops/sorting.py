@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.algebra.kinds import ANY, check_kind
 from xtrace.algebra.monoids import compare, select
 from xtrace.algebra.vector_space import canonical_axis, operand_aval, with_axis, write_transpose
 from xtrace.core import dtypes
@@ -25,6 +26,7 @@ def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: Any) -> list[Shap
         )
     if not 1 <= num_keys <= len(operands):
         raise ValueError(f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(operands)}")
+    check_kind("sort", operands, [ANY] * len(operands))
     return list(operands)
 
 

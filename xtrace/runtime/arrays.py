@@ -225,6 +225,10 @@ class ConcreteArray(Array):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         buffer, here = self._live_buffer(), self.__dlpack_device__()
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            raise BufferError(
+                f"dlpack does not know {self.dtype.name}; share the integers, xtrace.random.key_data(keys), instead"
+            )
         if dl_device is not None and tuple(dl_device) != here:
             raise BufferError(f"dlpack: the array is on {self.device}; move it with device_put before sharing it")
         if stream is not None and here[0] == 1:

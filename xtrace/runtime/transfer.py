@@ -62,7 +62,12 @@ def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any 
 
 
 def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """Return a Python scalar as a rank-0 NumPy array of type `aval`; OverflowError if an integer does not fit."""
+    """Return a Python scalar as a NumPy array of type `aval`, of rank 0; OverflowError if an integer does not fit.
+
+    For an extended dtype it is the storage of an element, filled with the scalar.
+    """
+    if type(aval.dtype) is dtypes.ExtendedDType:
+        return np.full(aval.dtype.trailing_shape, value, aval.dtype.physical)
     # The four-bit types wrap around, as in JAX.
     if isinstance(value, int) and not isinstance(value, bool) and aval.dtype.kind in "iu":
         check_fits(value, aval.dtype)
@@ -84,7 +89,7 @@ def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
     )
     found = _scalars.get(key) if cacheable else None
     if found is None or found.signature is DELETED:
-        buffer = buffers.put(aval, scalar_to_host(value, aval), device)
+        buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
         found = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
             if len(_scalars) >= _SCALAR_LIMIT:
@@ -115,7 +120,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
         aval = aval_of(value)
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         where = current_device() if device is None else device
-        buffer = buffers.put(aval, scalar_to_host(value, aval), where)
+        buffer = buffers.put(physical(aval), scalar_to_host(value, aval), where)
         return new_array(aval, buffer, signature_on(aval, where, False))
     array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
     return array

@@ -204,8 +204,12 @@ class FunctionBuilder:
         return self.constant_line(attributes.dense(dtypes.cast(value, aval.dtype)), aval)
 
     def literal(self, value: Any, aval: ShapedArray) -> Value:
-        """Return the scalar constant `value`, written when it is first used."""
-        return Constant(self, attributes.scalar(value, aval.dtype), aval)
+        """Return the scalar constant `value`, written when it is first used.
+
+        Of an extended dtype it is an element whose storage is filled with `value`.
+        """
+        stored = physical(aval)
+        return Constant(self, attributes.scalar(value, stored.dtype), aval)
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
