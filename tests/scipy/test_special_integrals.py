@@ -179,6 +179,7 @@ def test_spherical_harmonics():
     assert complex(special.sph_harm_y(one, one + 1, theta[:1], phi[:1])[0]) == 0
 
 
+@pytest.mark.slow
 def test_rules():
     """One program of all, as each takes seconds to compile; jax's second derivatives of the others fail."""
 

@@ -15,6 +15,7 @@ __all__, __getattr__ = _late_names(
             "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "loggamma", "multigammaln",
             "poch",
         ),
+        "xtrace.scipy.special.hypergeometric": ("hyp1f1", "hyp2f1"),
         "xtrace.scipy.special.integrals": ("exp1", "expi", "expn", "fresnel", "sici", "spence"),
         "xtrace.scipy.special.normal": ("log_ndtr", "ndtr", "ndtri"),
         "xtrace.scipy.special.owen": ("owens_t",),
