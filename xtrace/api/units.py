@@ -8,6 +8,8 @@ from typing import Any
 
 from xtrace.api.arguments import Selection
 from xtrace.api.jit import jit, jit_for
+from xtrace.core import pytree
+from xtrace.core.avals import is_array_like
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
@@ -88,6 +90,29 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in names]
             return all(type(x) is ConcreteArray or x is None for x in others)
+
+        return jit_for(function, static, takes)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function of trees of arrays, whose parameters `static` are none, to run eagerly as one program.
+
+    It is found again for the same `static`, structures and types. Under a trace, and where other leaves are no arrays
+    or static arguments do not hash, the function is called as it is.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        numbers = frozenset(Selection("static", function, None, static).numbers)
+        trace_of_thread = current_trace.get
+
+        def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+            if trace_of_thread() is not base_trace:
+                return False
+            others = [x for i, x in enumerate(args) if i not in numbers]
+            others += [x for name, x in kwargs.items() if name not in static]
+            return all(map(is_array_like, pytree.tree_leaves(others)))
 
         return jit_for(function, static, takes)  # type: ignore[no-any-return]
 

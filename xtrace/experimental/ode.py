@@ -12,13 +12,12 @@ import numpy as np
 
 from xtrace.api.custom_derivatives import closure_convert, custom_vjp
 from xtrace.api.grad import vjp
-from xtrace.api.jit import jit_for
 from xtrace.api.tracing import check_callable
+from xtrace.api.units import program_of_trees
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.tangents import is_differentiable
-from xtrace.core.trace import base_trace, current_trace
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul
@@ -247,16 +246,8 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: An
 
 _solution.defvjp(_forward, _backward)
 
-_STATIC = ("func", "rtol", "atol", "mxstep", "hmax")
 
-
-def _is_eager(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether a call can run as one compiled program, found again for the same function."""
-    others = {name: x for name, x in kwargs.items() if name not in _STATIC}
-    return current_trace.get() is base_trace and all(map(is_array_like, pytree.tree_leaves((args[1:], others))))
-
-
-@functools.partial(jit_for, static_argnames=_STATIC, takes=_is_eager)
+@program_of_trees("func", "rtol", "atol", "mxstep", "hmax")
 def odeint(
     func: Callable[..., Any],
     y0: Any,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.units import program_of_trees
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of
 from xtrace.flatten_util import ravel_pytree
@@ -75,6 +76,7 @@ def _system(function: str, A: Any, b: Any, x0: Any, M: Any, maxiter: Any) -> tup
     return b, x0, multiply, precondition, limit
 
 
+@program_of_trees()
 def cg(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
@@ -113,6 +115,7 @@ def cg(
     return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=True), None
 
 
+@program_of_trees()
 def bicgstab(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
@@ -243,6 +246,7 @@ def _in_steps(product: Callable[[Any], Any], first: Any, size: Any, width: int, 
 _METHODS = {"batched": _at_once, "incremental": _in_steps}
 
 
+@program_of_trees("restart", "solve_method")
 def gmres(
     A: Any,
     b: Any,
