@@ -75,6 +75,21 @@ def test_5_3_python_control_flow_outside_jit() -> None:
     assert float(grad(outer)(5.0)) == 36
 
 
+def test_5_3_derivatives_of_each_other_and_through_control_flow() -> None:
+    def f(x):
+        return lax.cond(x > 0, lambda y: lax.fori_loop(0, 3, lambda i, s: s * y, y), lambda y: y, x)
+
+    # f(x) = x^4 for positive x, so all of these are 12 x^2.
+    seconds = [
+        grad(grad(f)), jax.jacfwd(grad(f)), grad(jax.jacfwd(f)), jax.jacrev(jax.jacfwd(f)), jax.hessian(f),
+        lambda x: jax.jvp(grad(f), (x,), (1.0,))[1], lambda x: jax.vjp(grad(f), x)[1](1.0)[0],
+        lambda x: grad(lambda y: jax.jvp(f, (y,), (1.0,))[1])(x), lambda x: jax.value_and_grad(grad(f))(x)[1],
+        jit(grad(jit(grad(f)))), lambda x: vmap(grad(grad(f)))(jnp.stack([x, x]))[1],
+    ]  # fmt: skip
+    assert [float(second(0.5)) for second in seconds] == [3.0] * len(seconds)
+    assert float(grad(grad(f))(-0.5)) == 0
+
+
 def test_5_3_the_derivatives() -> None:
     x = jnp.array([1.0, 2.0])
 
@@ -105,6 +120,20 @@ def test_5_4_vmap() -> None:
     assert apply_matrix(100).shape == (150, 100)
     with pytest.raises(ValueError, match="rank should be at least 1"):
         vmap(apply_matrix)(100)
+
+
+def test_5_4_vmap_runs_the_function_once_for_all() -> None:
+    calls = []
+
+    def apply_matrix(v):
+        calls.append(v.shape)
+        return jnp.dot(jnp.ones((150, 100)), v)
+
+    jaxprs = [jax.make_jaxpr(vmap(apply_matrix))(jnp.ones((n, 100))) for n in (10, 1000)]
+    assert calls == [(100,), (100,)]
+    # As many operations for a thousand vectors as for ten.
+    assert [len(j.eqns) for j in jaxprs] == [len(jaxprs[0].eqns)] * 2
+    assert [j.out_avals[0].shape for j in jaxprs] == [(10, 150), (1000, 150)]
 
 
 def test_5_5_control_flow_on_traced_values() -> None:

@@ -16,7 +16,7 @@ from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.ir import ClosedJaxpr, Var
-from xtrace.core.tangents import is_differentiable
+from xtrace.core.tangents import is_differentiable, tangent_aval
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.ops.control_flow.bodies import stage_body
 from xtrace.ops.custom_rules import Rule, custom_jvp_call, custom_vjp_call, given, is_recorded, zero_of
@@ -368,18 +368,20 @@ class custom_jvp(CustomFunction):
         out: list[Any] = []
         for position, (x, t) in enumerate(zip(leaves, moved, strict=True)):
             aval = aval_of(x)
-            if isinstance(t, SymbolicZero) or not is_differentiable(aval):
+            if isinstance(t, SymbolicZero):
                 out.append(None)
                 continue
+            expected = tangent_aval(aval)
             found = aval_of(t) if is_array_like(t) else None
-            if found is None or found.shape != aval.shape or found.dtype != aval.dtype:
+            if found is None or found.shape != expected.shape or found.dtype != expected.dtype:
                 path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with "
                     f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short()} with tangent "
-                    f"{type(t).__name__ if found is None else found.str_short()}, expecting tangent {aval.str_short()}"
+                    f"{type(t).__name__ if found is None else found.str_short()}, expecting tangent "
+                    f"{expected.str_short()}"
                 )
-            out.append(as_type(t, aval))
+            out.append(as_type(t, aval) if is_differentiable(aval) else None)
         return out
 
 

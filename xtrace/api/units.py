@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,12 +30,44 @@ def _with_numbers(
     return function(*arrays, **static)
 
 
+def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the operands that can be given by keyword."""
+    code = getattr(function, "__code__", None)
+    return frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount]) if code is not None else frozenset()
+
+
+def _by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
+    """Return `arrays` with the operands that follow them and are in `static`, which they are taken from."""
+    names = function.__code__.co_varnames[len(arrays) : function.__code__.co_argcount]
+    return (*arrays, *[static.pop(name) for name in itertools.takewhile(static.__contains__, names)])
+
+
+def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
+    """Return the error of a call with static arguments that are not hashable, or are no arguments of the function."""
+    name = function.__name__
+    try:
+        inspect.signature(function).bind(*arrays, **static)
+    except TypeError as error:
+        return TypeError(f"{name}(): {error}")
+    for argument, value in static.items():
+        try:
+            hash(value)
+        except TypeError:
+            return ValueError(
+                f"{name}: the argument {argument} decides what is compiled, so it must be hashable and no array; got "
+                f"{type(value).__name__} {value!r}. Give a Python number, a string or a tuple."
+            )
+    return TypeError(f"{name}: the arguments {', '.join(static)} are not hashable")
+
+
 def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``function(*arrays, **static)`` as one compiled program for each choice of the hashable `static`.
 
     Under a trace its operations are recorded in place, as if the function were called. It must depend on nothing but
-    its operands' types, `static` and the settings: what it binds is remembered.
+    its operands' types, `static` and the settings: what it binds is remembered. Operands that are given by keyword are
+    those by position; ValueError for a static argument that is not hashable.
     """
+    operands = _operands_by_name(function)
     compiled: dict[Any, Callable[..., Any]] = {}
     recordings: dict[Any, Any] = {}
     trace_of_thread = current_trace.get
@@ -41,6 +75,16 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arrays: Any, **static: Any) -> Any:
         trace = trace_of_thread()
+        if static:
+            if not operands.isdisjoint(static):
+                arrays = _by_position(function, arrays, static)
+            try:
+                key = tuple(static.items())
+                hash(key)
+            except TypeError:
+                raise _refused(function, arrays, static) from None
+        else:
+            key = ()
         if trace is not base_trace:
             fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
             if not fixed:
@@ -53,7 +97,6 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
                 remember(recordings, numbers, table, _LIMIT)
             others = [x for x in arrays if type(x) not in _SCALARS]
             return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
-        key = tuple(static.items())
         found = compiled.get(key)
         if found is None:
             found = jit(functools.wraps(function)(functools.partial(function, **static)), inline=True)
