@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.operators import choose
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.choices import take_along_axis
@@ -72,6 +72,7 @@ def _mode(a: Any, *, axis: int, keepdims: bool) -> Any:
     return (found, count) if keepdims else (found.squeeze(axis), count.squeeze(axis))
 
 
+@one_program("axis", "nan_policy", "keepdims")
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """Return the most frequent values along `axis` (None: of all), the smallest of equally frequent ones, and counts.
 
@@ -117,6 +118,7 @@ def _ranks(a: Any, *, axis: int, method: str) -> Any:
     return found
 
 
+@one_program("method", "axis", "nan_policy")
 def rankdata(a: Any, method: str = "average", axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """Return the ranks, from 1 on, of the elements along `axis` (None: of all, in one axis), as default floats.
 
@@ -148,6 +150,7 @@ def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> 
     return converted(found, own.dtype if dtypes.is_complex(own.dtype) else found.dtype)
 
 
+@one_program("axis", "nan_policy", "keepdims")
 def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
     """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
 

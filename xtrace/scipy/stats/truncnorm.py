@@ -8,6 +8,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose
+from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
@@ -58,11 +59,15 @@ def _log_below(z: Any, a: Any, b: Any) -> Any:
 def _function(name: str, contract: str, logarithm: Callable[..., Any], exponential: bool = False) -> Any:
     """Return the function called `name` of the distribution, whose `logarithm` is given for a < b."""
 
-    def function(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-        values = _parameters(name, x, a, b, loc, scale)
-        found = logarithm(*values)
+    @unit
+    def program(*values: Any) -> Any:
+        ready = _parameters(name, *values)
+        found = logarithm(*ready)
         # Last of all: of the exponential of a constant NaN, XLA's CPU compiler makes whatever is in the memory.
-        return choose(values[1] < values[2], exp(found) if exponential else found, math.nan)
+        return choose(ready[1] < ready[2], exp(found) if exponential else found, math.nan)
+
+    def function(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+        return program(x, a, b, loc, scale)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
