@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import reference
-from tests.support.sampling import Sample, default_seed
+from tests.support.sampling import Sample, default_seed, number_of_draws
 from xtrace.core import config, primitive
 from xtrace.core.trace import base_trace, current_trace
 
@@ -50,6 +50,11 @@ def _sample(config):
 def pytest_terminal_summary(terminalreporter, config):
     """Say which part of the tests was run; a header would not be seen under -q."""
     terminalreporter.write_line(str(_sample(config)))
+
+
+def pytest_report_header(config):
+    """Name the seed that repeats this run's drawn calls."""
+    return f"drawn calls: XTRACE_DRAWS_SEED={number_of_draws(config.getoption('sample_seed'))}"
 
 
 def pytest_collection_modifyitems(config, items):

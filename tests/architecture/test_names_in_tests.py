@@ -59,7 +59,7 @@ def _names() -> frozenset[str]:
     return frozenset(visitor.found)
 
 
-def _functions(name: str) -> list[str]:
+def public_functions(name: str) -> list[str]:
     """Return the public callables of a module: those in its list, else those that were defined in it."""
     module = importlib.import_module(f"xtrace.{name}")
     listed = getattr(module, "__all__", None)
@@ -68,12 +68,12 @@ def _functions(name: str) -> list[str]:
         n for n, v in values.items()
         if callable(v) and (listed is not None or getattr(v, "__module__", "").startswith(f"xtrace.{name}"))
     ]  # fmt: skip
-    return [*found, *(f for n in _NESTED.get(name, ()) for f in (n, *_functions(f"{name}.{n}")))]
+    return [*found, *(f for n in _NESTED.get(name, ()) for f in (n, *public_functions(f"{name}.{n}")))]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_function_is_in_a_test(name: str) -> None:
-    functions = _functions(name)
+    functions = public_functions(name)
     assert functions, f"no functions found in xtrace.{name} of {xtrace.__version__}"
     missing = sorted(set(functions) - _names() - _SCALAR_TYPES)
     assert missing == [], f"xtrace.{name}: no test names {missing}; add rows to a table of tests"

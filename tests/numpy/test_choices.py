@@ -86,7 +86,7 @@ ERRORS = [
     ("xtrace.jit(jnp.extract)(x, x)", CONCRETE, "size="),
     ("jnp.compress(x, x)", ValueError, r"compress: condition must be a 1D array, got shape \(3, 4\)"),
     ("jnp.compress(x[0], x, axis=0)", ValueError, "compress: condition .* 4 elements for an axis of size 3"),
-    ("jnp.compress(x[0], x, axis=1, size=5)", ValueError, "compress: size must be positive.*size=5 for 4"),
+    ("jnp.compress(x[0], x, axis=1, size=5)", ValueError, "compress: size must not be negative.*size=5 for 4"),
     ("jnp.compress(x[0], x, axis=4)", ValueError, "compress: axis 4 is out of bounds"),
     ("jnp.compress(x[0], x, out=x)", NotImplementedError, "xtrace.numpy.compress"),
     ("jnp.take_along_axis(x, x, 1)", TypeError, "take_along_axis indices must be of integer type, got float32"),

@@ -181,24 +181,25 @@ def epsilon(dtype: Any) -> float:
     return float(dtypes.finfo(dtype).eps) if dtypes.is_floating(dtype) else 0.0
 
 
-def assert_same(got: Any, expected: Any, rounding: float = 4, where: str = "") -> None:
+def assert_same(got: Any, expected: Any, rounding: float = 4, where: str = "", floor: float = 0.0) -> None:
     """Assert that two results, or trees of them, agree in structure, shape, dtype, weak type and value.
 
     Integers and booleans agree exactly; floats to `rounding` units of their dtype's spacing (the number of roundings
-    on the way to a value, beyond a few), complex numbers so relative to their modulus. NaN agrees with NaN.
+    on the way to a value, beyond a few), complex numbers so relative to their modulus. NaN agrees with NaN. floor: what
+    is added to the size of a value: the size of the terms that cancel on the way to it.
     """
     if isinstance(expected, (list, tuple)):
         assert isinstance(got, (list, tuple)) and len(got) == len(expected), f"{where}: {got!r} against {expected!r}"
         for i, (one, other) in enumerate(zip(got, expected, strict=True)):
-            assert_same(one, other, rounding, f"{where}[{i}]")
+            assert_same(one, other, rounding, f"{where}[{i}]", floor)
         return
     if isinstance(expected, dict):
         assert isinstance(got, dict) and set(got) == set(expected), f"{where}: {got!r} against {expected!r}"
         for key in expected:
-            assert_same(got[key], expected[key], rounding, f"{where}[{key!r}]")
+            assert_same(got[key], expected[key], rounding, f"{where}[{key!r}]", floor)
         return
     assert_same_type(got, expected, where)
-    assert_close(np.asarray(got), np.asarray(expected), rounding, where)
+    assert_close(np.asarray(got), np.asarray(expected), rounding, where, floor)
 
 
 def assert_same_type(got: Any, expected: Any, where: str = "") -> None:
@@ -209,9 +210,9 @@ def assert_same_type(got: Any, expected: Any, where: str = "") -> None:
 
 
 def assert_close(
-    got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], rounding: float = 4, where: str = ""
+    got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], rounding: float = 4, where: str = "", floor: float = 0.0
 ) -> None:
-    """Assert that NumPy arrays of one dtype agree to `rounding` units of the dtype's spacing."""
+    """Assert that NumPy arrays of one dtype agree to `rounding` units of the spacing at their size plus `floor`."""
     dtype = expected.dtype
     assert got.shape == expected.shape, f"{where}: {got.shape} against {expected.shape}"
     eps = epsilon(dtype)
@@ -231,7 +232,7 @@ def assert_close(
             np.testing.assert_array_equal(one[~finite], other[~finite], err_msg=where)
         a, b = one[finite], other[finite]
         smallest = float(dtypes.finfo(dtypes.real_part_dtype(dtype)).tiny)
-        allowed = rounding * (eps * np.maximum(np.abs(a), np.abs(b)) + smallest)
+        allowed = rounding * (eps * (np.maximum(np.abs(a), np.abs(b)) + floor) + smallest)
         wrong = ~(np.abs(a - b) <= allowed)
     if wrong.any():
         at = int(np.argmax(wrong))

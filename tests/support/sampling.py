@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import pathlib
 import subprocess
 import zlib
@@ -18,6 +19,11 @@ def default_seed() -> str:
         ).stdout.strip()  # fmt: skip
     except (OSError, subprocess.CalledProcessError):
         return datetime.date.today().isoformat()
+
+
+def number_of_draws(sample_seed: str) -> int:
+    """Return which calls tests/differential/test_draws.py draws: by XTRACE_DRAWS_SEED, else by the sample's seed."""
+    return int(os.environ.get("XTRACE_DRAWS_SEED", zlib.crc32(sample_seed.encode()) % 1000))
 
 
 class Sample:

@@ -42,8 +42,8 @@ _trace_of_thread = current_trace.get
 
 
 def as_number(dtype: Any, weak: bool) -> tuple[Any, bool]:
-    """The integer type of results on booleans, where booleans have no operation of their own."""
-    return (dtypes.default_int(config.enable_x64.value), weak) if dtypes.is_boolean(dtype) else (dtype, weak)
+    """The integer type of results on booleans, where booleans have no operation of their own: of 32 bits, as in JAX."""
+    return (dtypes.int32, weak) if dtypes.is_boolean(dtype) else (dtype, weak)
 
 
 class _NumpyFunction:
@@ -428,7 +428,7 @@ floor_divide = binary_function(
     _floor_divide_floats,
     "Quotient rounded down.",
     adjust=as_number,
-    cases={INTEGER: _floor_divide_signed, UNSIGNED: lax.div},
+    cases={UNSIGNED: lax.div, INTEGER: _floor_divide_signed},
 )
 remainder = binary_function(
     "remainder", _remainder, "Remainder of floor_divide, with the sign of x2; 0 for an integer 0.", adjust=as_number

@@ -70,7 +70,7 @@ def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
         return Literal(scalar_value(value, dtype), ShapedArray((), dtype, weak))
     if aval.dtype == dtype and aval.weak_type == weak:
         return value
-    if isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, (np.ndarray, np.generic)) and not weak:
         return np.asarray(value).astype(dtype)
     return convert.apply((value,), (dtype, weak, None))
 

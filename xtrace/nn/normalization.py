@@ -53,6 +53,7 @@ def _along(reduce: Callable[..., Any], x: Any, axes: Sequence[int]) -> Any:
 def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[Any, Any, tuple[int, ...]]:
     """Return `x` less its largest element along `axis`, the exponential of that, zero where masked, and the axes."""
     x = as_array(promote(function, x)[0])
+    x = converted(x, x.dtype, False)
     axes = axes_of(function, axis, x.ndim)
     kept = x
     if masks:

@@ -107,7 +107,7 @@ def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...
 
 def chosen(mask: Any, x: Any, other: Any) -> Any:
     """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
-    aval, own = x.aval, type_of("where", mask).shape
+    aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])
     fill = broadcast_in_dim.apply((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
     return select_n(spread_to("where", mask, own, shape), fill, spread_to("where", x, aval.shape, shape))

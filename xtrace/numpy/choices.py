@@ -177,22 +177,22 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
         a, axis = reshape(a, (a.size,)), 0
     along = canonical_axis(function, axis, a.ndim)
     length = a.shape[along]
-    if condition.size > length:
+    if condition.size > length and size is None:
         beyond = getitem(condition, slice(length, None))
         if not isinstance(condition, Tracer) and np.asarray(beyond).any():
             raise ValueError(
                 f"{function}: condition contains entries that are out of bounds: it has {condition.size} elements for "
                 f"an axis of size {length}"
             )
-        condition = getitem(condition, slice(0, length))
-    if size is not None and not 0 < size <= condition.size:
+    condition = getitem(condition, slice(0, length))
+    if size is not None and not 0 <= size <= length:
         raise ValueError(
-            f"{function}: size must be positive and not greater than the size of the array axis; got size={size} for "
-            f"{condition.size} elements"
+            f"{function}: size must not be negative nor greater than the size of the array axis; got size={size} for "
+            f"{length} elements"
         )
     places = flatnonzero(condition, size=size, fill_value=length)
     if not places.size:
-        return zeros((*a.shape[:along], 0, *a.shape[along + 1 :]), a.dtype)
+        return converted(zeros((*a.shape[:along], 0, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     return take(a, places, along, mode="fill", fill_value=fill)
 
 

@@ -325,7 +325,8 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
     ]
 
     def minor(i: int, j: int) -> Any:
-        return subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
+        found = subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
+        return converted(found, found.dtype, False)
 
     if lengths == [2, 2]:
         return minor(0, 1)

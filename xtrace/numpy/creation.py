@@ -12,7 +12,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
 from xtrace.api.devices import device_put
 from xtrace.api.operators import add, multiply, power, subtract, true_divide
-from xtrace.api.promotion import check_broadcast
+from xtrace.api.promotion import as_inexact, check_broadcast
 from xtrace.api.tracing import abstract_leaf
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
@@ -424,8 +424,8 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Any:
-    """Return an `N` by `M` array with ones on and below the diagonal `k` and zeros above."""
-    wanted = requested_dtype("tri", float if dtype is None else dtype)
+    """Return an `N` by `M` array with ones on and below the diagonal `k` and zeros above, float32 as in JAX."""
+    wanted = dtypes.float32 if dtype is None else requested_dtype("tri", dtype)
     rows = _size("tri", "N", N)
     columns = rows if M is None else _size("tri", "M", M)
     return _diagonal_ones(_static_or_array("tri", "k", k), rows=rows, columns=columns, below=True, dtype=wanted)
@@ -572,7 +572,7 @@ def _inexact(*values: Any) -> Any:
     x64 = config.enable_x64.value
     pairs = tuple(dtypes.dtype_and_weak(x, x64) for x in values)
     found = dtypes.promote(pairs, x64, config.numpy_dtype_promotion.value)[0]
-    return found if dtypes.is_inexact(found) else dtypes.default_float(x64)
+    return as_inexact(found, False)[0]
 
 
 def linspace(

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
-from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.promotion import as_inexact, common_dtype, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy.arguments import axes_of, cast_to, refuse, type_of
@@ -45,9 +45,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         raise ValueError(f"diff: order must be non-negative but got {n}")
     if not a.ndim:
         raise ValueError("diff requires input that is at least one dimensional; got a scalar")
+    along = canonical_axis("diff", axis, a.ndim)
     if not count:
         return a
-    along = canonical_axis("diff", axis, a.ndim)
     parts = [a]
     for value, place in ((prepend, 0), (append, 2)):
         if value is not None:
@@ -141,6 +141,8 @@ def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Return the integral of `y` along `axis` by the trapezoidal rule, at the coordinates `x` or `dx` apart."""
     spacing = dx if x is None else x
+    if x is None:
+        (y,) = promote("trapezoid", y, adjust=as_inexact)
     avals, dtype, _ = common_dtype("trapezoid", (y, spacing), as_inexact)
     along = canonical_axis("trapezoid", axis, avals[0].ndim)
     if not avals[0].shape[along]:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.api.promotion import check_broadcast, promote
+from xtrace.algebra.vector_space import converted
+from xtrace.api.promotion import check_broadcast, common_dtype, promote
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import spread_to, type_of
+from xtrace.numpy.arguments import spread_to
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.ufuncs import abs, where
 from xtrace.ops.control_flow.while_loop import while_loop
 from xtrace.ops.elementwise import rem
 
 
-def _integers(function: str, x1: Any, x2: Any, *, booleans: bool) -> None:
-    for i, x in enumerate((x1, x2)):
-        dtype = type_of(function, x, i).dtype
-        if not (dtypes.is_integer(dtype) or (booleans and dtypes.is_boolean(dtype))):
-            raise ValueError(f"{function}: arguments must be integers, got dtype {dtype.name}")
+def _check(function: str, x1: Any, x2: Any) -> None:
+    avals, dtype, _ = common_dtype(function, (x1, x2))
+    if not dtypes.is_integer(dtype):
+        raise ValueError(
+            f"{function}: arguments must be integers, got dtypes {avals[0].dtype.name} and {avals[1].dtype.name}"
+        )
+    check_broadcast(function, [a.shape for a in avals])
 
 
 def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
     found = [abs(x) for x in promote(function, as_array(function, x1), as_array(function, x2))]
     shape = check_broadcast(function, [x.shape for x in found])
-    return [spread_to(function, x, x.shape, shape) for x in found]
+    # As in jax, only scalars stay weakly typed.
+    weak = found[0].weak_type and not shape
+    return [converted(spread_to(function, x, x.shape, shape), x.dtype, weak) for x in found]
 
 
 @unit
@@ -41,8 +46,7 @@ def _common_divisor(x1: Any, x2: Any) -> Any:
 
 def gcd(x1: Any, x2: Any) -> Any:
     """Return the greatest common divisor, never negative, of integers; of zeros it is zero. ValueError for floats."""
-    _integers("gcd", x1, x2, booleans=True)
-    check_broadcast("gcd", [type_of("gcd", x).shape for x in (x1, x2)])
+    _check("gcd", x1, x2)
     return _common_divisor(x1, x2)
 
 
@@ -55,6 +59,5 @@ def _common_multiple(x1: Any, x2: Any) -> Any:
 
 def lcm(x1: Any, x2: Any) -> Any:
     """Return the least common multiple, never negative, of integers; with a zero it is zero. ValueError for floats."""
-    _integers("lcm", x1, x2, booleans=False)
-    check_broadcast("lcm", [type_of("lcm", x).shape for x in (x1, x2)])
+    _check("lcm", x1, x2)
     return _common_multiple(x1, x2)

@@ -150,6 +150,7 @@ def histogram(
         )
     operands = (a,) if weights is None else (a, weights)
     _, dtype, _ = common_dtype("histogram", operands, as_inexact)
+    a = converted(as_array("histogram", a), dtype, False)
     edges = converted(_bin_edges("histogram", a, bins, range), dtype, False)
     weights = ones(type_of("histogram", a).shape, dtype) if weights is None else as_array("histogram", weights)
     found: tuple[Any, Any] = _histogram(a, edges, converted(weights, dtype, False), density=bool(density), dtype=dtype)
@@ -224,7 +225,8 @@ def histogram2d(
     avals = [type_of("histogram2d", value, i) for i, value in enumerate((x, y))]
     if avals[0].ndim != 1 or avals[0].shape != avals[1].shape:
         raise ValueError(f"histogram2d: x and y must be vectors of one length; got {avals[0].shape}, {avals[1].shape}")
-    if isinstance(bins, (Array, np.ndarray)) and bins.ndim == 1 and bins.shape[0] not in (1, 2):
+    vector = isinstance(bins, (list, tuple)) or (isinstance(bins, (Array, np.ndarray)) and bins.ndim == 1)
+    if vector and len(bins) not in (1, 2):
         bins = [bins, bins]
     sample = stack([as_array("histogram2d", x), as_array("histogram2d", y)], axis=1)
     counts, (first, second) = _histogram_of_rows("histogram2d", sample, bins, range, weights, density)

@@ -370,7 +370,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     others = [n for i, n in enumerate(x.shape) if i not in axes]
     whole = (*others[:block], *shape, *others[block:])
     if 0 in whole:
-        return zeros(whole, x.dtype)
+        return converted(zeros(whole, x.dtype), x.dtype, x.weak_type)
     for axis in axes:
         if x.shape[axis] == 0:
             raise IndexError(f"index is out of bounds for axis {axis} with size 0")
@@ -507,7 +507,7 @@ def take(
     if a.shape[along] == 0:
         if aval.size:
             raise IndexError("take: an axis without elements has none to take")
-        return zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype)
+        return converted(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     if mode == "wrap":
         indices = _wrapped(indices, length=a.shape[along])
     return get_at(
@@ -537,7 +537,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if size is None:
         if isinstance(a, Tracer):
             raise explain.concretization(a, "numpy.nonzero without size=")
-        return tuple([asarray(found.astype(np.int32)) for found in np.nonzero(np.asarray(a))])
+        dtype = dtypes.default_int(config.enable_x64.value)
+        return tuple([asarray(found.astype(dtype)) for found in np.nonzero(np.asarray(a))])
     count = operator.index(size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")

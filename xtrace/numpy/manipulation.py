@@ -613,7 +613,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     target = canonical_shape("resize", new_shape)
     size = math.prod(target)
     if a.size == 0 or size == 0:
-        return zeros(target, a.dtype)
+        return converted(zeros(target, a.dtype), a.dtype, a.weak_type)
     return set_shape(slicing.slice_in_dim(tile(ravel(a), -(-size // a.size)), 0, size), target)
 
 
@@ -650,7 +650,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
     a = moveaxis(a, (first, second), (-2, -1))
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
     if length == 0:
-        return zeros((*a.shape[:-2], 0), a.dtype)
+        return converted(zeros((*a.shape[:-2], 0), a.dtype), a.dtype, a.weak_type)
     return _diagonal(a, row=row, column=column, length=length)
 
 
@@ -659,7 +659,7 @@ def _with_diagonal(v: Any, *, offset: int) -> Any:
     size = v.size + abs(offset)
     padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
     mask = diagonal_mask(offset, rows=size, columns=size, below=False)
-    return chosen(mask, broadcast_in_dim(padded, (size, size), (1,)), 0)
+    return converted(chosen(mask, broadcast_in_dim(padded, (size, size), (1,)), 0), v.dtype, v.weak_type)
 
 
 @one_program("k")
@@ -676,7 +676,8 @@ def diag(v: Any, k: int = 0) -> Any:
 @one_program("k")
 def diagflat(v: Any, k: int = 0) -> Any:
     """Return the matrix that has the flattened array `v` on its diagonal `k`."""
-    return _with_diagonal(ravel(v), offset=_integer("diagflat", "k", k))
+    v = ravel(v)
+    return _with_diagonal(converted(v, v.dtype, False), offset=_integer("diagflat", "k", k))
 
 
 @unit

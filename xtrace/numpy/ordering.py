@@ -32,7 +32,8 @@ def _partitioned(a: Any, *, kth: int, axis: int, positions: bool) -> Any:
     rest = slicing.slice_in_dim(found, kth + 1, length, axis=axis)
     # Of the larger elements JAX gives the values in descending order, and the positions in ascending order.
     rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
-    return shapes.concatenate([small, rest], axis)
+    found = shapes.concatenate([small, rest], axis)
+    return converted(found, found.dtype, a.weak_type)
 
 
 def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bool) -> Any:

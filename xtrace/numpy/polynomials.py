@@ -136,7 +136,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
 
 @unit
 def _scaled(p: Any, factors: Any) -> Any:
-    return elementwise.mul(p, converted(factors, p.dtype, p.aval.weak_type))
+    return elementwise.mul(converted(p, p.dtype, False), converted(factors, p.dtype, False))
 
 
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:

@@ -163,6 +163,7 @@ def _checked(
         raise ValueError(f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}")
     axes = axes_of(function, axis, aval.ndim)
     if not aval.ndim:
+        # One element along an axis, which keepdims keeps, as in JAX.
         a, axes = reshape(as_array(function, a), (1,)), (0,)
     elif not axes:
         raise ValueError(f"{function}: axis=() leaves nothing to take a quantile of; name an axis")
@@ -171,7 +172,7 @@ def _checked(
     given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]
     return _quantiles(
         a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
-        keepdims=bool(keepdims) and aval.ndim > 0, percent=percent, only_numbers=only_numbers,
+        keepdims=bool(keepdims), percent=percent, only_numbers=only_numbers,
     )  # fmt: skip
 
 

@@ -400,6 +400,8 @@ def _checked_variance(
     refuse(function, out=out)
     aval = type_of(function, a)
     compute, wanted = variance_dtypes(function, aval.dtype, dtype)
+    if root and not dtypes.is_inexact(wanted):
+        raise ValueError(f"{function}: dtype must be inexact, since a root is no integer; got {wanted.name}")
     check_correction(function, ddof)
     options = list(masks_of(function, mask))
     if mean is not None:

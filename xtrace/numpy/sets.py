@@ -13,7 +13,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import common_dtype
 from xtrace.api.units import unit
-from xtrace.core import dtypes, explain
+from xtrace.core import config, dtypes, explain
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, full
@@ -204,7 +204,7 @@ def unique(
     wanted = [found[0]]
     for i, asked in enumerate((return_index, return_inverse, return_counts)):
         if asked:
-            wanted.append(found[1 + i])
+            wanted.append(converted(found[1 + i], dtypes.default_int(config.enable_x64.value)))
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
 
@@ -289,7 +289,8 @@ def intersect1d(
     one, other = _pair("intersect1d", ar1, ar2)
     count = _size("intersect1d", size, one, other)
     if not one.size or not other.size:
-        found = [full((count or 0,), 0 if fill_value is None else fill_value, one.dtype)]
+        values = full((count or 0,), 0 if fill_value is None else fill_value, one.dtype)
+        found = [converted(values, one.dtype, one.weak_type)]
         found += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
@@ -300,7 +301,10 @@ def intersect1d(
             values += [order, _place_in(ordered, other)]
             fills += [one.size, other.size]
         found = _kept(mask, values, fills, count)
-    return tuple(found) if return_indices else found[0]
+    if not return_indices:
+        return found[0]
+    dtype = dtypes.default_int(config.enable_x64.value)
+    return (found[0], *[converted(places, dtype) for places in found[1:]])
 
 
 def _place_in(values: Any, other: Any) -> Any:
@@ -325,13 +329,13 @@ def setdiff1d(
     one, other = _pair("setdiff1d", ar1, ar2)
     fill = 0 if fill_value is None else fill_value
     if not one.size:
-        return full((count or 0,), fill, own.dtype)
+        return converted(full((count or 0,), fill, own.dtype), own.dtype, own.weak_type)
     if assume_unique:
         mask, values = elementwise.bitwise_not(_in(one, other)), one
     else:
         _, new, values = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
         mask = elementwise.bitwise_and(new, elementwise.bitwise_not(_in(values, other)))
-    return converted(_kept(mask, [values], [fill], count)[0], own.dtype)
+    return converted(_kept(mask, [values], [fill], count)[0], own.dtype, own.weak_type)
 
 
 def setxor1d(
@@ -346,7 +350,8 @@ def setxor1d(
     count = _size("setxor1d", size, one, other)
     joined = concatenate([one, other])
     if not joined.size:
-        return full((count or 0,), 0 if fill_value is None else fill_value, joined.dtype)
+        values = full((count or 0,), 0 if fill_value is None else fill_value, joined.dtype)
+        return converted(values, joined.dtype, joined.weak_type)
     order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
     mask = elementwise.bitwise_and(new, elementwise.ne(_in(ordered, one), _in(ordered, other)))
     if dtypes.is_inexact(joined.dtype):

@@ -164,20 +164,34 @@ log10 = unary_function(
 )
 
 
-# log(e^x + e^y) = max(x, y) + log1p(e^-|x - y|); x - y is NaN for equal infinities, whose sum is the result. Where
-# x = y the first stands for the larger, as it does in the derivative of |x - y|: the kinks cancel, in every order.
+# log(e^x + e^y) = max(x, y) + log1p(e^-|x - y|); x - y is NaN for equal infinities, whose sum is the result.
+# Its derivatives are e^(x - f) and e^(y - f), also where x = y, where neither max nor |x - y| has one.
 def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
+    @custom_jvp
     def of_reals(x: Any, y: Any) -> Any:
         difference = lax.sub(x, y)
-        undefined = lax.ne(difference, difference)
-        difference = choose(undefined, 0, difference)
         correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
         if scale != 1:
             correction = lax.mul(correction, constant_like(correction, scale))
-        larger = choose(operators.greater_equal(difference, 0), x, y)
-        return lax.select(undefined, lax.add(x, y), lax.add(larger, correction))
+        return lax.select(
+            lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction)
+        )
 
-    return of_reals
+    @of_reals.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        found = of_reals(*primals)
+        end = _finite_above(found)
+        terms = [
+            operators.multiply(t, exponential(operators.subtract(_finite_above(x), end)))
+            for x, t in zip(primals, tangents, strict=True)
+        ]
+        return found, operators.add(*terms)
+
+    return lambda x, y: of_reals(as_array(x), as_array(y))
+
+
+def _finite_above(x: Any) -> Any:
+    return choose(operators.equal(x, math.inf), 0, x)
 
 
 # Of complex numbers the imaginary part is brought into (-π, π], in units of the base.
@@ -189,7 +203,9 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
             correction = lax.mul(correction, constant_like(correction, scale))
         found = lax.add(larger, correction)
         turn = operators.remainder(operators.add(lax.imag(found), math.pi * scale), 2 * math.pi * scale)
-        return lax.complex(lax.real(found), operators.subtract(turn, math.pi * scale))
+        found = lax.complex(lax.real(found), operators.subtract(turn, math.pi * scale))
+        # As in jax, only numbers stay weakly typed.
+        return converted(found, aval_of(found).dtype, False) if aval_of(found).shape else found
 
     return of_complex
 
@@ -414,9 +430,13 @@ imag = unary_function(
 )
 
 
+def _as_default_float(dtype: Any, weak: bool) -> tuple[Any, bool]:
+    return (dtype, weak) if dtypes.is_inexact(dtype) else (dtypes.default_float(config.enable_x64.value), weak)
+
+
 @unit
 def _angle(z: Any, *, deg: bool) -> Any:
-    (x,) = promote("angle", z, adjust=as_inexact)
+    (x,) = promote("angle", z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
         found = lax.atan2(lax.imag(x), lax.real(x))
     else:
@@ -608,6 +628,19 @@ nextafter = binary_function(
 )
 
 
+@custom_jvp
+def _scaled(mantissa: Any, x: Any, exponent: Any) -> Any:
+    """`mantissa`, which is x / 2**exponent, found without a derivative of its own."""
+    return mantissa
+
+
+@_scaled.defjvp
+def _scaled_jvp(primals: Any, tangents: Any) -> Any:
+    mantissa, x, exponent = primals
+    tangent = lax.mul(tangents[1], lax.pow(_strong(x, 2.0), lax.neg(converted(exponent, x.dtype))))
+    return mantissa, converted(tangent, x.dtype, aval_of(x).weak_type)
+
+
 @unit
 def _frexp(x: Any) -> tuple[Any, Any]:
     (x,) = promote("frexp", x, adjust=as_inexact)
@@ -631,7 +664,8 @@ def _frexp(x: Any) -> tuple[Any, Any]:
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
     mantissa = lax.bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
     unscaled = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), operators.equal(x, 0))
-    return choose(unscaled, x, mantissa), converted(choose(unscaled, 0, exponent), dtypes.int32)
+    exponent = converted(choose(unscaled, 0, exponent), dtypes.int32)
+    return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:
