@@ -103,7 +103,10 @@ def test_a_reducer_that_calls_a_jitted_function():
 def test_infinities_have_no_share_in_sums_of_exponentials():
     inf = np.inf
     values = np.array([[-inf, -inf, 1], [inf, 0, inf], [-inf, 2, 1]], np.float32)
-    check_rules(lambda lax, x: lax.cumlogsumexp(x, 1), values, second=False, batching=False, not_smooth="infinities have no differences")
+    check_rules(
+        lambda lax, x: lax.cumlogsumexp(x, 1), values, second=False, batching=False,
+        not_smooth="infinities have no differences",
+    )  # fmt: skip
 
 
 def test_initial_values_are_constants():
