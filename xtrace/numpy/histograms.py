@@ -16,7 +16,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import refuse, scalar_of, type_of
-from xtrace.numpy.creation import as_array, linspace, ones, zeros
+from xtrace.numpy.creation import as_array, asarray, linspace, ones, zeros
 from xtrace.numpy.manipulation import ravel, reshape, stack
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.ufuncs import maximum, where
@@ -227,7 +227,7 @@ def histogram2d(
         raise ValueError(f"histogram2d: x and y must be vectors of one length; got {avals[0].shape}, {avals[1].shape}")
     vector = isinstance(bins, (list, tuple)) or (isinstance(bins, (Array, np.ndarray)) and bins.ndim == 1)
     if vector and len(bins) not in (1, 2):
-        bins = [bins, bins]
+        bins = [asarray(bins)] * 2
     sample = stack([as_array("histogram2d", x), as_array("histogram2d", y)], axis=1)
     counts, (first, second) = _histogram_of_rows("histogram2d", sample, bins, range, weights, density)
     return counts, first, second

@@ -268,7 +268,8 @@ radians, degrees = deg2rad, rad2deg
 
 def _sinc_at_zero_value(x: Any, order: int) -> Any:
     # The power series of sin(πx) / (πx) has the coefficients (-1)^k π^2k / (2k + 1)! of x^2k.
-    return constant_like(x, 0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1))
+    value = 0.0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1)
+    return _filled(x, value, weak=aval_of(x).weak_type)
 
 
 # That derivative of sinc at 0, whose derivative is the next.
