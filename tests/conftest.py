@@ -95,8 +95,8 @@ def programs_freed():
     gc.collect()
 
 
-# Of the 65,530 that Linux allows.
-_ENOUGH_MAPS = 20_000
+# Of the 65,530 that Linux allows; by then the programs take two to three gigabytes.
+_ENOUGH_MAPS = 6_000
 
 
 def _memory_maps() -> float:
