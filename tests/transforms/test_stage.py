@@ -89,12 +89,14 @@ def test_a_tracer_shows_its_type_and_the_number_of_enclosing_traces():
         return y
 
     def function(x):
-        seen.extend([repr(x), str(x), f"{x}", f"{x:>70}"])
+        seen.extend([repr(x), str(x), f"{x}"])
+        with pytest.raises(TypeError, match="the format '>70' needs a value, and the traced array Traced<"):
+            format(x, ">70")
         return xtrace.jit(inner)(x)
 
     traced(function, 1.0)
     shown = "Traced<ShapedArray(float32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>"
-    assert seen == [shown, shown, shown, shown.rjust(70), shown.replace("level=1", "level=2")]
+    assert seen == [shown, shown, shown, shown.replace("level=1", "level=2")]
 
 
 # Constants
