@@ -23,6 +23,7 @@ if not any(importlib.util.find_spec(plugin) for plugin in ("jax_plugins", "libtp
 import pytest
 from hypothesis import HealthCheck, settings
 
+import xtrace
 from tests.support import reference
 from tests.support.sampling import Sample, default_seed, number_of_draws
 from xtrace.core import config, primitive
@@ -70,6 +71,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=f"jax changed after 0.10.2: {reason}"))
 
 
+def pytest_collection_finish():
+    """Keep what imports made, jax's too, out of garbage collections, which would look at it thousands of times."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def settled():
     """Check every jaxpr that the test makes, and that the test leaves trace, settings and collector as they were."""
@@ -89,10 +96,11 @@ def programs_freed():
     jax's stay longer, since many of its functions are programs of other functions' tests as well.
     """
     yield
-    for name in ("xtrace", "jax") if _memory_maps() > _ENOUGH_MAPS else ("xtrace",):
-        if name in sys.modules:
-            sys.modules[name].clear_caches()
-    gc.collect()
+    xtrace.clear_caches()
+    if _memory_maps() > _ENOUGH_MAPS:
+        if "jax" in sys.modules:
+            sys.modules["jax"].clear_caches()
+        gc.collect()
 
 
 # Of the 65,530 that Linux allows; by then the programs take two to three gigabytes.
