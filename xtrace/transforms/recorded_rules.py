@@ -141,10 +141,8 @@ def _record_transpose(
     known = [x if type(x) is Linear else inner.new_input(x.aval) for x in operands]
     rule = functools.partial(primitive.rule("transpose"), **dict(zip(primitive.parameters, parameters, strict=True)))
     out = inner.run(rule, given if primitive.multiple_results else given[0], *known)
-    atoms = [inner.atom(x) for x in out if x is not None]
-    if not is_closed(inner, inner.constants):
-        return NEVER
-    return Recording(inner, inner.inputs, inner.constants, atoms), [x is not None for x in out]
+    recording = inner.recording([x for x in out if x is not None])
+    return NEVER if recording is None else (recording, [x is not None for x in out])
 
 
 def batched(
@@ -187,7 +185,5 @@ def _record_batch(
     results, places = inner.run(rule, mapped, [inner.new_input(a) for a in avals], list(axes))
     if not primitive.multiple_results:
         results, places = [results], [places]
-    atoms = [inner.atom(x) for x in results]
-    if not is_closed(inner, inner.constants):
-        return NEVER
-    return Recording(inner, inner.inputs, inner.constants, atoms), list(places)
+    recording = inner.recording(results)
+    return NEVER if recording is None else (recording, list(places))
