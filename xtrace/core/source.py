@@ -94,7 +94,17 @@ def resolve(position: Position) -> Location:
         itertools.islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None)
     )
     first = line or code.co_firstlineno
-    return Location(code.co_filename, code.co_name, first, end_line or first, column or 0, end_column or 0)
+    return Location(code.co_filename, _function_of(code), first, end_line or first, column or 0, end_column or 0)
+
+
+# Before Python 3.12 they are functions of their own.
+_COMPREHENSIONS = frozenset(["<listcomp>", "<setcomp>", "<dictcomp>"])
+
+
+def _function_of(code: CodeType) -> str:
+    """Return the name of the function that the code is of, as users see it: a comprehension belongs to its function."""
+    names = [name for name in code.co_qualname.split(".") if name not in _COMPREHENSIONS and name != "<locals>"]
+    return code.co_name if code.co_name not in _COMPREHENSIONS else names[-1] if names else "<module>"
 
 
 def describe(position: Position | None) -> str:
