@@ -48,6 +48,7 @@ EAGER = [
 ]  # fmt: skip
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("text", EAGER)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text)

@@ -119,6 +119,7 @@ def accepts(row: Row, dtype: Any) -> bool:
     return not is_error(attempt(jax.eval_shape, lambda *xs: call(jnp, row, *xs), *structs))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_values_and_types_agree(row):
     values = [values_for(row, [d] * row.operands) for d in TRIED if accepts(row, d)]

@@ -36,6 +36,7 @@ def both(call, *operands, rounding=64, jitted=False):
             np.testing.assert_allclose(one, other, rtol=0, atol=rounding * epsilon(one.dtype) * size)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", ["circulant", "companion", "fiedler", "fiedler_companion", "hankel", "toeplitz"])
 def test_of_a_vector(name):
     for x in (VECTOR, np.array([1, 2, 4], np.int32), VECTOR * (1 + 1j), real(2, 3) + 2, real(6) + 2):
@@ -76,6 +77,7 @@ def test_of_a_size():
 RIGHT = [VECTOR, real(3, 2), real(2, 3, 2)]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("a", [POSITIVE, np.stack([POSITIVE, POSITIVE + 1])], ids=["one", "batch"])
 @pytest.mark.parametrize("b", RIGHT, ids=["vector", "matrix", "matrices"])
 def test_systems(a, b):
@@ -95,6 +97,7 @@ def test_solve():
     both(lambda la, a: (la.det(a), la.inv(a)), POSITIVE)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("x", [GENERAL, COMPLEX, GENERAL[:2], GENERAL[:, :2]], ids=["real", "complex", "wide", "tall"])
 def test_factorisations(x):
     both(lambda la, x: (la.lu(x), la.lu(x, permute_l=True), la.lu_factor(x)), x)
@@ -137,6 +140,7 @@ def test_complex_schur_form():
         np.testing.assert_allclose(vectors @ vectors.conj().T, np.eye(size), rtol=0, atol=tolerance)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("x", [POSITIVE, COMPLEX, np.zeros((3, 3), np.float32), 3 * real(2, 4, 4), 1e9 * GENERAL],
                          ids=["real", "complex", "zero", "batch", "too large"])  # fmt: skip
 def test_exponential(x):
@@ -159,6 +163,7 @@ def test_gradient_of_exponential():
     np.testing.assert_allclose(got, expected, rtol=0, atol=512 * epsilon(np.float32))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("x", [POSITIVE, COMPLEX, well(5, 5)], ids=["positive", "complex", "well"])
 def test_functions_of_matrices(x):
     root = np.asarray(scl.sqrtm(x))

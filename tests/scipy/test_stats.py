@@ -46,6 +46,7 @@ def values(package, name, *shape, location=()):
     return found
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "truncnorm" else n for n in ALL])
 def test_values(name):
     shape, scaled = ALL[name]
