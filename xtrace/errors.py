@@ -8,6 +8,7 @@ from xtrace.core.errors import (
     JAXTypeError,
     KeyReuseError,
     NonConcreteBooleanIndexError,
+    RecompilationWarning,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -17,6 +18,6 @@ from xtrace.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [
     "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
-    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "TracerArrayConversionError",
-    "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip

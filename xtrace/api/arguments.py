@@ -237,7 +237,7 @@ def flatten(
     try:
         leaves, in_tree = pytree.tree_flatten((rest, rest_named))
     except Exception:
-        names = _positional_names(function, len(args))
+        names = positional_names(function, len(args))
         for name, value in [*zip(names, args, strict=True), *kwargs.items()]:
             try:
                 pytree.tree_flatten(value)
@@ -264,7 +264,7 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     fixed = {n for n, _ in static.positional}
     count = len(args) + len(fixed)
     numbers = [n for n in range(count) if n not in fixed]
-    names = _positional_names(function, count)
+    names = positional_names(function, count)
     paths = []
     for number, tree in zip(numbers, args, strict=True):
         paths += [names[number] + pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(tree)[0]]
@@ -286,7 +286,8 @@ def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: A
     return lambda: argument_paths(owner(), static, in_tree)
 
 
-def _positional_names(function: Callable[..., Any] | None, count: int) -> list[str]:
+def positional_names(function: Callable[..., Any] | None, count: int) -> list[str]:
+    """Return what the first `count` positional arguments are called: ``x``, or ``args[2]``."""
     signature = signature_of(function)
     names: list[str] = []
     rest = "args"

@@ -65,6 +65,21 @@ class OnceTable(Generic[T]):
             self.entries.clear()
 
 
+_repetitions: dict[Hashable, list[int]] = {}
+_MOST_PLACES = 4096
+
+
+def repetitions(place: Hashable, content: int) -> int:
+    """Return how often in a row, this time included, `content` is what there is at `place`."""
+    found = _repetitions.get(place)
+    if found is None or found[0] != content:
+        if len(_repetitions) >= _MOST_PLACES:
+            _repetitions.clear()
+        found = _repetitions[place] = [content, 0]
+    found[1] += 1
+    return found[1]
+
+
 class _WeakIdentityTable:
     """Values that belong to objects, found by identity and dropped with the object."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,7 +115,11 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         device, committed = device_for(arrays, primitive.__name__)
         closed = jaxpr_of_one(primitive, avals, parameters)
         text = lower(closed, primitive.name, device.platform).text()
+        start = time.perf_counter()
         program = compile_program(text, device, closed.out_avals, committed=committed)
+        if config.log_compiles.value:
+            reports = importlib.import_module("xtrace.api.reports")
+            reports.report_step("compilation", primitive.name, time.perf_counter() - start)
         # The signatures say where the arrays are: from another device they are moved, at every call.
         run: _Run = program.run if all(x.device is device for x in arrays) else program
         if config.debug_key_reuse.value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 import time
 import warnings
@@ -11,16 +12,16 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from xtrace.api import arguments, dispatch, reports, stages
+from xtrace.api import arguments, dispatch, stages
 from xtrace.api.arguments import Selection, Static
-from xtrace.api.caches import OnceTable, all_tables, table_of
+from xtrace.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import all_primitives
-from xtrace.core.source import resolve, user_position
+from xtrace.core.source import is_internal, resolve, user_position
 from xtrace.core.trace import Tracer, axis_environment, base_trace, current_trace
 from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.bodies import forget_bodies
@@ -46,16 +47,21 @@ class _Options(NamedTuple):
 
 
 class _Compiled:
-    """A compiled program and the tree its results come in; `run` is the program, with the checks asked for."""
+    """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
 
-    __slots__ = ("program", "run", "out_tree", "names", "calls")
+    seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
+    Python types of the leaves; not counted any more where there is specialised code, for `specialised` combinations.
+    """
+
+    __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds")
 
     def __init__(
-        self, program: Program, run: Callable[..., Any], out_tree: Any, names: Callable[[], Sequence[str]]
+        self, program: Program, run: Callable[..., Any], traced: TracedFunction, seconds: tuple[float, float, float]
     ) -> None:
-        self.program, self.run, self.out_tree, self.names = program, run, out_tree, names
-        # How often it was called with each combination of Python types of the leaves.
+        self.program, self.run, self.seconds = program, run, seconds
+        self.out_tree, self.names = traced.out_tree, traced.debug_info.argument_paths
         self.calls: dict[tuple[type, ...], int] = {}
+        self.specialised = 0
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return pytree.tree_unflatten(self.out_tree, self.run(leaves, self.names))
@@ -64,7 +70,10 @@ class _Compiled:
 class _Cache:
     """What is known of one function under one set of options."""
 
-    __slots__ = ("traced", "compiled", "specialised", "wrappers", "last_signature", "__weakref__")
+    __slots__ = (
+        "traced", "compiled", "specialised", "wrappers", "last_signature", "misses", "cleared", "warned",
+        "__weakref__",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.traced: OnceTable[TracedFunction] = OnceTable()
@@ -73,8 +82,23 @@ class _Cache:
         self.specialised: dict[tuple[Any, ...], dispatch.Specialised] = {}
         self.wrappers: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
         self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
+        # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.
+        self.misses = 0
+        self.cleared = self.warned = False
+
+    def hits(self) -> int:
+        """Return how many calls found their program, of those that are counted."""
+        return sum(max(sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
+
+    def count_miss(self) -> int:
+        """Note that a program was compiled, and return how many were."""
+        with _lock:
+            self.misses += 1
+            return self.misses
 
     def clear(self) -> None:
+        self.cleared = bool(self.traced.entries)
+        self.misses = 0
         self.traced.clear()
         self.compiled.clear()
         self.forget_specialised()
@@ -103,11 +127,11 @@ class _Cache:
 
     def add_wrapper(self, wrapper: Callable[..., Any]) -> None:
         """Note that `wrapper` calls through this cache."""
-        with _wrappers_lock:
+        with _lock:
             self.wrappers.add(wrapper)
 
     def living_wrappers(self) -> list[Callable[..., Any]]:
-        with _wrappers_lock:
+        with _lock:
             return list(self.wrappers)
 
     def retirement(self, kinds: tuple[Any, ...], compiled: _Compiled) -> Callable[[], None]:
@@ -117,6 +141,7 @@ class _Cache:
 
         def retire() -> None:
             compiled.calls.clear()
+            compiled.specialised = 0
             cache = owner()
             if cache is not None:
                 cache.withdraw(kinds)
@@ -124,7 +149,7 @@ class _Cache:
         return retire
 
 
-_wrappers_lock = threading.RLock()
+_lock = threading.RLock()
 
 # A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
 _CALLS_BEFORE_SPECIALISING = 4
@@ -253,6 +278,7 @@ class Jitted:
         jitted.lower = self.lower  # type: ignore[attr-defined]
         jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]
         jitted.clear_cache = self.cache.clear  # type: ignore[attr-defined]
+        jitted.cache_info = self.cache_info  # type: ignore[attr-defined]
         jitted._cache_size = lambda: len(self.cache.compiled.entries)  # type: ignore[attr-defined]
         jitted._xtrace_jitted = self  # type: ignore[attr-defined]
         self.wrapper = weakref.ref(jitted)
@@ -284,9 +310,8 @@ class Jitted:
         if DELETED in signatures:
             check_live(leaves, self.name, lambda: arguments.argument_paths(self.fun, static, in_tree))
         settings = config.cache_key()
-        compiled = cache.compiled.get_or_make(
-            (settings, static, in_tree, *signatures), lambda: self._compile(static, in_tree, leaves)
-        )
+        key = (settings, static, in_tree, *signatures)
+        compiled = cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
         result = compiled(leaves)
         kinds = tuple([type(x) for x in leaves])
         calls = compiled.calls[kinds] = compiled.calls.get(kinds, 0) + 1
@@ -297,6 +322,7 @@ class Jitted:
                 cache.retirement(kinds_of_args, compiled),
             )  # fmt: skip
             if code is not None:
+                compiled.specialised += 1
                 cache.specialise(kinds_of_args, code)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and type(leaf) is ConcreteArray:
@@ -348,42 +374,90 @@ class Jitted:
                 table.entries.pop(key, None)
         self.cache.last_signature = (static, in_tree, list(avals))
         if config.explain_cache_misses.value or config.log_compiles.value:
-            return key, functools.partial(self._trace, key)
+            return key, functools.partial(self._trace, key, found is not None)
         return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals)
 
-    def _trace(self, key: tuple[Any, ...]) -> TracedFunction:
-        """Trace, and report it."""
+    def _trace(self, key: tuple[Any, ...], forgotten: bool) -> TracedFunction:
+        """Trace, and report it; `forgotten` if there was a trace, of an enclosing one that has ended."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
-            known: list[Any] = list(self.cache.traced.entries)
-            reports.report_miss(self.fun, key, known)
-        start = time.perf_counter()
+            _reports().report_miss(self.fun, key, list(self.cache.traced.entries), since=self._fate(forgotten))
         traced = trace("jit", self.fun, static, in_tree, avals)
-        self._report("tracing", start)
+        if config.log_compiles.value:
+            _reports().report_step("tracing", self.name, traced.seconds)
         return traced
 
-    def _report(self, what: str, start: float) -> None:
-        if config.log_compiles.value:
-            reports.report_step(what, self.name, time.perf_counter() - start)
+    def _fate(self, forgotten: bool) -> str | None:
+        """Say what happened to the traces there were, if something did."""
+        if forgotten:
+            return "the function closes over a traced value, and the function around that was traced again"
+        if self.cache.cleared:
+            return "its caches were cleared since it was last called"
+        caches = table_of(self.fun).values()
+        if any(c is not self.cache and c.traced.entries for c in caches if isinstance(c, _Cache)):
+            return "it was called through a jit with other options, such as static arguments or donation, before"
+        return None
 
-    def _compile(self, static: Static, in_tree: Any, leaves: Sequence[Any]) -> _Compiled:
+    def _compile(self, static: Static, in_tree: Any, leaves: Sequence[Any], key: tuple[Any, ...]) -> _Compiled:
+        log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
+        traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
+        if traced in traces:
+            _reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
         device, committed = self._device_for(leaves, traced)
+        if log:
+            count = len(in_tree.children()[0].children()) + len(static.positional)
+            named = _reports().static_values(self.fun, static, count)
+            _reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
         start = time.perf_counter()
         module, kept = self.lowered_module(traced, static, device.platform)
         text = module.text(debug_info=True)
-        self._report("lowering", start)
-        start = time.perf_counter()
+        lowered = time.perf_counter()
         program = compile_program(
             text, device, traced.out_avals, dict(self.options.compiler_options),
             hidden=module.hidden, kept=kept, committed=committed,
         )  # fmt: skip
-        self._report("compilation", start)
+        seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
+        if log:
+            _reports().report_step("lowering", self.name, seconds[1])
+            _reports().report_step("compilation", self.name, seconds[2])
         run: Callable[..., Any] = program
         if config.debug_key_reuse.value:
             run = key_reuse.checked(program, traced.closed, self.options.inline)
-        return _Compiled(program, run, traced.out_tree, traced.debug_info.argument_paths)
+        self._count_compilation(text, key)
+        return _Compiled(program, run, traced, seconds)
+
+    def _count_compilation(self, text: str, key: tuple[Any, ...]) -> None:
+        """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
+        cache, number = self.cache, self.cache.count_miss()
+        limit = config.recompilation_limit.value
+        if limit is None or cache.warned or 1 < number <= limit:
+            return
+        info = arguments.debug_info_of("jit", self.fun)
+        if info.file is None or is_internal(info.file):
+            return
+        if number == 1:
+            again = repetitions((info.file, info.line, info.function), hash(text))
+            if again == limit + 1:
+                _reports().warn_of_new_objects(self.fun, again)
+            return
+        # Where most programs are called again, many of them are what the user wants.
+        hits = cache.hits()
+        if hits < number:
+            cache.warned = True
+            _reports().warn_of_recompilation(self.fun, [*cache.compiled.entries, key], number, hits)
+
+    def cache_info(self) -> Any:
+        """Return what the cache holds, and on what each entry is keyed; see `xtrace.api.cache_info.CacheInfo`.
+
+        ``repr`` of it is a table. Its `entries` are those of the programs, and of traces that became part of others:
+        argument types by path, static values, settings, seconds of tracing, lowering and compiling, calls. `hits` are
+        calls that found their program, `misses` calls that had one compiled. A signature that has been called a few
+        times runs code of its own, in which nothing is counted: its calls say "4+".
+        """
+        module = importlib.import_module("xtrace.api.cache_info")
+        return module.cache_info(self.fun, self.cache)
 
     def lowered_module(
         self, traced: TracedFunction, static: Static, platform: str
@@ -475,6 +549,11 @@ class Jitted:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the results' shapes and dtypes."""
         return self._abstract_call(args, kwargs)[1].out_info
+
+
+def _reports() -> Any:
+    # Needed by those who ask why something is compiled, and where too much is.
+    return importlib.import_module("xtrace.api.reports")
 
 
 def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:

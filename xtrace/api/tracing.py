@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,13 +20,17 @@ from xtrace.transforms.stage import stage
 
 
 class TracedFunction:
-    """What tracing a function on one signature gave: its jaxpr, the constants it closed over, its output's tree."""
+    """What tracing a function on one signature gave: its jaxpr, the constants it closed over, its output's tree.
 
-    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "_called")
+    `seconds` is how long it took.
+    """
+
+    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "_called")
 
     def __init__(self, jaxpr: Jaxpr, consts: list[Any], in_tree: Any, out_tree: Any, debug_info: DebugInfo) -> None:
         self.jaxpr, self.consts, self.in_tree, self.out_tree = jaxpr, consts, in_tree, out_tree
         self.debug_info = debug_info
+        self.seconds = 0.0
         self._called: ClosedJaxpr | None = None
 
     def as_called(self) -> ClosedJaxpr:
@@ -119,10 +124,13 @@ def trace(
                 )
         return results
 
+    start = time.perf_counter()
     jaxpr, consts = stage(flat, in_avals, info)
     if config.debug_key_reuse.value:
         key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
-    return TracedFunction(jaxpr, consts, in_tree, out_tree, info)
+    traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
+    traced.seconds = time.perf_counter() - start
+    return traced
 
 
 def make_jaxpr(

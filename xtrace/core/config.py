@@ -95,6 +95,18 @@ def cache_key() -> Key:
     return _store.global_key if overrides is None else overrides.key()
 
 
+def changed(key: Key) -> dict[str, Any]:
+    """Return the settings, with their values in `key`, that are not what they are by default."""
+    values = zip(_store.keyed, key.values, strict=True)
+    return {name: value for name, value in values if value != _options[name].default}
+
+
+def keyed_differences(key: Key, before: Key) -> list[tuple[str, Any, Any]]:
+    """Return the settings that two keys differ in, each with its value in either."""
+    pairs = zip(_store.keyed, key.values, before.values, strict=True)
+    return [(name, now, then) for name, now, then in pairs if now != then]
+
+
 def store() -> _Store:
     """Return the object whose `key_everywhere` generated code compares with the key it was made for."""
     return _store
@@ -103,10 +115,10 @@ def store() -> _Store:
 class Option:
     """One setting. ``option.value`` reads it; ``with option(new_value):`` overrides it in this thread."""
 
-    __slots__ = ("name", "parse", "description")
+    __slots__ = ("name", "parse", "description", "default")
 
-    def __init__(self, name: str, parse: Callable[[Any], Any], description: str) -> None:
-        self.name, self.parse, self.description = name, parse, description
+    def __init__(self, name: str, parse: Callable[[Any], Any], description: str, default: Any) -> None:
+        self.name, self.parse, self.description, self.default = name, parse, description, default
 
     @property
     def value(self) -> Any:
@@ -171,7 +183,7 @@ def _integer_or_none(value: Any) -> int | None:
 
 def option(name: str, default: Any, parse: Callable[[Any], Any], doc: str, *, keyed: bool = False) -> Option:
     """Declare a setting; a `keyed` one is part of every cache key because it changes what is traced or compiled."""
-    suffix = name.removeprefix("jax_").upper()
+    suffix = name.removeprefix("jax_").removeprefix("xtrace_").upper()
     text = os.environ.get(f"XTRACE_{suffix}", os.environ.get(f"JAX_{suffix}"))
     if text is not None:
         try:
@@ -181,7 +193,7 @@ def option(name: str, default: Any, parse: Callable[[Any], Any], doc: str, *, ke
     if keyed:
         _store.keyed.append(name)
     _store.set(name, default)
-    _options[name] = Option(name, parse, doc)
+    _options[name] = Option(name, parse, doc, default)
     return _options[name]
 
 
@@ -225,13 +237,22 @@ check_tracer_leaks = option("jax_check_tracer_leaks", False, _boolean, "Look for
 enable_checks = option("jax_enable_checks", False, _boolean, "Check every jaxpr that is made.")
 log_compiles = option("jax_log_compiles", False, _boolean, "Log every trace and compilation with its time.")
 explain_cache_misses = option("jax_explain_cache_misses", False, _boolean, "Say why a jitted function traced again.")
-debug_nans = option("jax_debug_nans", False, _boolean, "Raise where a NaN first appears.")
-debug_infs = option("jax_debug_infs", False, _boolean, "Raise where an infinity first appears.")
+recompilation_limit = option(
+    "xtrace_recompilation_limit",
+    32,
+    _integer_or_none,
+    "How often a function may be compiled before a warning says why that happens; None for no warning.",
+)
+debug_nans = option("jax_debug_nans", False, _boolean, "Raise where a NaN first appears.", keyed=True)
+debug_infs = option("jax_debug_infs", False, _boolean, "Raise where an infinity first appears.", keyed=True)
 debug_key_reuse = option(
     "jax_debug_key_reuse", False, _boolean, "Raise where a random key is used a second time.", keyed=True
 )
 traceback_filtering = option(
-    "jax_traceback_filtering", "auto", _one_of("auto", "off", "remove_frames"), "Hide xtrace's frames in tracebacks."
+    "jax_traceback_filtering",
+    "auto",
+    _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
+    "Leave xtrace's frames out of tracebacks, with a note, or mark them for IPython and pytest to skip.",
 )
 platforms = option("jax_platforms", None, _anything, "Comma-separated platforms to use, the first one the default.")
 num_cpu_devices = option(

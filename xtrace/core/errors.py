@@ -58,3 +58,7 @@ class KeyReuseError(JAXTypeError):
 
 class InconclusiveDimensionOperation(Exception):
     """A question about symbolic sizes that cannot be answered for all of their values. Sizes are integers here."""
+
+
+class RecompilationWarning(UserWarning):
+    """A function is compiled again and again; the warning says what changes. Compiling takes long, calls do not."""
