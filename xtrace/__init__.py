@@ -92,8 +92,8 @@ _late, __getattr__ = _late_names(
     },
     submodules=(
         "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "experimental", "extend", "ffi",
-        "flatten_util", "image", "lax", "nn", "numpy", "ops", "random", "scipy", "stages", "tree", "tree_util",
-        "typing",
+        "flatten_util", "image", "lax", "memory", "nn", "numpy", "ops", "random", "scipy", "stages", "tree",
+        "tree_util", "typing",
     ),
 )  # fmt: skip
 __all__ += _late

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import numpy as np
 import pytest
@@ -65,6 +66,17 @@ def test_eigenvalues_of_general_matrices_are_for_gpus_only() -> None:
     assert "cuhybrid_eig_real" in lowered.compile(target="h200").as_text()
     with pytest.raises(NotImplementedError, match="eig is not implemented on the platform tpu"):
         lowered.compile(target="tpu-v5e")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the compiler of TPUs is not installed")
+@pytest.mark.aot
+def test_offloaded_values_are_in_the_memory_of_the_host() -> None:
+    policy = xtrace.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    layers = xtrace.checkpoint(lambda x, w: jnp.sin(jnp.sin(x @ w) @ w), policy=policy)
+    x = np.ones((128, 128), np.float32)
+    text = xtrace.lower(xtrace.grad(lambda x, w: layers(x, w).sum()), x, x).compile(target="tpu-v5e").as_text()
+    # XLA's number of the host's memory; the device's own has none.
+    assert re.search(r"f32\[128,128\]\{[^}]*S\(5\)\}", text)
 
 
 @pytest.mark.skipif(_HERE, reason="the extra `aot` is installed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import platform as system
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import aval_of, is_array_like, not_an_array
+from xtrace.core.avals import MemorySpace, aval_of, is_array_like, memory_space_of_kind, not_an_array
 from xtrace.core.trace import Tracer
+from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
 from xtrace.runtime.transfer import array_from_host, current_device, put_on, to_concrete
 from xtrace.xla import clients
@@ -72,31 +73,71 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
-    """Return the pytree `x` with its leaves on `device`: a device, a sharding, or None for the default device.
+    """Return the pytree `x` with its leaves on `device`: a device, a sharding, a memory, None for the default device.
 
-    Given a device the arrays are committed to it: computations follow them. NumPy data is copied unless `may_alias`.
-    With `donate` an array that moves to another device is deleted where it was. `device`, `donate` and `may_alias` may
-    be trees, of which `x` has the structure or a finer one. TypeError for leaves that are no arrays.
+    Given a device the arrays are committed to it: computations follow them. A memory is ``xtrace.memory.Space.Device``
+    or ``Host``. NumPy data is copied unless `may_alias`. With `donate` an array that moves to another device is deleted
+    where it was. Under a trace the leaves stay on the device that the compiled program will run on. `device`, `src`
+    (where traced leaves were), `donate` and `may_alias` may be trees, of which `x` has the structure or a finer one.
+
+    TypeError for leaves that are no arrays.
     """
     pairs, tree = pytree.tree_flatten_with_path(x)
     count = len(pairs)
-    moved = []
-    for (path, leaf), target, donated, aliased in zip(
-        pairs,
-        _for_leaves("device", device, x, count, "a device, a sharding or None"),
-        _for_leaves("donate", donate, x, count, "a bool"),
+    moves = list(map(
+        _Move,
+        [path for path, _ in pairs],
+        [leaf for _, leaf in pairs],
+        map(_checked_target, _for_leaves("device", device, x, count, "a device, a sharding or None")),
+        _for_leaves("src", src, x, count, "a device, a sharding or None"),
+        map(bool, _for_leaves("donate", donate, x, count, "a bool")),
         _for_leaves("may_alias", may_alias, x, count, "a bool or None"),
-        strict=True,
-    ):
-        if donated and aliased:
-            raise ValueError(f"device_put: donate and may_alias are both true for x{pytree.keystr(path)}; choose one")
-        moved.append(_put_leaf(path, leaf, _device_of(target), bool(donated), aliased))
-    return pytree.tree_unflatten(tree, moved)
+    ))  # fmt: skip
+    for move in moves:
+        if move.donated and move.aliased:
+            raise ValueError(f"device_put: donate and may_alias are both true for {move.name}; choose one")
+        if not is_array_like(move.leaf):
+            raise TypeError(f"device_put: {move.name}: {not_an_array(move.leaf)}")
+    recorded = [m for m in moves if m.is_recorded()]
+    found = iter(_recorded(recorded) if recorded else [])
+    return pytree.tree_unflatten(tree, [next(found) if m.is_recorded() else _put_leaf(m) for m in moves])
+
+
+class _Move(NamedTuple):
+    """A leaf, with where it goes and how."""
+
+    path: Any
+    leaf: Any
+    target: Any
+    source: Any
+    donated: bool
+    aliased: Any
+
+    @property
+    def name(self) -> str:
+        """How messages name the leaf."""
+        return f"x{pytree.keystr(self.path)}"
+
+    def is_recorded(self) -> bool:
+        """Whether the operation is bound, under the current trace, and not done here."""
+        return isinstance(self.leaf, Tracer) or isinstance(self.target, MemorySpace)
+
+    def semantics(self) -> CopySemantics:
+        """What the operation may do with the leaf's memory."""
+        if self.donated:
+            return CopySemantics.DONATE_INPUT
+        return CopySemantics.ALWAYS_COPY if self.aliased is False else CopySemantics.REUSE_INPUT
+
+
+def _recorded(moves: list[_Move]) -> list[Any]:
+    return put(
+        [m.leaf for m in moves], [m.target for m in moves], [m.source for m in moves], [m.semantics() for m in moves]
+    )
 
 
 def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> list[Any]:
     """Return an argument's value for each leaf of `x`; it may be a tree prefix of `x`."""
-    if value is None or isinstance(value, (bool, clients.Device, DeviceSharding)):
+    if value is None or isinstance(value, (bool, clients.Device, DeviceSharding, MemorySpace)):
         return [value] * count
     try:
         return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
@@ -104,31 +145,30 @@ def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> lis
         raise ValueError(f"device_put: {name} must be {expected}, or a tree of these like x: {error}") from None
 
 
-def _device_of(target: Any) -> Any:
-    if target is None or isinstance(target, clients.Device):
+def _checked_target(target: Any) -> Any:
+    if target is None or isinstance(target, (clients.Device, DeviceSharding, MemorySpace)):
         return target
-    if isinstance(target, DeviceSharding):
-        return target.device
-    raise TypeError(f"device_put: device must be a device (see xtrace.devices()), a sharding or None, got {target!r}")
+    raise TypeError(
+        "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
+        f"a sharding or None, got {target!r}"
+    )
 
 
-def _put_leaf(path: Any, leaf: Any, device: Any, donated: bool, aliased: Any) -> Any:
-    if isinstance(leaf, Tracer):
-        # Under a trace everything is where the compiled program will run.
-        return leaf
-    if not is_array_like(leaf):
-        raise TypeError(f"device_put: x{pytree.keystr(path)}: {not_an_array(leaf)}")
+def _put_leaf(move: _Move) -> Any:
+    leaf, aliased = move.leaf, move.aliased
+    sharding = move.target if isinstance(move.target, DeviceSharding) else None
+    device = move.target if sharding is None else sharding.device
     if isinstance(leaf, np.ndarray) and aliased:
         return array_from_host(leaf, aval_of(leaf), device, copy=False)
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
-        raise RuntimeError(f"device_put: x{pytree.keystr(path)}: {deleted_message(leaf.aval)}")
+        raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
         # To the same device, that is: what moves gets memory of its own anyway.
         leaf = copy.deepcopy(leaf)
     if device is None:
         return to_concrete(leaf)
-    moved = put_on(leaf, device)
-    if donated and isinstance(leaf, ConcreteArray) and moved.buffer is not leaf.buffer:
+    moved = put_on(leaf, device, None if sharding is None else memory_space_of_kind(sharding.memory_kind))
+    if move.donated and isinstance(leaf, ConcreteArray) and moved.buffer is not leaf.buffer:
         leaf.delete()
     return moved
 

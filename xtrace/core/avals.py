@@ -5,10 +5,11 @@ Avals are interned: equal ones are one object, so equality is identity and cache
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,60 +18,95 @@ import numpy as np
 from xtrace.core import config, dtypes
 
 
-class ShapedArray:
-    """The type of an array: `shape` (tuple of int), `dtype`, `weak_type` (a Python scalar's), and its `sharding`.
+class MemorySpace(enum.Enum):
+    """A kind of memory that arrays are in: the device's own, or that of its host."""
 
-    `dtype` is a NumPy dtype or a `dtypes.ExtendedDType` (random keys). Instances are immutable and interned.
+    Device = 1
+    Host = 2
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+    __str__ = __repr__
+
+    @property
+    def kind(self) -> str:
+        """XLA's name of it."""
+        return "device" if self is MemorySpace.Device else "pinned_host"
+
+
+_DEVICE = MemorySpace.Device
+
+
+def memory_space_of_kind(kind: str | None) -> MemorySpace:
+    """Return the space that XLA's name of a kind of memory stands for: all but ``pinned_host`` are the device's."""
+    return MemorySpace.Host if kind == MemorySpace.Host.kind else _DEVICE
+
+
+class ShapedArray:
+    """The type of an array: `shape` (tuple of int), `dtype`, `weak_type` (a Python scalar's), and where it is.
+
+    `sharding` is its layout over devices, `memory_space` the memory there. `dtype` is a NumPy dtype or a
+    `dtypes.ExtendedDType` (random keys). Instances are immutable and interned.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding", "ndim", "size", "_mlir_type", "__weakref__")
+    __slots__ = (
+        "shape", "dtype", "weak_type", "sharding", "memory_space", "ndim", "size", "_mlir_type", "__weakref__",
+    )  # fmt: skip
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     sharding: Any
+    memory_space: MemorySpace
     ndim: int
     size: int
     _mlir_type: str | None
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None
-    ) -> ShapedArray:
+        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None,
+        memory_space: MemorySpace = _DEVICE,
+    ) -> ShapedArray:  # fmt: skip
         if type(shape) is not tuple:
             shape = tuple(shape)
-        key = (shape, dtype, weak_type, sharding)
+        # Enumerations hash slowly, and nearly all arrays are in the device's memory.
+        place = sharding if memory_space is _DEVICE else (sharding, memory_space)
+        key = (shape, dtype, weak_type, place)
         found = _interned.get(key)
         if found is not None:
             return found
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
-            return cls(shape, np.dtype(dtype), weak_type, sharding)
+            return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space)
         shape = tuple(map(operator.index, shape))
         if shape and dtypes.token == dtype:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
         fields = {
             "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
-            "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
+            "memory_space": memory_space, "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
         }  # fmt: skip
         for name, value in fields.items():
             object.__setattr__(made, name, value)
         with _lock:
-            return _interned.setdefault((shape, dtype, bool(weak_type), sharding), made)
+            return _interned.setdefault((shape, dtype, bool(weak_type), place), made)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"ShapedArray is immutable; make a new one with update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space)
 
     def update(self, **changes: Any) -> ShapedArray:
         """Return the aval with the given fields changed."""
-        fields = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding}
+        fields = {
+            "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
+            "memory_space": self.memory_space,
+        }  # fmt: skip
         return ShapedArray(**(fields | changes))
 
     def strip_weak_type(self) -> ShapedArray:
         """Return the same aval, strongly typed."""
-        return ShapedArray(self.shape, self.dtype, False, self.sharding) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     @property
     def mlir_type(self) -> str:
@@ -88,9 +124,10 @@ class ShapedArray:
         return text
 
     def str_short(self, short_dtypes: bool = True) -> str:
-        """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``."""
+        """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``; ``f32<host>[3,4]`` in the host's memory."""
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
+        return f"{name}{memory}[{','.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -128,7 +165,21 @@ def physical(aval: ShapedArray) -> ShapedArray:
     dtype = aval.dtype
     if not isinstance(dtype, dtypes.ExtendedDType):
         return aval
-    return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical)
+    return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space)
+
+
+def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemorySpace:
+    """Return the memory that the operands of types `avals` are in; scalars may be anywhere.
+
+    ValueError, which names the operation, if they are in several.
+    """
+    spaces = {a.memory_space for a in avals if a.shape} or {a.memory_space for a in avals}
+    if len(spaces) > 1:
+        raise ValueError(
+            f"{operation}: all operands must be in one memory, got {', '.join([a.str_short() for a in avals])}; move "
+            "one of them with xtrace.device_put(x, xtrace.memory.Space.Device)"
+        )
+    return spaces.pop()
 
 
 def check_size(aval: ShapedArray, function: str = "") -> None:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xtrace.core.avals import ShapedArray
+from xtrace.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
 from xtrace.core.tables import remember
@@ -146,11 +146,20 @@ class Primitive:
 
     def _infer(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         try:
+            if not self.multiple_results and any(a.memory_space is not MemorySpace.Device for a in avals):
+                return self._infer_in_memory(avals, parameters)
             return self.abstract(*avals, **dict(zip(self.parameters, parameters, strict=True)))
         except Exception as error:
             operands = ", ".join(a.str_short() for a in avals)
             error.add_note(f"operation {self.name} on ({operands}), called at {describe(user_position())}")
             raise
+
+    def _infer_in_memory(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ShapedArray:
+        """Infer the type of an only result, which is in the memory of the operands."""
+        space = common_memory_space(self.name, avals)
+        on_device = [a.update(memory_space=MemorySpace.Device) for a in avals]
+        found: ShapedArray = self.abstract(*on_device, **dict(zip(self.parameters, parameters, strict=True)))
+        return found.update(memory_space=space)
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""

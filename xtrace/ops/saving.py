@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import zeros
-from xtrace.core.avals import ShapedArray
+from xtrace.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace.core.effects import NO_EFFECTS
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.trace import current_trace
 from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.cond import cond_p
 from xtrace.ops.control_flow.scan import Loop, scan_p
+from xtrace.ops.placement import CopySemantics, device_put_p, put
 from xtrace.transforms.closed import chosen, staged
 from xtrace.transforms.evaluate import evaluate
 
@@ -34,7 +36,7 @@ class RecomputeType:
 
 
 class Offloadable(NamedTuple):
-    """What a policy may answer for a value that is kept in another memory; where there is none, it stays on device."""
+    """What a policy may answer for a value that is kept in another kind of memory: `dst`, such as ``pinned_host``."""
 
     src: str
     dst: str
@@ -43,11 +45,21 @@ class Offloadable(NamedTuple):
 Saveable, Recompute = SaveableType(), RecomputeType()
 
 
-def _is_saved(policy: Policy, equation: JaxprEqn) -> bool:
-    verdict = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
-    return isinstance(verdict, (SaveableType, Offloadable)) or (
-        not isinstance(verdict, RecomputeType) and bool(verdict)
-    )
+def _verdict(policy: Policy, equation: JaxprEqn) -> bool | Offloadable:
+    """Return whether the results of the equation are kept, or where, if not in the memory they are in."""
+    found = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
+    if isinstance(found, Offloadable):
+        return found
+    return isinstance(found, SaveableType) or (not isinstance(found, RecomputeType) and bool(found))
+
+
+def _moved(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Var] = ()) -> JaxprEqn:
+    """Return the equation that moves variables, results of `maker`, to that kind of memory: into new ones, or `to`."""
+    space = memory_space_of_kind(kind)
+    results = list(to) or [Var(v.aval.update(memory_space=space)) for v in variables]
+    count = len(results)
+    parameters = ((space,) * count, (None,) * count, (CopySemantics.ALWAYS_COPY,) * count)
+    return JaxprEqn(list(variables), results, device_put_p, parameters, NO_EFFECTS, maker.source)
 
 
 class Saving(NamedTuple):
@@ -78,8 +90,14 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
         if any(wanted) and policy is not None and equation.primitive in _INSIDE:
             now, then, kept = _INSIDE[equation.primitive](equation, wanted, policy)
             saved += kept
-        elif any(wanted) and policy is not None and _is_saved(policy, equation):
-            saved += chosen(equation.outvars, wanted)
+        elif any(wanted) and (verdict := policy is not None and _verdict(policy, equation)):
+            kept = chosen(equation.outvars, wanted)
+            if isinstance(verdict, Offloadable):
+                away = _moved(equation, kept, verdict.dst)
+                first.append(away)
+                then = _moved(equation, away.outvars, verdict.src, kept)
+                kept = away.outvars
+            saved += kept
         elif any(wanted):
             then = equation
         first.append(now)
@@ -255,9 +273,15 @@ def _giving(
     def giving(*values: Any) -> list[Any]:
         results = evaluate(whole, [], values)
         saved = iter(results[count:])
-        return [*results[:count], *[next(saved) if s in own else zeros(s[0]) for s in slots]]
+        return [*results[:count], *[next(saved) if s in own else _zeros(s[0]) for s in slots]]
 
     return staged(giving, branch.in_avals, branch.debug_info)
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    """Return zeros, in the memory that `aval` says."""
+    found = zeros(aval.update(memory_space=MemorySpace.Device))
+    return found if aval.memory_space is MemorySpace.Device else put([found], [aval.memory_space])[0]
 
 
 _INSIDE: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _Twice]] = {

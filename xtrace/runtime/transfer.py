@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes
-from xtrace.core.avals import ShapedArray, aval_of, check_fits, physical, scalar_aval
+from xtrace.core.avals import MemorySpace, ShapedArray, aval_of, check_fits, physical, scalar_aval
 from xtrace.core.ir import Literal
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import DELETED, ConcreteArray, new_array, placement
@@ -126,16 +126,24 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
     return array
 
 
-def put_on(value: Any, device: Any) -> ConcreteArray:
-    """Return `value` committed to `device`, copied there if it is elsewhere."""
+def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> ConcreteArray:
+    """Return `value` committed to `device`, copied there if it is elsewhere, in the memory `space` or the same kind."""
     array = to_concrete(value, device)
-    signature = placement(array.aval, device)
-    if array.device == device:
-        return new_array(array.aval, array._live_buffer(), signature)
+    aval = array.aval if space is None else array.aval.update(memory_space=space)
+    signature = placement(aval, device)
+    if array.device == device and aval is array.aval:
+        return new_array(aval, array._live_buffer(), signature)
     if array.device.client is device.client:
-        return new_array(array.aval, buffers.move(physical(array.aval), array._live_buffer(), device), signature)
-    moved: ConcreteArray = array_from_host(array.storage(), array.aval, device)
+        return new_array(aval, buffers.move(physical(aval), array._live_buffer(), device), signature)
+    moved: ConcreteArray = array_from_host(array.storage(), aval, device)
     return moved
+
+
+def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
+    """Return a copy of `array` in the memory `space` of its device, or of that device's host."""
+    aval = array.aval.update(memory_space=space)
+    buffer = buffers.move(physical(aval), array._live_buffer(), array.device)
+    return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
 
 
 

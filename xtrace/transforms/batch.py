@@ -29,7 +29,7 @@ class MappedAxis(NamedTuple):
 def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
     """The type of what lies at one index of that axis."""
     shape = aval.shape
-    return ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype, aval.weak_type)
+    return aval.update(shape=shape[:axis] + shape[axis + 1 :])
 
 
 class BatchTracer(Tracer):

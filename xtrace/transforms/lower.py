@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config
-from xtrace.core.avals import AbstractToken, aval_of, check_size, physical
+from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, check_size, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered
@@ -65,12 +65,20 @@ def lower(
     aliases = _aliases(jaxpr, donors)
     for i, variable in enumerate(jaxpr.invars):
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
-        values[variable] = main.argument(variable.aval, text)
+        values[variable] = main.argument(variable.aval, text or _memory_attribute(variable.aval))
     for variable, constant in small:
         values[variable] = main.constant(_stored(constant), physical(variable.aval)).seen_as(variable.aval)
     with collection_paused():
-        main.return_values(emit_equations(main, jaxpr, values))
+        results = emit_equations(main, jaxpr, values)
+        main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])
     return LoweredModule(module, hidden, [i for i, donor in enumerate(donors) if donor and i not in aliases])
+
+
+def _memory_attribute(aval: ShapedArray) -> str:
+    """Return what says that an argument or result of the program is not in the device's own memory."""
+    if aval.memory_space is MemorySpace.Device:
+        return ""
+    return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
 
 
 def _stored(constant: Any) -> Any:
@@ -85,12 +93,15 @@ def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
     free: dict[Any, list[int]] = {}
     for j in reversed(range(len(jaxpr.outvars))):
         aval = jaxpr.outvars[j].aval
-        free.setdefault((aval.shape, aval.dtype), []).append(j)
+        if aval.memory_space is MemorySpace.Device:
+            free.setdefault((aval.shape, aval.dtype), []).append(j)
     pairs = {}
     for i, variable in enumerate(jaxpr.invars):
-        fitting = free.get((variable.aval.shape, variable.aval.dtype))
+        aval = variable.aval
+        # Memory of the host is not handed on: its arguments and results carry another attribute.
+        fitting = free.get((aval.shape, aval.dtype)) if aval.memory_space is MemorySpace.Device else None
         # A token has no memory to hand on.
-        if donated[i] and fitting and type(variable.aval) is not AbstractToken:
+        if donated[i] and fitting and type(aval) is not AbstractToken:
             pairs[i] = fitting.pop()
     return pairs
 

@@ -44,12 +44,18 @@ class DeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
 _shardings: dict[Any, DeviceSharding] = {}
 
 
-def sharding_of(device: Any) -> DeviceSharding:
-    """Return the sharding that places an array on `device`; one object a device."""
-    found = _shardings.get(device)
+def sharding_of(device: Any, memory_kind: str | None = None) -> DeviceSharding:
+    """Return the sharding that places an array on `device`, in its own memory or of that kind; one object each."""
+    key = device if memory_kind is None else (device, memory_kind)
+    found = _shardings.get(key)
     if found is None:
-        found = _shardings.setdefault(device, DeviceSharding(device))
+        found = _shardings.setdefault(key, DeviceSharding(device, memory_kind))
     return found
+
+
+def _sharding_for(aval: Any, device: Any) -> DeviceSharding:
+    kind = aval.memory_space.kind
+    return sharding_of(device, None if kind == "device" else kind)
 
 
 def unstorable(name: str) -> TypeError:
@@ -68,7 +74,7 @@ def put(aval: Any, array: np.ndarray[Any, Any], device: Any, *, copy: bool = Tru
     if aval.dtype.kind == "V" and aval.dtype.name.startswith("float6"):
         raise unstorable(aval.dtype.name)
     return _jax.batched_device_put(
-        aval, sharding_of(device), [array], [device], True, force_copy=copy, enable_x64=True
+        aval, _sharding_for(aval, device), [array], [device], True, force_copy=copy, enable_x64=True
     )
 
 
@@ -78,15 +84,16 @@ ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
 
 def move(aval: Any, buffer: Any, device: Any) -> Any:
-    """Copy a buffer to another device."""
-    return _jax.batched_device_put(aval, sharding_of(device), [buffer], [device], True, enable_x64=True)
+    """Copy a buffer to another device, or to another memory of its own, which `aval` says."""
+    return _jax.batched_device_put(aval, _sharding_for(aval, device), [buffer], [device], True, enable_x64=True)
 
 
 def result_handler(aval: Any, device: Any) -> Any:
     """Return the handler that makes a buffer of type `aval` from an executable's result."""
+    sharding = _sharding_for(aval, device)
     if _HANDLER_SKIPS_CHECKS:
-        return _jax.array_result_handler(aval, sharding_of(device), True, True)
-    return _jax.array_result_handler(aval, sharding_of(device), True)
+        return _jax.array_result_handler(aval, sharding, True, True)
+    return _jax.array_result_handler(aval, sharding, True)
 
 
 # jaxlib 0.12 dropped the last parameter.

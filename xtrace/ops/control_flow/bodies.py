@@ -182,7 +182,13 @@ def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, 
 
 def same_type(one: ShapedArray, other: ShapedArray) -> bool:
     """Whether two types differ in no more than weakness."""
-    return one.shape == other.shape and one.dtype == other.dtype
+    return one.shape == other.shape and one.dtype == other.dtype and one.memory_space is other.memory_space
+
+
+def differences(one: ShapedArray, other: ShapedArray) -> list[str]:
+    """Return what two types differ in besides weakness, in words."""
+    named = (("dtypes", "dtype"), ("shapes", "shape"), ("memories", "memory_space"))
+    return [words for words, field in named if getattr(one, field) != getattr(other, field)]
 
 
 def as_array(value: Any) -> Any:
@@ -235,9 +241,7 @@ def check_carry(
     wrong = []
     for path, aval, out in zip(paths, avals, out_avals, strict=True):
         if not same_type(aval, out):
-            what = " and ".join(
-                [f"the {w}s do not match" for w in ("dtype", "shape") if getattr(aval, w) != getattr(out, w)]
-            )
+            what = " and ".join([f"the {words} do not match" for words in differences(aval, out)])
             wrong.append(
                 f"  * the input carry {path} has type {aval.str_short(False)} but the corresponding output carry "
                 f"component has type {out.str_short(False)}, so {what}"

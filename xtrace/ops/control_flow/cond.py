@@ -17,7 +17,7 @@ from xtrace.core.ir import ClosedJaxpr, Literal, Var
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Tracer, base_trace, current_trace
-from xtrace.ops.control_flow.bodies import Body, leaves_of, same_type, stage_body
+from xtrace.ops.control_flow.bodies import Body, differences, leaves_of, same_type, stage_body
 from xtrace.ops.elementwise import clamp, eq, ne, select_n
 from xtrace.ops.stop_gradient import stop_gradient
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -520,7 +520,7 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
         faults = []
         for (path, _), a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
             if not same_type(a, b):
-                wrong = [w for w, x, y in (("dtypes", a.dtype, b.dtype), ("shapes", a.shape, b.shape)) if x != y]
+                wrong = differences(a, b)
                 where = f" at path {pytree.keystr(path)}" if path else ""
                 faults.append(
                     f"the output of {names[first]}{where} has type {a.str_short(False)} but the corresponding output "
