@@ -8,9 +8,8 @@ import pytest
 import xtrace
 import xtrace.numpy as xnp
 from tests.support.operands import assert_same
-from xtrace.lax import cond, scan
+from xtrace.lax import cond, device_put_p, scan
 from xtrace.memory import Space
-from xtrace.ops.placement import device_put_p
 
 HOST, DEVICE = (Space.Host, jax.memory.Space.Host), (Space.Device, jax.memory.Space.Device)
 X = np.linspace(-1, 1, 4, dtype=np.float32)

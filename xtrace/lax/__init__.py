@@ -39,6 +39,7 @@ from xtrace.ops.gathering import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, index_take, scatter, scatter_add,
     scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub,
 )  # fmt: skip
+from xtrace.ops.placement import device_put_p
 from xtrace.ops.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
 from xtrace.ops.random_bits import RandomAlgorithm, rng_bit_generator, rng_uniform
 from xtrace.ops.reductions import (
@@ -259,5 +260,5 @@ __all__ = [
     "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p",
     "approx_max_k", "approx_min_k", "approx_top_k_p",
     "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot",
-    "after_all", "after_all_p", "create_token", "create_token_p", "dtype", "stage", "stage_p",
+    "after_all", "after_all_p", "create_token", "create_token_p", "device_put_p", "dtype", "stage", "stage_p",
 ]  # fmt: skip
