@@ -17,7 +17,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace.core.ir import NEVER_PRINTED, Literal
 from xtrace.core.key_uses import moving
-from xtrace.core.primitive import Derived, Primitive, primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
 from xtrace.runtime.transfer import array_from_host
@@ -329,6 +329,7 @@ def _convert_batch(
 @primitive(
     "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
+    checks=KEEPS_NUMBERS,
 )  # fmt: skip
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """Return `operand` with element type `new_dtype`, strongly typed.

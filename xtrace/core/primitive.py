@@ -29,6 +29,20 @@ def no_rule(why: str) -> Callable[..., Any]:
     return refuse
 
 
+def no_check(why: str) -> Callable[..., Any]:
+    """Return the rule `checks` of an operation in which nothing goes wrong; `why` says why."""
+
+    def nothing(*_: Any, **__: Any) -> None:
+        return None
+
+    nothing.__doc__ = why
+    return nothing
+
+
+# The rule `checks` of an operation that computes no NaN from numbers.
+KEEPS_NUMBERS = no_check("a result is NaN only where an operand is")
+
+
 class Derived:
     """A rule that follows from what the operation is: `make` with the primitive as its first argument."""
 
@@ -61,6 +75,11 @@ class Primitive:
     evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
     keys(accounts, **parameters) -> the accounts of the random keys in the results, None if they are new, for operations
         that do not use up the keys among their operands; see ``core/key_uses.py``.
+    checks(checker, operands, results, **parameters): notes what went wrong, for ``experimental.checkify``, by asking
+        `checker`. Without one, it is asked whether results of a floating dtype are NaN, unless the operation moves
+        elements only.
+    checked(checker, operands, **parameters) -> results: the operation with the errors inside of it noted, for
+        operations that hold jaxprs.
     moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
 
     A rule that an operation cannot have is ``no_rule(why)``.
@@ -89,6 +108,8 @@ class Primitive:
         memoised: bool = True,
         moves_elements: bool = False,
         keys: Callable[..., Any] | None = None,
+        checks: Callable[..., None] | None = None,
+        checked: Callable[..., Any] | None = None,
         operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
@@ -97,6 +118,7 @@ class Primitive:
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
         self.partial_evaluate, self.keys = partial_evaluate, keys
+        self.checks, self.checked = checks, checked
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types: dict[Any, Any] = {}

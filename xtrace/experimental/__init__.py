@@ -2,4 +2,4 @@
 
 from xtrace.core.late import late_names as _late_names
 
-__all__, __getattr__ = _late_names("xtrace.experimental", {}, submodules=("ode",))
+__all__, __getattr__ = _late_names("xtrace.experimental", {}, submodules=("checkify", "ode"))

@@ -13,7 +13,7 @@ from xtrace.algebra.vector_space import canonical_axis, operand_aval
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr
-from xtrace.core.primitive import primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, primitive
 from xtrace.ops import elementwise
 from xtrace.ops.sorting import taken
 from xtrace.stablehlo import attributes
@@ -106,6 +106,7 @@ def _batch(
     jvp=_jvp,
     batch=_batch,
     multiple_results=True,
+    checks=KEEPS_NUMBERS,
 )  # fmt: skip
 def approx_top_k(
     operand: Any,

@@ -109,6 +109,13 @@ def _batch(
     return _call(batched, operands, name, compiler_options), out_axes
 
 
+def _checked(
+    checker: Any, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
+) -> list[Any]:
+    inner = checker.of(jaxpr)
+    return checker.take(inner, _call(inner.jaxpr, operands, name, compiler_options))  # type: ignore[no-any-return]
+
+
 jit_call = Primitive(
     "jit",
     ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options"),
@@ -123,6 +130,7 @@ jit_call = Primitive(
     multiple_results=True,
     memoised=False,
     keys=in_call("jaxpr"),
+    checked=_checked,
     unprinted={"donated_invars": (), "keep_unused": False},
 )
 

@@ -31,7 +31,7 @@ from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.effects import Effects, named_axis
 from xtrace.core.ir import Literal
-from xtrace.core.primitive import Primitive, no_rule
+from xtrace.core.primitive import KEEPS_NUMBERS, Primitive, no_rule
 from xtrace.core.trace import axis_environment, current_trace
 from xtrace.ops import elementwise
 from xtrace.ops.reductions import reduce_max, reduce_min
@@ -538,3 +538,7 @@ axis_index_p = Primitive(
     effects=_effects_of("axis_name"), jvp=no_rule("axis_index has no operand to differentiate by"),
     batch=_axis_index_batch, memoised=False,
 )  # fmt: skip
+
+
+for _operation in (all_gather_p, all_to_all_p, ppermute_p, pmax, pmin):
+    _operation.checks = KEEPS_NUMBERS

@@ -18,7 +18,7 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, Literal
-from xtrace.core.primitive import Primitive
+from xtrace.core.primitive import Primitive, no_check
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Trace, current_trace, use_trace
 from xtrace.ops.calls import jit_call
@@ -26,6 +26,7 @@ from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
 from xtrace.transforms.closed import as_called, as_type, batch_jaxpr, chosen, jvp_jaxpr, result_types, spread
+from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.jvp import JVPTracer, jvp
 from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
@@ -302,6 +303,70 @@ def _custom_jvp_batch(
     return found, places()
 
 
+class _CheckedCall:
+    """A function that has rules of its own, with the leaves of an error before its results.
+
+    call: the function, as the parameter of an operation. `checked` says what is in the error, once it was called.
+    Operands begin with `consts` constants, `skipped` values altogether that the user's rules do not take.
+    """
+
+    def __init__(self, checker: Any, name: str, call_jaxpr: Any, num_consts: int) -> None:
+        self.name, self.consts = name, []
+        if isinstance(call_jaxpr, ClosedJaxpr):
+            self.checked = checker.of(call_jaxpr)
+            self.call, self.consts = as_called(self.checked.jaxpr), self.checked.jaxpr.consts
+        else:
+            self.call = call_jaxpr.batched(lambda *values: self._run(checker, call_jaxpr, values))
+        self.skipped = len(self.consts) + num_consts
+
+    def _run(self, checker: Any, call: Rule, values: Sequence[Any]) -> list[Any]:
+        self.checked, found = checker.run(call.function, values)
+        return found  # type: ignore[no-any-return]
+
+    def error(self, values: Sequence[Any]) -> list[Any]:
+        """Return the leaves of the function's error."""
+        if isinstance(self.call, ClosedJaxpr):
+            found = evaluate(self.call.jaxpr, (), values)
+        else:
+            found = self.call.function(*values)
+        return found[: self.checked.width]
+
+    def jvp(self, rule: Rule) -> Rule:
+        """Return the jvp rule of the function, given that of the function without errors."""
+
+        def with_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            results, moved = rule.function(*_explicit(self.name, primals, tangents, self.skipped))
+            error = self.error(primals)
+            return [*error, *results], [*[None] * len(error), *moved]
+
+        return rule.batched(with_error)
+
+    def fwd(self, rule: Rule) -> Rule:
+        """Return the forward rule of the function, given that of the function without errors."""
+
+        def with_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
+            values, _ = _explicit(self.name, primals, [n or None for n in nonzero], self.skipped)
+            results, residuals, backward = rule.function(values, nonzero[self.skipped :])
+            error = self.error(primals)
+
+            def without_error(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+                return [None] * self.skipped + list(backward.function(residuals, cotangents[len(error) :]))
+
+            return [*error, *results], residuals, backward.batched(without_error)
+
+        return rule.batched(with_error)
+
+
+def _custom_jvp_checked(
+    checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int,
+    symbolic_zeros: bool,
+) -> list[Any]:  # fmt: skip
+    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
+    outputs = custom_jvp_call.apply([*found.consts, *operands], parameters)
+    return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
+
+
 custom_jvp_call = Primitive(
     "custom_jvp_call",
     ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"),
@@ -314,6 +379,7 @@ custom_jvp_call = Primitive(
     partial_evaluate=_partial_evaluate_inline,
     transpose=_transpose_inline,
     batch=_custom_jvp_batch,
+    checked=_custom_jvp_checked,
     multiple_results=True,
     keys=in_call("call_jaxpr"),
     memoised=False,
@@ -344,6 +410,16 @@ def _custom_vjp_linearize(
         [*residuals, *chosen(tangents, nonzero)], (name, bwd, nonzero, len(residuals), avals)
     )
     return results, spread(moved, [is_differentiable(a) for a in avals])
+
+
+def _custom_vjp_checked(
+    checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, bwd: str, num_consts: int,
+    symbolic_zeros: bool,
+) -> list[Any]:  # fmt: skip
+    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
+    outputs = custom_vjp_call.apply([*found.consts, *operands], parameters)
+    return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
 
 
 def _custom_vjp_batch(
@@ -420,6 +496,7 @@ custom_vjp_call = Primitive(
     partial_evaluate=_partial_evaluate_inline,
     transpose=_transpose_inline,
     batch=_custom_vjp_batch,
+    checked=_custom_vjp_checked,
     multiple_results=True,
     keys=in_call("call_jaxpr"),
     memoised=False,
@@ -468,6 +545,7 @@ custom_lin = Primitive(
     jvp=_lin_refused,
     transpose=_lin_transpose,
     batch=_lin_batch,
+    checks=no_check("only its transpose is computed"),
     multiple_results=True,
     memoised=False,
     unprinted={"out_avals": NEVER_PRINTED},
@@ -533,6 +611,17 @@ def _custom_vmap_linearize(
     return custom_vmap_call.apply(primals, (name, call, rule)), moved
 
 
+def _custom_vmap_checked(
+    checker: Any, operands: Sequence[Any], *, name: str, call: ClosedJaxpr, rule: Rule
+) -> list[Any]:
+    # The rule knows of no errors, so that the function is taken as one operation; if it states checks, without it.
+    if call.effects:
+        return checker.inline(call, operands)  # type: ignore[no-any-return]
+    results = custom_vmap_call.apply(operands, (name, call, rule))
+    checker.nan(name, results)
+    return results  # type: ignore[no-any-return]
+
+
 def _custom_vmap_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, call: ClosedJaxpr, rule: Rule, name: str
 ) -> tuple[list[Any], list[int | None]]:
@@ -568,6 +657,7 @@ custom_vmap_call = Primitive(
     linearize=_custom_vmap_linearize,
     transpose=_custom_vmap_transpose,
     batch=_custom_vmap_batch,
+    checked=_custom_vmap_checked,
     multiple_results=True,
     memoised=False,
     unprinted={"name": NEVER_PRINTED},

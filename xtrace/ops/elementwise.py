@@ -51,7 +51,7 @@ from xtrace.algebra.vector_space import (
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
-from xtrace.core.primitive import no_rule, primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.ops.formulas import by_formula
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -433,6 +433,16 @@ div: Elementwise = binary(
     transpose=_div_transpose,
     cases={INTEGER: _integer_division("stablehlo.divide", _all_ones)},
 )
+
+
+def _quotient_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    checker.division(operands[1])
+    checker.nan("div", results)
+
+
+div.checks = _quotient_checks
+
+
 # x - y trunc(x / y)
 def _rem_by_divisor(t: Any, x: Any, y: Any, r: Any) -> Any:
     quotient = div(x, y)
@@ -448,6 +458,16 @@ rem = binary(
     derivatives=(lambda t, x, y, r: t, _rem_by_divisor),
     cases={INTEGER: _integer_division("stablehlo.remainder", lambda _, x: x)},
 )
+
+
+def _remainder_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    # That of floats is NaN.
+    if dtypes.is_integer(aval_of(results[0]).dtype):
+        checker.division(operands[1])
+    checker.nan("rem", results)
+
+
+rem.checks = _remainder_checks
 mulhi = binary(
     "mulhi", "chlo.mulhi", (INTEGER,), "Upper half of the bits of the product of two integers.", derivatives=0
 )
@@ -876,3 +896,10 @@ def optimization_barrier(operand: Any, /) -> Any:
     """Return the tree of arrays `operand` as it is; the compiler moves no operation across."""
     leaves, tree = pytree.tree_flatten(operand)
     return pytree.tree_unflatten(tree, optimization_barrier.apply(leaves) if leaves else [])
+
+
+for _operation in (
+    sign, floor, ceil, abs, round, nextafter, square, real, imag, conj, max, min, complex, clamp, reduce_precision,
+    bitcast_convert_type, optimization_barrier, neg,
+):  # fmt: skip
+    _operation.checks = KEEPS_NUMBERS

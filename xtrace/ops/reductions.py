@@ -41,7 +41,7 @@ from xtrace.algebra.vector_space import (
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace.core.primitive import Derived, Primitive, primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace.core.trace import current_trace
 from xtrace.ops import elementwise
 from xtrace.ops.shape import concatenate, rev, squeeze
@@ -569,3 +569,7 @@ def is_value(given: Any, expected: Any, dtype: Any) -> bool:
         return False
     with np.errstate(all="ignore"):
         return bool(np.asarray(given).astype(dtype) == np.asarray(expected).astype(dtype))
+
+
+for _operation in (reduce_max, reduce_min):
+    _operation.checks = KEEPS_NUMBERS

@@ -9,7 +9,7 @@ from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
 from xtrace.core.ir import ClosedJaxpr, Jaxpr
-from xtrace.core.primitive import Primitive, primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Primitive, primitive
 from xtrace.core.tangents import Linear
 from xtrace.ops.calls import computed
 from xtrace.ops.saving import inlined, saving
@@ -214,6 +214,15 @@ def _batch(
     return _bind(batched, operands, prevent_cse, differentiated, policy), out_axes
 
 
+def _checked(
+    checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
+    policy: Any,
+) -> list[Any]:  # fmt: skip
+    inner = checker.of(jaxpr)
+    outputs = _bind(inner.jaxpr, operands, prevent_cse, differentiated, policy)
+    return checker.take(inner, outputs)  # type: ignore[no-any-return]
+
+
 remat_call = Primitive(
     "remat2",
     ("jaxpr", "prevent_cse", "differentiated", "policy"),
@@ -227,6 +236,7 @@ remat_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    checked=_checked,
     # What is computed once more draws the same numbers on purpose.
     keys=lambda accounts, *, jaxpr, differentiated, **_: None if differentiated else follow(jaxpr, accounts),
     # The policy is shown, None included, as the other parameters are.
@@ -254,6 +264,7 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
     emit=lambda builder, x, *, name: x,
     jvp=_name_jvp,
     batch=_name_batch,
+    checks=KEEPS_NUMBERS,
 )
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return the tree of arrays `x` as it is, its values named for the policies of `checkpoint`.

@@ -29,7 +29,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.key_uses import moving
-from xtrace.core.primitive import Derived, Primitive, no_rule, primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import array_from_host, put_on, scalar_to_host
@@ -597,3 +597,7 @@ copy = Primitive(
     "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
     keys=moving(lambda places: places),
 )  # fmt: skip
+
+
+for _operation in (copy, empty, broadcasted_iota):
+    _operation.checks = KEEPS_NUMBERS

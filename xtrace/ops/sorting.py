@@ -13,7 +13,7 @@ from xtrace.algebra.monoids import compare, select
 from xtrace.algebra.vector_space import canonical_axis, operand_aval, with_axis, write_transpose
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.primitive import primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, primitive
 from xtrace.ops.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace.ops.shape import broadcasted_iota, expand_dims, shift_past
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -178,3 +178,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Sequence[Any]:
     """
     number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
     return list(top_k.apply((operand,), (operator.index(k), number)))
+
+
+for _operation in (sort, top_k):
+    _operation.checks = KEEPS_NUMBERS

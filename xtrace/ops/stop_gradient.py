@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import FLAT
 from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.primitive import Primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -28,7 +28,9 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
     return stop_gradient_of_one.apply(operands), axes[0]
 
 
-stop_gradient_of_one = Primitive("stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, batch=_batch)
+stop_gradient_of_one = Primitive(
+    "stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, batch=_batch, checks=KEEPS_NUMBERS
+)
 
 
 def stop_gradient(x: Any) -> Any:

@@ -11,7 +11,7 @@ from xtrace.algebra.vector_space import LINEAR
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, shown
-from xtrace.core.primitive import primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, primitive
 from xtrace.core.trace import Tracer, current_trace
 from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -47,8 +47,9 @@ def _stage_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 
 
 @primitive(
-    "stage", abstract=_stage_abstract, emit=_stage_emit, jvp=LINEAR, transpose=_stage_transpose, batch=_stage_batch
-)
+    "stage", abstract=_stage_abstract, emit=_stage_emit, jvp=LINEAR, transpose=_stage_transpose, batch=_stage_batch,
+    checks=KEEPS_NUMBERS,
+)  # fmt: skip
 def stage(x: Any, /) -> Any:
     """Return `x` as a value of the program being traced, so that what Python does with it is recorded.
 

@@ -11,7 +11,7 @@ from xtrace.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace.core.primitive import Derived, Primitive, no_rule, primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.ops import elementwise
 from xtrace.ops.convolution import padtype_to_pads
@@ -610,3 +610,7 @@ def select_and_scatter(
     return select_and_scatter.apply(
         (operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3])
     )
+
+
+for _operation in (reduce_window_max, reduce_window_min, select_and_gather_add):
+    _operation.checks = KEEPS_NUMBERS

@@ -335,6 +335,14 @@ def _along(index: Any, example: Any) -> Any:
     return broadcast_in_dim(index, aval_of(example).shape, (0,))
 
 
+def _checked(
+    checker: Any, operands: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+) -> list[Any]:
+    found = checker.of_each(branches)
+    outputs = _bind([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
+    return checker.take(found[0], outputs)  # type: ignore[no-any-return]
+
+
 cond_p = Primitive(
     "cond",
     ("branches", "branches_platforms"),
@@ -348,6 +356,7 @@ cond_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
+    checked=_checked,
     keys=lambda accounts, *, branches, **_: follow_one_of(branches, accounts[1:]),
 )
 

@@ -40,6 +40,7 @@ from xtrace.ops.control_flow.scan_parts import (
     in_two_scans,
     regrouped,
     until_stable,
+    with_error,
 )
 from xtrace.ops.shape import stack
 from xtrace.ops.slicing import index_in_dim
@@ -558,6 +559,15 @@ def _stacked(
     return found
 
 
+def _checked(checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+    loop, inner = Loop(**details), checker.of(jaxpr)
+    body, extra = with_error(inner.jaxpr, loop, inner.width, checker.first)
+    consts, carry, xs = loop.split(operands)
+    new = loop._replace(num_consts=len(extra) + len(consts), num_carry=inner.width + len(carry))
+    outputs = bind_scan(body, new, [*extra, *consts, *inner.nothing(), *carry, *xs])
+    return checker.take(inner, outputs)  # type: ignore[no-any-return]
+
+
 scan_p = Primitive(
     "scan",
     _PARAMETERS,
@@ -572,6 +582,7 @@ scan_p = Primitive(
     multiple_results=True,
     memoised=False,
     keys=_keys,
+    checked=_checked,
 )
 
 

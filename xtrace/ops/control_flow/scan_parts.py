@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.ops.control_flow.bodies import opened
-from xtrace.transforms.closed import SplitJaxpr, chosen
+from xtrace.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace.transforms.dce import eliminate_dead_code
-from xtrace.transforms.evaluate import per_jaxpr
+from xtrace.transforms.evaluate import evaluate, per_jaxpr
 
 
 class Loop(NamedTuple):
@@ -79,6 +79,26 @@ def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     outputs = [*chosen(after, varying), *chosen(ys, [i is None for i in elements])]
     body = ClosedJaxpr(jaxpr.replace(invars=[*consts, *carry, *xs], outvars=outputs), [])
     return _Forwarding(body, loop._replace(num_consts=len(consts), num_carry=len(carry)), fixed, elements)
+
+
+@per_jaxpr
+def with_error(
+    closed: ClosedJaxpr, loop: Loop, count: int, first: Callable[..., list[Any]]
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """Return a body that gives `count` leaves of an error first as one whose carry begins with the error so far.
+
+    Of two errors `first` chooses one. The second result is the body's constants, which it takes at the front.
+    """
+    consts, carry, xs = loop.split(closed.in_avals)
+
+    def step(*values: Any) -> list[Any]:
+        error = values[len(consts) : len(consts) + count]
+        found = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
+        return [*(first(error, found[:count]) if count else ()), *found[count:]]
+
+    whole = staged(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
+    jaxpr, extra = opened(whole)
+    return ClosedJaxpr(jaxpr, []), extra
 
 
 # Where a value is: ("extra", i), constants of the jaxprs; ("operand", i) and ("result", i) of the known scan;

@@ -17,6 +17,7 @@ from xtrace.core.key_uses import KeyUses
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Tracer
+from xtrace.ops.calls import computed
 from xtrace.ops.control_flow.bodies import (
     Body,
     as_array,
@@ -42,9 +43,10 @@ from xtrace.transforms.closed import (
     jvp_jaxpr,
     partial_evaluate_jaxpr,
     spread,
+    staged,
 )
 from xtrace.transforms.dce import eliminate_dead_code
-from xtrace.transforms.evaluate import per_jaxpr
+from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.key_reuse import follow, rounds_of
 from xtrace.transforms.linearize import Known
 from xtrace.transforms.lower import emit_equations
@@ -330,6 +332,53 @@ def _keys(accounts: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses
     return carry
 
 
+@per_jaxpr
+def _with_error(
+    body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int, first: Callable[..., list[Any]]
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Return predicate and body of the loop whose carry begins with whether it goes on, and the error so far.
+
+    body, cond: what takes `consts` and `own` constants, and gives `count` leaves of an error at the front; of several
+    errors `first` chooses one.
+    """
+    before = own + consts
+
+    def step(*values: Any) -> list[Any]:
+        error, carry = values[before + 1 : before + 1 + count], values[before + 1 + count :]
+        after = evaluate(body.jaxpr, body.consts, [*values[own:before], *carry])
+        goes_on = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])
+        return [goes_on[count], *first(error, after[:count], goes_on[:count]), *after[count:]]
+
+    carried = [cond.out_avals[count], *body.out_avals[:count], *cond.in_avals[own:]]
+    constants = [*cond.in_avals[:own], *body.in_avals[:consts]]
+    return (
+        staged(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
+        staged(step, [*constants, *carried], body.jaxpr.debug_info),
+    )
+
+
+def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[Any]:
+    loop = _Loop(**parameters)
+    cond, body = checker.of_each([loop.cond_jaxpr, loop.body_jaxpr])
+    cond_consts, body_consts, carry = loop.split(operands)
+    count = cond.width
+    if not count:
+        return _bind(loop._replace(cond_jaxpr=cond.jaxpr, body_jaxpr=body.jaxpr), cond_consts, body_consts, carry)
+    if loop.predicate.shape:
+        raise ValueError(
+            "checkify of a vmap of while_loop: where some examples go on and others have ended, the body computes on "
+            "both, and errors of those that have ended would be none of the program's. Map the checked function "
+            "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
+        )
+    goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
+    new_cond, new_body = _with_error(
+        body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count, checker.first
+    )
+    new = _Loop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
+    outputs = _bind(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
+    return checker.take(cond, outputs[1:])  # type: ignore[no-any-return]
+
+
 while_p = Primitive(
     "while",
     _PARAMETERS,
@@ -343,6 +392,7 @@ while_p = Primitive(
     multiple_results=True,
     memoised=False,
     keys=_keys,
+    checked=_checked,
 )
 
 
