@@ -10,6 +10,8 @@ import sys
 os.environ.setdefault("XTRACE_ENABLE_CHECKS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# A failing test shows all frames.
+os.environ.setdefault("XTRACE_TRACEBACK_FILTERING", "off")
 # Compiling is nine tenths of the suite's time, and how XLA generates code is no subject of it: these flags give the
 # same values in a third of the time. Newer releases lack one of them, and a flag that a plugin lacks ends the process,
 # so the repeat on Python 3.13 and accelerators run as users do, and so does all of it under `XLA_FLAGS= pytest`.

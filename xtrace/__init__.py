@@ -54,6 +54,7 @@ from xtrace.core.dtypes import float0
 from xtrace.core.late import late_names as _late_names
 from xtrace.core.trace import Tracer as _Tracer
 from xtrace.core.trace import set_base_trace as _set_base_trace
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.runtime.arrays import ConcreteArray as _ConcreteArray
 from xtrace.runtime.arrays import Shard
 from xtrace.xla.clients import Device
@@ -77,6 +78,8 @@ __all__ = [
     "numpy_dtype_promotion", "numpy_rank_promotion", "print_environment_info", "process_count", "process_index",
     "process_indices", "threefry_partitionable", "typeof",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
 _late, __getattr__ = _late_names(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.ops.foreign import ffi_call, ffi_lowering
 from xtrace.xla import foreign as _foreign
 
@@ -51,3 +52,5 @@ def pycapsule(funcptr: Any) -> Any:
 def include_dir() -> str:
     """Return the folder of the header files that handlers are compiled with."""
     return _foreign.include_folder()
+
+_make_public(globals(), __all__)

@@ -12,6 +12,7 @@ from xtrace.api.promotion import operand_aval
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.pytree import tree_flatten, tree_unflatten
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.numpy.creation import zeros
 from xtrace.ops.shape import concatenate, split
 
@@ -64,3 +65,5 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         return tree_unflatten(tree, _parts(vector, shapes=shapes, types=types if mixed else None))
 
     return _joined(*leaves, dtype=dtype, weak=weak and not mixed), unravel
+
+_make_public(globals(), __all__)

@@ -12,6 +12,7 @@ from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, operand_aval, promote
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin
@@ -231,3 +232,5 @@ def resize(
     if chosen is ResizeMethod.NEAREST:
         return _nearest(image, shape=shape, axes=tuple([i for i, n in enumerate(shape) if n != own[i]]))
     return _resized(image, shape=shape, method=chosen, antialias=bool(antialias), precision=precision)
+
+_make_public(globals(), __all__)

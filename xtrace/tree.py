@@ -14,8 +14,12 @@ from xtrace.core.pytree import tree_reduce_associative as reduce_associative
 from xtrace.core.pytree import tree_structure as structure
 from xtrace.core.pytree import tree_transpose as transpose
 from xtrace.core.pytree import tree_unflatten as unflatten
+from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
     "reduce", "reduce_associative", "static", "structure", "transpose", "unflatten",
 ]  # fmt: skip
+
+# These are too quick for it.
+_make_public(globals(), set(__all__) - {"flatten", "leaves", "structure", "unflatten"})

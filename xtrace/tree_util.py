@@ -39,6 +39,7 @@ from xtrace.core.pytree import (
     treedef_is_leaf,
     treedef_tuple,
 )
+from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = [
     "DictKey",
@@ -79,3 +80,6 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+# These are too quick for it.
+_make_public(globals(), set(__all__) - {"tree_flatten", "tree_leaves", "tree_structure", "tree_unflatten"})

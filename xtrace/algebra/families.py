@@ -26,6 +26,7 @@ from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import current_trace
+from xtrace.core.tracebacks import hide_frames
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -156,15 +157,19 @@ class Elementwise(Primitive):
         return self.apply(operands, tuple(parameters.values())), axis
 
     def __call__(self, *operands: Any, **keywords: Any) -> Any:
-        if self.operation is not None:
-            return self.operation(*operands, **keywords)
-        if keywords or len(operands) != len(self.operand_names) or self.parameters:
-            bound = self.__signature__.bind(*operands, **keywords)
-            bound.apply_defaults()
-            values = bound.args
-            operands = values[: len(self.operand_names)]
-            return current_trace.get().process(self, operands, tuple(values[len(self.operand_names) :]))
-        return current_trace.get().process(self, operands, ())
+        try:
+            if self.operation is not None:
+                return self.operation(*operands, **keywords)
+            if keywords or len(operands) != len(self.operand_names) or self.parameters:
+                bound = self.__signature__.bind(*operands, **keywords)
+                bound.apply_defaults()
+                values = bound.args
+                operands = values[: len(self.operand_names)]
+                return current_trace.get().process(self, operands, tuple(values[len(self.operand_names) :]))
+            return current_trace.get().process(self, operands, ())
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
 
 def _signature_text(op: str, types: tuple[ShapedArray, ...]) -> str:
@@ -224,9 +229,13 @@ class Unary(Elementwise):
     """An elementwise operation of one operand."""
 
     def __call__(self, x: Any, accuracy: Any = None) -> Any:
-        if accuracy is not None:
-            self._check_accuracy(accuracy)
-        return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
+        try:
+            if accuracy is not None:
+                self._check_accuracy(accuracy)
+            return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def _check_accuracy(self, accuracy: Any) -> None:
         if not self.parameters:
@@ -241,7 +250,11 @@ class Binary(Elementwise):
     """An elementwise operation of two operands."""
 
     def __call__(self, x: Any, y: Any) -> Any:
-        return current_trace.get().process(self, (x, y), ())
+        try:
+            return current_trace.get().process(self, (x, y), ())
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
 
 def unary(

@@ -13,6 +13,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import current_trace
+from xtrace.core.tracebacks import hide_frames
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
@@ -202,8 +203,12 @@ class Reduction(Primitive):
         return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
 
     def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
-        if self.operation is not None:
-            return self.operation(operand, axes, **keywords)
-        if keywords:
-            raise TypeError(f"{self.name}() takes operand and axes, got {', '.join(keywords)}")
-        return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes),))
+        try:
+            if self.operation is not None:
+                return self.operation(operand, axes, **keywords)
+            if keywords:
+                raise TypeError(f"{self.name}() takes operand and axes, got {', '.join(keywords)}")
+            return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes),))
+        except BaseException as error:
+            hide_frames(error)
+            raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
+from xtrace.core.warn import warn_user
 from xtrace.runtime.transfer import array_from_host
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -351,9 +351,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         if type(operand) is not float or not dtypes.is_integer(dtype):
             return array_from_host(np.asarray(operand).astype(dtype), ShapedArray((), dtype))
     elif dtypes.is_complex(aval_of(operand).dtype) and not dtypes.is_complex(dtype):
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=3
-        )
+        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
     return converted(operand, dtype)
 
 

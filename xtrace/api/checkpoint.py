@@ -18,6 +18,7 @@ from xtrace.core.primitive import Primitive
 from xtrace.core.source import describe
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
+from xtrace.core.tracebacks import boundary
 from xtrace.ops.contraction import dot_general
 from xtrace.ops.rematerialization import checkpoint_name, remat_call
 from xtrace.ops.saving import Offloadable, Recompute
@@ -62,6 +63,7 @@ def checkpoint(
             f"{static_argnums!r} and {static_argnames!r}"
         )
 
+    @boundary
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         traced, leaves, flags = _traced(fun, numbers, names, prevent_cse, args, kwargs)

@@ -11,6 +11,7 @@ from xtrace.api.tracing import check_callable
 from xtrace.core import pytree
 from xtrace.core.avals import aval_of
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.ops.control_flow.bodies import stage_body
 from xtrace.ops.control_flow.mapping import map as map_over
 from xtrace.ops.custom_rules import Rule, custom_vmap_call, given
@@ -29,6 +30,7 @@ class custom_vmap(CustomFunction):
         super().__init__(fun, (), ())
         self.vmap_rule: Callable[..., Any] | None = None
 
+    @boundary
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule ``vmap_rule(axis_size, in_batched, *args) -> (result, out_batched)`` and return it.
 
@@ -39,6 +41,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rule = self.vmap_rule
         if rule is None:

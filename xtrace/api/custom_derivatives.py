@@ -18,6 +18,7 @@ from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.ir import ClosedJaxpr, Var
 from xtrace.core.tangents import is_differentiable, tangent_aval
 from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.ops.control_flow.bodies import stage_body
 from xtrace.ops.custom_rules import Rule, custom_jvp_call, custom_vjp_call, given, is_recorded, zero_of
 from xtrace.ops.custom_rules import linear_call as linear_call_primitive
@@ -141,6 +142,7 @@ class CustomFunction:
         # So many positional arguments are all there are.
         self.arity = len(kinds) if all(k in _POSITIONAL for k in kinds) and kinds else None
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self._check_defined()
         concrete = current_trace.get() is base_trace

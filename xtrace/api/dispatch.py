@@ -20,6 +20,7 @@ from xtrace.api.arguments import Static, same_static
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.core.tracebacks import hide_frames
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program
 from xtrace.xla import buffers
@@ -35,7 +36,10 @@ _DEEPEST = 32
 _MOST_PARAMETERS = 8
 _MISSING = object()
 
-_UNSPECIALISED = "def jitted(*args, **kwargs):\n return slow(args, kwargs)"
+# How every call ends that fails; see ``core/tracebacks.py``.
+_BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
+
+_UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n  return slow(args, kwargs)\n" + _BOUNDARY
 
 
 class Specialised:
@@ -53,7 +57,7 @@ class Specialised:
         if parameters:
             head = f"def jitted({', '.join(f'{p}=missing' for p in parameters)}, /, *args, **kwargs):"
             given = f"given({', '.join(parameters)}, *args)"
-        code = _code_of("\n".join([head, *lines, f" return slow({given}, kwargs)"]))
+        code = _code_of("\n".join([head, " try:", *lines, f"  return slow({given}, kwargs)", _BOUNDARY]))
         # Signatures of one form have one text; only the constants differ.
         named = {f"@{name}": value for name, value in objects.items()}
         self._code = code.replace(
@@ -94,7 +98,7 @@ def _code_of(source: str) -> CodeType:
 
 def entry_point(slow: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
     """Return the function users call: one that knows no signature yet and hands everything to `slow`."""
-    names = {"slow": slow, "given": _given, "__builtins__": builtins}
+    names = {"slow": slow, "given": _given, "hide_frames": hide_frames, "__builtins__": builtins}
     # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
     return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)
 
@@ -287,20 +291,20 @@ def specialise(
     inputs = f"({''.join(i + ', ' for i in hidden + writer.inputs)})"
     # Whatever misses goes on from outside the handlers, so that errors of the slow way have no other as context.
     lines = [
-        " if '@current_trace'() is '@base' and "
+        "  if '@current_trace'() is '@base' and "
         "('@store'.key_everywhere is '@settings' or '@cache_key'() is '@settings'):",
-        "  try:",
-        *[f"   {line}" for line in writer.checks],
-        "  except (AttributeError, KeyError, TypeError, ValueError):",
-        "   pass",
-        "  else:",
         "   try:",
-        f"    {targets}'@execute'({inputs}).consume_with_handlers('@handlers')",
-        "   except Exception:",
-        "    '@retire'()",
+        *[f"    {line}" for line in writer.checks],
+        "   except (AttributeError, KeyError, TypeError, ValueError):",
+        "    pass",
         "   else:",
-        *[f"    {line}" for line in [*writer.after, *making]],
-        f"    return {result}",
+        "    try:",
+        f"     {targets}'@execute'({inputs}).consume_with_handlers('@handlers')",
+        "    except Exception:",
+        "     '@retire'()",
+        "    else:",
+        *[f"     {line}" for line in [*writer.after, *making]],
+        f"     return {result}",
     ]
     objects = {
         **writer.objects, "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key,

@@ -18,6 +18,7 @@ from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.ir import DebugInfo, Literal
 from xtrace.core.tangents import Linear, is_differentiable, tangent_aval
 from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.runtime.transfer import to_operand
 from xtrace.transforms.backward import backward
 from xtrace.transforms.evaluate import evaluate
@@ -202,6 +203,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
 
+    @boundary
     def linear_function(residuals: Sequence[Any], *tangents: Any) -> Any:
         moved, tree = pytree.tree_flatten(tangents)
         if tree != flat.in_tree:
@@ -252,6 +254,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
 
+    @boundary
     def pullback(residuals: list[Any], cotangents: Any) -> Any:
         given, tree = pytree.tree_flatten(cotangents)
         if tree != out_tree:
@@ -307,6 +310,7 @@ def value_and_grad(
     refuse_reduce_axes("grad", reduce_axes)
     numbers, several = argument_numbers(argnums)
 
+    @boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args), TypeError)
@@ -346,6 +350,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
+    @boundary
     @functools.wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, gradients = both(*args, **kwargs)

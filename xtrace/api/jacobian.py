@@ -28,6 +28,7 @@ from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.tangents import Linear, is_differentiable
+from xtrace.core.tracebacks import boundary
 from xtrace.ops import elementwise
 from xtrace.ops.shape import iota, split
 from xtrace.transforms.backward import backward
@@ -105,6 +106,7 @@ def jacfwd(
     check_callable("jacfwd", fun)
     numbers, several = argument_numbers(argnums)
 
+    @boundary
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
@@ -153,6 +155,7 @@ def jacrev(
     check_callable("jacrev", fun)
     numbers, several = argument_numbers(argnums)
 
+    @boundary
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
@@ -221,6 +224,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         )
     out_tree = flat.out_tree
 
+    @boundary
     def transposed(cotangent: Any) -> Any:
         given, tree = pytree.tree_flatten(cotangent)
         if tree != out_tree:

@@ -23,6 +23,7 @@ from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import all_primitives
 from xtrace.core.source import is_internal, resolve, user_position
 from xtrace.core.trace import Tracer, axis_environment, base_trace, current_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.bodies import forget_bodies
 from xtrace.runtime.arrays import DELETED, ConcreteArray
@@ -523,10 +524,12 @@ class Jitted:
             return self.options.device, True
         return device_for(leaves, self.name, traced.debug_info.argument_paths)
 
+    @boundary
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Trace for the given arguments, which may be ShapeDtypeStructs; the result has the jaxpr."""
         return stages.Traced(self, *self._abstract_call(args, kwargs))
 
+    @boundary
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Trace and lower for the given arguments, which may be ShapeDtypeStructs; the result has the StableHLO."""
         return self.trace(*args, **kwargs).lower()
@@ -546,6 +549,7 @@ class Jitted:
             )
         return self.lower(*positional, **named)
 
+    @boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the results' shapes and dtypes."""
         return self._abstract_call(args, kwargs)[1].out_info

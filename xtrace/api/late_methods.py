@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xtrace.core.tracebacks import boundary
+
 # What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
 ATTRIBUTES = frozenset(
     (
@@ -54,4 +56,4 @@ def _late(name: str, load: Callable[[], Any]) -> Callable[..., Any]:
         return getattr(self, name)(*args, **kwargs)
 
     method.__name__ = name
-    return method
+    return boundary(method)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.core.tracebacks import boundary, hide_frames
 from xtrace.ops import elementwise as lax
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_concrete, to_operand
@@ -115,17 +117,21 @@ class _NumpyFunction:
         jitted = self.jitted
 
         def function(x: Any, y: Any, /) -> Any:
-            if type(x) is ConcreteArray is type(y) and _trace_of_thread() is base_trace:
-                return jitted(x, y)
-            left, right = getattr(x, "aval", None), getattr(y, "aval", None)
-            if left is right and left is not None:
-                chosen = direct.get(left)
-                if chosen is not None:
-                    return _trace_of_thread().process(chosen[0], (x, y), chosen[1])
-            plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
-            if plan is not None and (plan[0] is None or plan[0] is settings()):
-                return plan[1](x, y)
-            return general(x, y)
+            try:
+                if type(x) is ConcreteArray is type(y) and _trace_of_thread() is base_trace:
+                    return jitted(x, y)
+                left, right = getattr(x, "aval", None), getattr(y, "aval", None)
+                if left is right and left is not None:
+                    chosen = direct.get(left)
+                    if chosen is not None:
+                        return _trace_of_thread().process(chosen[0], (x, y), chosen[1])
+                plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](x, y)
+                return general(x, y)
+            except BaseException as error:
+                hide_frames(error)
+                raise
 
         return function
 
@@ -135,16 +141,20 @@ class _NumpyFunction:
         jitted = self.jitted
 
         def function(x: Any, /) -> Any:
-            if type(x) is ConcreteArray and _trace_of_thread() is base_trace:
-                return jitted(x)
-            aval = getattr(x, "aval", None)
-            chosen = direct.get(aval)
-            if chosen is not None:
-                return _trace_of_thread().process(chosen[0], (x,), chosen[1])
-            plan = plans.get((type(x) if aval is None else aval,))
-            if plan is not None and (plan[0] is None or plan[0] is settings()):
-                return plan[1](x)
-            return general(x)
+            try:
+                if type(x) is ConcreteArray and _trace_of_thread() is base_trace:
+                    return jitted(x)
+                aval = getattr(x, "aval", None)
+                chosen = direct.get(aval)
+                if chosen is not None:
+                    return _trace_of_thread().process(chosen[0], (x,), chosen[1])
+                plan = plans.get((type(x) if aval is None else aval,))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](x)
+                return general(x)
+            except BaseException as error:
+                hide_frames(error)
+                raise
 
         return function
 
@@ -154,24 +164,32 @@ class _NumpyFunction:
         jitted = self.jitted
 
         def forward(self: Any, other: Any) -> Any:
-            if type(self) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
-                return jitted(self, other)
-            left, right = self.aval, getattr(other, "aval", None)
-            if left is right:
-                chosen = direct.get(left)
-                if chosen is not None:
-                    return _trace_of_thread().process(chosen[0], (self, other), chosen[1])
-            plan = plans.get((left, type(other) if right is None else right))
-            if plan is not None and (plan[0] is None or plan[0] is settings()):
-                return plan[1](self, other)
-            return general(self, other) if _accepted(symbol, other) else NotImplemented
+            try:
+                if type(self) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
+                    return jitted(self, other)
+                left, right = self.aval, getattr(other, "aval", None)
+                if left is right:
+                    chosen = direct.get(left)
+                    if chosen is not None:
+                        return _trace_of_thread().process(chosen[0], (self, other), chosen[1])
+                plan = plans.get((left, type(other) if right is None else right))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](self, other)
+                return general(self, other) if _accepted(symbol, other) else NotImplemented
+            except BaseException as error:
+                hide_frames(error)
+                raise
 
         def reflected(self: Any, other: Any) -> Any:
-            left = getattr(other, "aval", None)
-            plan = plans.get((type(other) if left is None else left, self.aval))
-            if plan is not None and (plan[0] is None or plan[0] is settings()):
-                return plan[1](other, self)
-            return general(other, self) if _accepted(symbol, other) else NotImplemented
+            try:
+                left = getattr(other, "aval", None)
+                plan = plans.get((type(other) if left is None else left, self.aval))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](other, self)
+                return general(other, self) if _accepted(symbol, other) else NotImplemented
+            except BaseException as error:
+                hide_frames(error)
+                raise
 
         return forward, reflected
 
@@ -574,6 +592,14 @@ _COMPARISONS = {
 }  # fmt: skip
 _UNARY = {"neg": negative, "pos": positive, "abs": absolute, "invert": invert}
 
+# Methods of the classes themselves, which fail for many values.
+_CONVERSIONS = frozenset(
+    (
+        "__array__", "__complex__", "__delitem__", "__dlpack__", "__float__", "__format__", "__hash__", "__index__",
+        "__int__", "__len__", "item", "tolist",
+    )
+)  # fmt: skip
+
 
 def install_operators(*classes: type) -> None:
     """Give Python's elementwise operators to the array classes; done once, by ``xtrace/__init__.py``."""
@@ -587,7 +613,10 @@ def install_operators(*classes: type) -> None:
     methods |= {f"__{name}__": _unary_method(function) for name, function in _UNARY.items()}
     for cls in classes:
         for name, method in methods.items():
-            setattr(cls, name, method)
+            setattr(cls, name, boundary(method))
+        for name, method in list(vars(cls).items()):
+            if name in _CONVERSIONS and isinstance(method, FunctionType):
+                setattr(cls, name, boundary(method))
 
 
 def _plain_methods(symbol: str, function: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:

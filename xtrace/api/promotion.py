@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
 from xtrace.core.ir import Literal
 from xtrace.core.tables import remember
+from xtrace.core.warn import warn_user
 from xtrace.runtime.transfer import scalar_to_host
 
 _SCALARS = frozenset((bool, int, float, complex))
@@ -147,4 +147,4 @@ def _report_rank_promotion(function: str, shapes: Sequence[tuple[int, ...]]) -> 
     )
     if mode == "raise":
         raise ValueError(message)
-    warnings.warn(message, stacklevel=4)
+    warn_user(message)

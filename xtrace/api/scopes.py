@@ -13,6 +13,7 @@ from xtrace.api.tracing import check_callable
 from xtrace.core import config
 from xtrace.core.source import scoped
 from xtrace.core.trace import CompileTimeTrace, Trace, current_trace, use_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.transforms.jvp import JVPTrace
 from xtrace.transforms.stage import StagingTrace
 
@@ -54,6 +55,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     check_callable("named_call", fun)
     scope = name if name is not None else arguments.function_name(fun)
 
+    @boundary
     @functools.wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:
         with named_scope(scope):

@@ -9,6 +9,7 @@ from typing import Any
 from xtrace.api.grad import argument_numbers, argument_positions, vjp
 from xtrace.api.jit import jit
 from xtrace.api.tracing import check_callable
+from xtrace.core.tracebacks import boundary
 
 
 def fwd_and_bwd(
@@ -23,6 +24,7 @@ def fwd_and_bwd(
     check_callable("fwd_and_bwd", fun)
     numbers, several = argument_numbers(argnums)
 
+    @boundary
     def fwd(*args: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
 
@@ -35,6 +37,7 @@ def fwd_and_bwd(
 
         return vjp(of_chosen, *[args[n] for n in chosen], has_aux=has_aux)
 
+    @boundary
     def bwd(residuals: Any, cotangent: Any) -> Any:
         found = residuals(cotangent)
         return found if several else found[0]

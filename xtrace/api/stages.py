@@ -13,6 +13,7 @@ from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.trace import Tracer
+from xtrace.core.tracebacks import boundary
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program, compile_program
 from xtrace.runtime.transfer import current_device
@@ -117,6 +118,7 @@ class Traced(Stage):
         """The jaxpr with the constants it closed over."""
         return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
 
+    @boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Lower to StableHLO, for the default device's platform or the one named."""
         if lowering_platforms is not None and len(lowering_platforms) != 1:
@@ -155,6 +157,7 @@ class Lowered(Stage):
         """Return XLA's estimate of the module's operations and bytes, before it optimises."""
         return executables.cost_of(self._module.text(), self._device or current_device())
 
+    @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
         """Compile with XLA for the device at hand, or for `target`, a device that need not be here.
 
@@ -195,6 +198,7 @@ class Compiled(Stage):
         super().__init__(jitted, static, traced)
         self._executable, self._program = executable, program
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with arguments of the compiled types; static ones are left out. TypeError if a type differs."""
         if self._program is None:

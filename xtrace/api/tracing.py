@@ -14,6 +14,7 @@ from xtrace.core import config, pytree
 from xtrace.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.transforms import dce, key_reuse
 from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.stage import stage
@@ -148,6 +149,7 @@ def make_jaxpr(
     check_callable("make_jaxpr", fun)
     chosen = Selection("static", fun, static_argnums, None)
 
+    @boundary
     @functools.wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         static, dynamic, named = arguments.split(fun, chosen, args, kwargs)

@@ -14,6 +14,7 @@ from xtrace.core import pytree
 from xtrace.core.avals import is_array_like
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.core.tracebacks import hide_frames
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
 
@@ -74,35 +75,39 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*arrays: Any, **static: Any) -> Any:
-        trace = trace_of_thread()
-        if static:
-            if not operands.isdisjoint(static):
-                arrays = _by_position(function, arrays, static)
-            try:
-                key = tuple(static.items())
-                hash(key)
-            except TypeError:
-                raise _refused(function, arrays, static) from None
-        else:
-            key = ()
-        if trace is not base_trace:
-            fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
-            if not fixed:
-                return trace.call(function, arrays, static, recordings)
-            # A number is part of what the function does, as it may look at it.
-            numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
-            table = recordings.get(numbers)
-            if table is None:
-                table = {}
-                remember(recordings, numbers, table, _LIMIT)
-            others = [x for x in arrays if type(x) not in _SCALARS]
-            return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
-        found = compiled.get(key)
-        if found is None:
-            found = jit(functools.wraps(function)(functools.partial(function, **static)), inline=True)
-            remember(compiled, key, found, _LIMIT)
-        # Scalars that come again are on the device already.
-        return found(*[to_operand(x) if type(x) in _SCALARS else x for x in arrays])
+        try:
+            trace = trace_of_thread()
+            if static:
+                if not operands.isdisjoint(static):
+                    arrays = _by_position(function, arrays, static)
+                try:
+                    key = tuple(static.items())
+                    hash(key)
+                except TypeError:
+                    raise _refused(function, arrays, static) from None
+            else:
+                key = ()
+            if trace is not base_trace:
+                fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
+                if not fixed:
+                    return trace.call(function, arrays, static, recordings)
+                # A number is part of what the function does, as it may look at it.
+                numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
+                table = recordings.get(numbers)
+                if table is None:
+                    table = {}
+                    remember(recordings, numbers, table, _LIMIT)
+                others = [x for x in arrays if type(x) not in _SCALARS]
+                return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
+            found = compiled.get(key)
+            if found is None:
+                found = jit(functools.wraps(function)(functools.partial(function, **static)), inline=True)
+                remember(compiled, key, found, _LIMIT)
+            # Scalars that come again are on the device already.
+            return found(*[to_operand(x) if type(x) in _SCALARS else x for x in arrays])
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return call
 

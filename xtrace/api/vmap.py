@@ -16,6 +16,7 @@ from xtrace.api.grad import as_value, concrete
 from xtrace.api.tracing import check_callable
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
+from xtrace.core.tracebacks import boundary
 from xtrace.transforms.batch import MappedAxis, batch
 
 
@@ -54,6 +55,7 @@ def vmap(
         except TypeError:
             raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {axis!r}") from None
 
+    @boundary
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         name = arguments.function_name(fun)

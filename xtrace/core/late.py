@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from xtrace.core.tracebacks import public
+
 
 def late_names(
     module: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
@@ -23,7 +25,7 @@ def late_names(
             return importlib.import_module(f"{module}.{name}")
         if name not in source:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(source[name]), name)
+        found = public(module, getattr(importlib.import_module(source[name]), name))
         setattr(sys.modules[module], name, found)
         return found
 

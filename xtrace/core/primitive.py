@@ -12,6 +12,7 @@ from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
 from xtrace.core.tables import remember
 from xtrace.core.trace import current_trace
+from xtrace.core.tracebacks import hide_frames
 
 _primitives: dict[str, Primitive] = {}
 _MEMO_LIMIT = 8192
@@ -136,9 +137,13 @@ class Primitive:
         _primitives[name] = self
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        if self.operation is None:
-            return self.bind(*arguments, **keywords)
-        return self.operation(*arguments, **keywords)
+        try:
+            if self.operation is None:
+                return self.bind(*arguments, **keywords)
+            return self.operation(*arguments, **keywords)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def bind(self, *operands: Any, **parameters: Any) -> Any:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""

@@ -18,6 +18,7 @@ from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.tangents import is_differentiable
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul
@@ -287,3 +288,5 @@ def odeint(
     y0, times = pytree.tree_map(asarray, y0), asarray(t)
     converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
     return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
+
+_make_public(globals(), __all__)

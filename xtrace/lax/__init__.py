@@ -1,6 +1,7 @@
 """The strict layer: operations that neither promote nor default, as ``jax.lax`` has them."""
 # ruff: noqa: I001
 
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.algebra.families import AccuracyMode, Tolerance
 from xtrace.algebra.vector_space import broadcast_in_dim, convert_element_type, reduce_sum, reshape, transpose
 from xtrace.ops.approximate import approx_max_k, approx_min_k
@@ -262,3 +263,5 @@ __all__ = [
     "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot",
     "after_all", "after_all_p", "create_token", "create_token_p", "device_put_p", "dtype", "stage", "stage_p",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

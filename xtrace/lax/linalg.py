@@ -1,5 +1,6 @@
 """Dense linear algebra on the matrices in the last two axes, as ``jax.lax.linalg`` has it."""
 
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.ops.linalg.lu import lu, lu_pivots_to_permutation
 from xtrace.ops.linalg.polar import qdwh
 from xtrace.ops.linalg.qr import geqp3 as geqp3_p
@@ -35,3 +36,5 @@ __all__ = [
     "symmetric_product", "symmetric_product_p", "triangular_solve", "triangular_solve_p", "tridiagonal",
     "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

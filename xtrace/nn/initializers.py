@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from xtrace.algebra.vector_space import transpose
 from xtrace.core import config, dtypes
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.lax.linalg import qr
 from xtrace.numpy.arguments import requested_dtype
 from xtrace.numpy.creation import array, asarray, broadcast_to, full
@@ -280,3 +281,5 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         return concatenate([before, matrix[None], after]).reshape(tuple(shape))
 
     return _made("delta_orthogonal", dtype, make)
+
+_make_public(globals(), __all__)

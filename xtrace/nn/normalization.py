@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from xtrace.api.promotion import as_inexact, promote
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
+from xtrace.core.warn import warn_user
 from xtrace.numpy.arguments import axes_of, chosen, requested_dtype, type_of
 from xtrace.numpy.reductions import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute
@@ -248,10 +248,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         raise TypeError(f"one_hot: num_classes must be a static integer, got {num_classes!r}. {error}") from None
     aval = type_of("one_hot", x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
-        warnings.warn(
+        warn_user(
             f"one_hot: x should be of an integer dtype, got {aval.dtype.name}; convert it with x.astype(int)",
             DeprecationWarning,
-            stacklevel=2,
         )
     wanted = requested_dtype("one_hot", dtype)
     wanted = dtypes.default_float(config.enable_x64.value) if wanted is None else wanted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,13 @@ from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import Literal
+from xtrace.core.warn import warn_user
 from xtrace.ops.elementwise import select_n
 
 _PYTHON_TYPES = frozenset((bool, int, float, complex))
 
 
-def requested_dtype(function: str, dtype: Any, *, stacklevel: int = 3) -> Any:
+def requested_dtype(function: str, dtype: Any) -> Any:
     """Return the dtype arrays get when the user asks for `dtype`, None for None.
 
     Warns where a 64-bit dtype is asked for by name and becomes its 32-bit form; TypeError for what is no dtype.
@@ -31,12 +31,10 @@ def requested_dtype(function: str, dtype: Any, *, stacklevel: int = 3) -> Any:
     except TypeError as error:
         raise TypeError(f"{function}: {error}") from None
     if not x64 and dtype not in _PYTHON_TYPES and dtypes.resolve(dtype) != found:
-        warnings.warn(
+        warn_user(
             f"Explicitly requested dtype {dtypes.resolve(dtype).name} requested in {function} is not available, and "
             f"will be truncated to dtype {found.name}. To enable more dtypes, set the jax_enable_x64 configuration "
             "option or the XTRACE_ENABLE_X64 environment variable.",
-            UserWarning,
-            stacklevel=stacklevel,
         )
     return found
 

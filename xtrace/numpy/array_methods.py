@@ -12,6 +12,7 @@ from xtrace.api.late_methods import LateAttribute
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
+from xtrace.core.tracebacks import boundary, hide_frames
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 from xtrace.numpy.arguments import requested_dtype
 from xtrace.ops import elementwise
@@ -171,7 +172,11 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 def _getitem(self: Any, index: Any) -> Any:
     """Return ``self[index]`` as NumPy does; positions out of bounds are moved to the nearest end."""
-    return indexing.getitem(self, index)
+    try:
+        return indexing.getitem(self, index)
+    except BaseException as error:
+        hide_frames(error)
+        raise
 
 
 def _no_assignment(self: Any, index: Any, value: Any) -> None:
@@ -248,7 +253,7 @@ def install_methods(*classes: type) -> None:
     """
     for cls in classes:
         for name, method in METHODS.items():
-            setattr(cls, name, method)
+            setattr(cls, name, boundary(method))
         for name, getter in PROPERTIES.items():
             if isinstance(vars(cls).get(name, _ABSENT), LateAttribute):
                 setattr(cls, name, property(getter, doc=getter.__doc__))

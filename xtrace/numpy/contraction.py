@@ -32,7 +32,7 @@ class _Plan:
         self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.dtype, self.weak = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
-        self.preferred = requested_dtype(function, preferred, stacklevel=5)
+        self.preferred = requested_dtype(function, preferred)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
         """Raise TypeError unless the contracted axes have equal lengths."""

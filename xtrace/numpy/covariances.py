@@ -84,7 +84,7 @@ def _checked(
     for name, aval in zip(operands, avals, strict=True):
         if aval.ndim > 2:
             raise ValueError(f"{function}: {name} has more than 2 dimensions, shape {aval.shape}")
-    wanted = requested_dtype(function, dtype, stacklevel=4)
+    wanted = requested_dtype(function, dtype)
     if wanted is not None and not dtypes.is_inexact(wanted):
         raise ValueError(f"{function}: dtype must be a float or complex type; got {wanted.name}")
     samples = [a.shape[-1 if rowvar or a.ndim < 2 else 0] if a.ndim else 1 for a in avals]

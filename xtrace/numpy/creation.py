@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
 from xtrace.core.ir import Literal
 from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace.core.warn import warn_user
 from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.ops import elementwise
 from xtrace.ops import shape as shapes
@@ -73,7 +73,7 @@ def _array(
             f"{function}: order must be 'K'; arrays have no memory order of their own, got {order!r}"
         )
     refuse(function, out_sharding=out_sharding)
-    wanted = requested_dtype(function, dtype, stacklevel=4)
+    wanted = requested_dtype(function, dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
     result = _from_value(function, value, wanted, copy)
@@ -236,7 +236,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 def convert_array(function: str, x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
     aval = type_of(function, x)
-    wanted = requested_dtype(function, float if dtype is None else dtype, stacklevel=4)
+    wanted = requested_dtype(function, float if dtype is None else dtype)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # Unlike a conversion, which drops the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
@@ -272,7 +272,7 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool, device: An
 
 def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     refuse(function, out_sharding=out_sharding)
-    wanted = requested_dtype(function, float if dtype is None else dtype, stacklevel=4)
+    wanted = requested_dtype(function, float if dtype is None else dtype)
     return _fill(canonical_shape(function, shape), _python_value(function, number, wanted), wanted, False, device)
 
 
@@ -333,9 +333,7 @@ def _wrapped(function: str, value: Any, dtype: Any) -> Any:
 def warn_of_lost_part(own: Any, wanted: Any) -> None:
     """Warn where complex numbers become real ones."""
     if dtypes.is_complex(own) and not dtypes.is_complex(wanted) and not dtypes.is_boolean(wanted):
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4
-        )
+        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any) -> Any:
@@ -344,7 +342,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
         model = abstract_leaf(a)
     except TypeError:
         model = type_of(function, a)
-    wanted = requested_dtype(function, dtype, stacklevel=4)
+    wanted = requested_dtype(function, dtype)
     size = model.shape if shape is None else canonical_shape(function, shape)
     weak = wanted is None and model.weak_type
     return _filled(function, size, value, type_of(function, value, 1), wanted or model.dtype, weak, device)

@@ -12,6 +12,7 @@ from xtrace.api.devices import device_put
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.numpy.arguments import axes_of, requested_dtype, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
 from xtrace.ops import elementwise as lax
@@ -237,7 +238,7 @@ def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any,
         raise ValueError(f"{function}: n should be an integer, got {n!r}") from None
     if type_of(function, d, 1).ndim:
         raise TypeError(f"{function}: d must be a scalar, got shape {type_of(function, d, 1).shape}")
-    found = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype, stacklevel=4))
+    found = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
     return found if device is None else device_put(found, device)
 
 
@@ -274,3 +275,5 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

@@ -135,7 +135,7 @@ def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
     if not dtypes.is_inexact(aval.dtype):
         return reductions.running(function, a, axis, dtype, name)
     along = None if axis is None else canonical_axis(function, axis, aval.ndim)
-    wanted = requested_dtype(function, dtype, stacklevel=4)
+    wanted = requested_dtype(function, dtype)
     return _running_of_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
 

@@ -128,7 +128,7 @@ def _accumulator(own: Any, dtype: Any) -> Any:
 
 def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any:
     """Return the dtype of a sum: integers narrower than the default one, and booleans, become it."""
-    wanted = requested_dtype(function, dtype, stacklevel=4)
+    wanted = requested_dtype(function, dtype)
     own = type_of(function, a).dtype
     x64 = config.enable_x64.value
     if wanted is not None:
@@ -363,7 +363,7 @@ def _variance(
 
 def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
     """Return the dtype to compute the variance of elements of dtype `own` in, and the result's; `dtype` asks for it."""
-    wanted = requested_dtype(function, dtype, stacklevel=5)
+    wanted = requested_dtype(function, dtype)
     inexact = _inexact_dtype(own)
     if wanted is None:
         compute, wanted = _accumulator(inexact, inexact), dtypes.real_part_dtype(inexact)

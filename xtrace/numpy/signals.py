@@ -37,7 +37,7 @@ def _slid(x: Any, y: Any, *, flipped: bool, mode: str, precision: Any, types: An
 
 
 def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any, flipped: bool) -> Any:
-    preferred = requested_dtype(function, preferred, stacklevel=4)
+    preferred = requested_dtype(function, preferred)
     avals, dtype, weak = common_dtype(function, (a, v), as_inexact if preferred is None else None)
     if any(x.ndim != 1 for x in avals):
         raise ValueError(

@@ -11,6 +11,7 @@ from xtrace.api.tracing import eval_shape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
+from xtrace.core.tracebacks import boundary
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, requested_dtype, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
@@ -67,6 +68,7 @@ class ufunc(metaclass=_Recognized):
     def __repr__(self) -> str:
         return f"<xtrace.numpy.ufunc {self.__name__!r}>"
 
+    @boundary
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         """Return the function of every element of the arguments, broadcast."""
         refuse(self.__name__, out=out, where=where)
@@ -85,7 +87,7 @@ class ufunc(metaclass=_Recognized):
     def _operand(self, name: str, a: Any, dtype: Any) -> Any:
         """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
         a = as_array(name, a)
-        wanted = requested_dtype(name, dtype, stacklevel=4)
+        wanted = requested_dtype(name, dtype)
         return converted(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
     def _result_dtype(self, *operands: Any) -> Any:
@@ -93,6 +95,7 @@ class ufunc(metaclass=_Recognized):
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
         return eval_shape(self._call, *scalars).dtype
 
+    @boundary
     def reduce(
         self,
         a: Any,
@@ -138,6 +141,7 @@ class ufunc(metaclass=_Recognized):
             found = expand_dims(found, range(rank) if axis is None else (along,))
         return found
 
+    @boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Return what `reduce` gives for the first element along `axis`, the first two, and so on."""
         name = self._check("accumulate", out)
@@ -149,6 +153,7 @@ class ufunc(metaclass=_Recognized):
         along = canonical_axis(name, axis, a.ndim)
         return _accumulated(a, ufunc=self, axis=along) if a.shape[along] else a
 
+    @boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
 
@@ -177,6 +182,7 @@ class ufunc(metaclass=_Recognized):
         operands = [reshape(spread_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
+    @boundary
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Return for each of `indices` the elements along `axis` from it up to the next one, reduced.
 
@@ -195,6 +201,7 @@ class ufunc(metaclass=_Recognized):
         a = self._operand(name, a, dtype)
         return _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
 
+    @boundary
     def outer(self, A: Any, B: Any, /) -> Any:
         """Return the function of every element of `A` with every element of `B`; the axes of `A` come first."""
         name = self._check("outer")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,8 @@ from xtrace.api.promotion import check_broadcast
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
+from xtrace.core.tracebacks import boundary
+from xtrace.core.warn import warn_user
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
@@ -139,12 +140,11 @@ def _common_dtype(x: Any, values: Any) -> Any:
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
     dtype, _ = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
     if dtype != x.dtype:
-        warnings.warn(
+        warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "
             f"dtype={x.dtype.name} with jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. Convert the "
             "value with astype; this will be an error",
             FutureWarning,
-            stacklevel=5,
         )
     return dtype
 
@@ -163,6 +163,7 @@ class IndexedArray:
     def __init__(self, array: Any, index: Any) -> None:
         self.array, self.index = array, index
 
+    @boundary
     def get(
         self,
         *,
@@ -180,6 +181,7 @@ class IndexedArray:
             fill_value=fill_value, wrap_negative_indices=wrap_negative_indices,
         )  # fmt: skip
 
+    @boundary
     def apply(
         self,
         func: Any,
@@ -232,7 +234,7 @@ def _writer(name: str, write: Any, doc: str, combine: Any = None) -> Any:
         return found if combine is None else combine(self.array, found)
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"IndexedArray.{name}", doc
-    return method
+    return boundary(method)
 
 
 for _name, _write, _doc in (

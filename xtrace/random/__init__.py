@@ -1,6 +1,7 @@
 """Random numbers from explicit keys, as ``jax.random`` has them: the same bits for the same key, shape and dtype."""
 
 from xtrace.core.late import late_names as _late_names
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.random.continuous import bits, gumbel, normal, uniform
 from xtrace.random.discrete import (
     bernoulli,
@@ -44,6 +45,8 @@ __all__ = [
     "maxwell", "normal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split", "triangular",
     "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)
 
 # What few programs use is loaded when it is first asked for.
 _late, __getattr__ = _late_names(

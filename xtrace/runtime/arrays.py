@@ -13,6 +13,7 @@ import numpy as np
 from xtrace.core import dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
+from xtrace.core.tracebacks import hide_frames
 from xtrace.xla import buffers
 
 
@@ -245,8 +246,12 @@ class ConcreteArray(Array):
         return kinds[platform], self.device.local_hardware_id or 0
 
     def __bool__(self) -> bool:
-        check_truth(self.aval)
-        return bool(self.host())
+        try:
+            check_truth(self.aval)
+            return bool(self.host())
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def _scalar(self, function: str) -> Any:
         if self.ndim != 0:

@@ -6,6 +6,7 @@ from typing import Any
 
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.reductions import argmin, min
@@ -36,3 +37,5 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     if avals[0].ndim == 2 and shapes[0][1] != shapes[1][1]:
         raise TypeError(f"vq: rows of obs and code_book must be equally long, got shapes {shapes[0]} and {shapes[1]}")
     return _nearest(*[cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)])
+
+_make_public(globals(), __all__)

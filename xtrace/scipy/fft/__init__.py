@@ -1,5 +1,8 @@
 """Cosine transforms, as ``jax.scipy.fft`` has them."""
 
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.scipy.fft.cosine import dct, dctn, idct, idctn
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
+
+_make_public(globals(), __all__)

@@ -1,5 +1,6 @@
 """Linear algebra with SciPy's names and arguments, as ``jax.scipy.linalg`` has it."""
 
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.scipy.linalg.factorizations import (
     cho_factor,
     cho_solve,
@@ -48,3 +49,5 @@ __all__ = [
     "lu_solve", "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester",
     "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

@@ -6,7 +6,6 @@ estimation from modified short-time Fourier transform" (1984).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.warn import warn_user
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import cast_to, type_of
 from xtrace.numpy.creation import zeros
@@ -118,10 +118,8 @@ def _segment_window(function: str, window: Any, nperseg: Any, count: int) -> tup
     size = _positive(function, nperseg)
     if isinstance(window, (str, tuple)):
         if size is not None and size > count:
-            warnings.warn(
-                f"{function}: nperseg={size} is greater than the {count} samples of the signal, using nperseg={count}",
-                UserWarning,
-                stacklevel=4,
+            warn_user(
+                f"{function}: nperseg={size} is greater than the {count} samples of the signal, using nperseg={count}"
             )
         size = count if size is None else min(size, count)
     found, own = _window(function, window, size)
@@ -146,10 +144,8 @@ def _check_trend(function: str, detrend: Any) -> None:
 
 def _one_sided(function: str, wanted: Any, dtype: Any) -> bool:
     if wanted and dtypes.is_complex(dtype):
-        warnings.warn(
-            f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False",
-            UserWarning,
-            stacklevel=4,
+        warn_user(
+            f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False"
         )
         return False
     return bool(wanted)

@@ -10,6 +10,7 @@ from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import program_of_trees
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul, vdot
@@ -312,3 +313,5 @@ def gmres(
 
     x = custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve)
     return x, where(isfinite(_length(ravel_pytree(x)[0])), 0, -1)
+
+_make_public(globals(), __all__)
