@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace.algebra.kinds import NUMBER, no_sharding
 from xtrace.algebra.monoids import SUM, Reduction, integers
-from xtrace.core import config, dtypes
+from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace.core.ir import NEVER_PRINTED, Literal
@@ -58,15 +58,7 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
     except TypeError:
         entries = (shape,)
     if any(isinstance(n, Tracer) for n in entries):
-        shown = ", ".join(map(repr, entries))
-        tracer = next(n for n in entries if isinstance(n, Tracer))
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got [{shown}].\n"
-            "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.\n"
-            f"{tracer.owner.provenance_of(tracer) if hasattr(tracer.owner, 'provenance_of') else ''}\n"
-            f"{name} needs a shape that is known while tracing: x.shape is, and so is numpy's np.prod(x.shape); "
-            "what xtrace.numpy computes is not."
-        )
+        raise explain.traced_shape(name, next(n for n in entries if isinstance(n, Tracer)), entries)
     try:
         canonical = tuple(operator.index(n) for n in entries)
     except TypeError:

@@ -79,8 +79,9 @@ class Flat:
     @property
     def info(self) -> DebugInfo:
         """Whose linear jaxpr it is."""
-        paths = arguments.lazy_argument_paths(self.fun, NO_STATIC, pytree.tree_structure((tuple(self.args()), {})))
-        return arguments.debug_info_of(self.transformation, self.fun, paths)
+        trees: list[Any] = [((*(None,) * n, value), {}) for n, value in zip(self.numbers, self.args(), strict=True)]
+        paths = [arguments.lazy_argument_paths(self.fun, NO_STATIC, pytree.tree_structure(t)) for t in trees]
+        return arguments.debug_info_of(self.transformation, self.fun, lambda: [path for p in paths for path in p()])
 
     def args(self) -> Any:
         """The arguments, or numbers in their place once they are released."""

@@ -101,7 +101,8 @@ def expression_at(position: Position) -> Expression | None:
     if not path:
         return None
     node, around = path[0], path[1:]
-    if isinstance(node, ast.FormattedValue):  # before Python 3.12 only the whole string has a place
+    # Before Python 3.12 only whole strings have a place.
+    while around and isinstance(around[0], (ast.JoinedStr, ast.FormattedValue)) and _is_of_string(node):
         node, around = around[0], around[1:]
     while (inner := _evaluated_part(node, around, position)) is not None:
         node, around = inner, [node, *around]
@@ -161,6 +162,10 @@ def _evaluated_part(node: Any, around: Sequence[Any], position: Position) -> Any
     if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Store):
         return getattr(around[0], "value", None) or getattr(around[0], "iter", None)
     return None
+
+
+def _is_of_string(node: Any) -> bool:
+    return isinstance(node, (ast.JoinedStr, ast.FormattedValue, ast.Constant))
 
 
 def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:

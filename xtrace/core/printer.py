@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -33,6 +33,15 @@ def format_jaxpr(jaxpr: Jaxpr, *, source_info: bool = False) -> str:
 def format_equation(equation: JaxprEqn) -> str:
     """Return the text of one equation, its variables named from ``a`` on."""
     return lay_out(_Printer(Jaxpr([], [], [], [equation]), False).equation(equation), _WIDTH)
+
+
+def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) -> list[str]:
+    """Return each equation's text, inner jaxprs left out; variables have the names given, others from ``a`` on."""
+    printer = _Printer(Jaxpr([], [], [], []), False)
+    printer.names.update(names)
+    printer.fresh = _names(frozenset(names.values()))
+    printer.named = {inner: "..." for e in equations for inner in jaxprs_of(e.parameters)}
+    return [lay_out(printer.equation(e), _WIDTH) for e in equations]
 
 
 def _names(taken: frozenset[str]) -> Iterator[str]:

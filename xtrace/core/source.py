@@ -10,7 +10,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 Position = tuple[CodeType, int]
@@ -71,6 +71,13 @@ def user_position(depth: int = 1) -> Position | None:
             return frame.f_locals["equation"].source  # type: ignore[no-any-return]
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def position_of(frame: FrameType) -> Position | None:
+    """Return where a frame is; None for those of xtrace, but where they repeat what an equation did."""
+    if not is_internal(frame.f_code.co_filename):
+        return frame.f_code, frame.f_lasti
+    return frame.f_locals["equation"].source if frame.f_code is _REPLAY else None
 
 
 class Location(NamedTuple):

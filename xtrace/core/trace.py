@@ -128,10 +128,14 @@ def use_trace(trace: Trace) -> Iterator[Trace]:
 class _OfConcreteArrays:
     """A method or an attribute of concrete arrays that tracers do not have: to use it is an error that says why."""
 
-    __slots__ = ("name", "error", "called")
+    __slots__ = ("name", "kind", "called")
 
-    def __init__(self, name: str, error: Callable[[Tracer, str], Exception], called: bool) -> None:
-        self.name, self.error, self.called = name, error, called
+    def __init__(self, name: str, kind: str, called: bool) -> None:
+        self.name, self.kind, self.called = name, kind, called
+
+    def error(self, tracer: Tracer, what: str) -> Exception:
+        made: Exception = getattr(explain, self.kind)(tracer, what)
+        return made
 
     def __get__(self, instance: Tracer | None, owner: type) -> Any:
         if instance is None:
@@ -154,10 +158,7 @@ class Tracer(Array):
     aval: ShapedArray
 
     def __hash__(self) -> int:
-        raise TypeError(
-            f"unhashable type: {type(self).__name__}. A traced array cannot be a dictionary key, a set member "
-            "or a static argument; use its shape or dtype, or an index"
-        )
+        raise explain.unhashable(self)
 
     def __len__(self) -> int:
         return len(self.aval)
@@ -191,9 +192,7 @@ class Tracer(Array):
 
     def __format__(self, specification: str) -> str:
         if specification:
-            raise TypeError(
-                f"the format {specification!r} needs a value, and the traced array {self!r} has none while Python runs"
-            )
+            raise explain.formatted(self, specification)
         return repr(self)
 
     def __reduce__(self) -> Any:
@@ -211,11 +210,11 @@ class Tracer(Array):
 for _name in (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
 ):  # fmt: skip
-    setattr(Tracer, _name, _OfConcreteArrays(_name, explain.no_data, False))
+    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", False))
 for _name in (
     "__dlpack__", "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes",
     "unsafe_buffer_pointer",
 ):  # fmt: skip
-    setattr(Tracer, _name, _OfConcreteArrays(_name, explain.no_data, True))
+    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", True))
 for _name in ("block_until_ready", "copy_to_host_async", "device", "is_ready", "sharding"):
-    setattr(Tracer, _name, _OfConcreteArrays(_name, explain.no_such_attribute, False))
+    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_such_attribute", False))

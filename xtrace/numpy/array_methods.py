@@ -9,7 +9,7 @@ from typing import Any
 from xtrace.algebra.vector_space import converted
 from xtrace.api.devices import device_put
 from xtrace.api.late_methods import LateAttribute
-from xtrace.core import config, dtypes
+from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
 from xtrace.core.tracebacks import boundary, hide_frames
@@ -166,7 +166,7 @@ def _contains(self: Any, item: Any) -> bool:
 def _iterate(self: Any) -> Iterator[Any]:
     """Iterate over the first axis."""
     if not self.shape:
-        raise TypeError("iteration over a 0-d array")
+        raise explain.iteration(self)
     return (indexing.getitem(self, i) for i in range(self.shape[0]))
 
 
@@ -181,10 +181,7 @@ def _getitem(self: Any, index: Any) -> Any:
 
 def _no_assignment(self: Any, index: Any, value: Any) -> None:
     """Raise: arrays are immutable."""
-    raise TypeError(
-        f"'{type(self)}' object does not support item assignment. Arrays are immutable. Instead of "
-        "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
-    )
+    raise explain.item_assignment(self)
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:

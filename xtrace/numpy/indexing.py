@@ -19,7 +19,6 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import scalar_aval
-from xtrace.core.errors import NonConcreteBooleanIndexError
 from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
@@ -110,11 +109,7 @@ def _entry(entry: Any, position: int) -> Any:
         raise _bad_index(entry, position)
     if dtypes.is_boolean(dtype):
         if isinstance(entry, Tracer):
-            raise NonConcreteBooleanIndexError(
-                f"Array boolean indices must be concrete; got {entry.aval!r}{explain.provenance(entry)}\n"
-                "The shape of x[mask] depends on values. Use xtrace.numpy.where(mask, x, fill), or "
-                "xtrace.numpy.nonzero(mask, size=n) with a fixed number of results."
-            )
+            raise explain.boolean_index(entry)
         return bool(entry) if not entry.shape else np.asarray(entry)
     return entry
 
@@ -170,11 +165,7 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     parts = []
     for part in (entry.start, entry.stop, entry.step):
         if isinstance(part, Tracer):
-            raise IndexError(
-                f"Slice entries must be static integers. Got {entry} at position {position}{explain.provenance(part)}\n"
-                "The result's shape would depend on a traced value. Use xtrace.lax.dynamic_slice_in_dim(x, start, "
-                "size) for a slice of fixed size."
-            )
+            raise explain.slice_entry(part, entry, position)
         try:
             parts.append(None if part is None else operator.index(part))
         except TypeError:

@@ -6,7 +6,7 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
@@ -15,6 +15,9 @@ from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import batched
 from xtrace.transforms.stage import StagingTrace
+
+if TYPE_CHECKING:
+    from xtrace.core.provenance import Provenance
 
 
 class MappedAxis(NamedTuple):
@@ -114,9 +117,11 @@ class BatchTrace(Trace):
             if tracer is not None:
                 raise explain.unexpected_tracer(tracer, None, None)
 
-    def provenance_of(self, tracer: Tracer) -> str:
-        """Say why the tracer does not convert."""
-        return f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        """Return what the tracer depends on, for messages."""
+        assert isinstance(tracer, BatchTracer)
+        note = f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."
+        return explain.provenance_under(self, "vmap", tracer.value, note)
 
     def __repr__(self) -> str:
         return f"BatchTrace(level={sum(isinstance(t, BatchTrace) for t in self.enclosing())})"

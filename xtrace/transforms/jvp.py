@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xtrace.core import pytree
+from xtrace.core import explain, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import linearized
 from xtrace.transforms.stage import StagingTrace
+
+if TYPE_CHECKING:
+    from xtrace.core.provenance import Provenance
 
 
 class JVPTracer(Tracer):
@@ -124,16 +127,16 @@ class JVPTrace(Trace):
         primals = [x.primal if mine else x for x, mine in zip(results, own, strict=True)]
         return primals, [x.tangent if mine else None for x, mine in zip(results, own, strict=True)]
 
-    def provenance_of(self, tracer: Tracer) -> str:
-        """Say why the tracer does not convert."""
-        return (
-            f"The value is being differentiated{self._subject()}, and would lose its derivative as a Python or NumPy "
-            "number. If that is what you want, convert xtrace.lax.stop_gradient(x)."
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        """Return what the tracer depends on, for messages."""
+        assert isinstance(tracer, JVPTracer)
+        note = (
+            "The value is being differentiated, and would lose its derivative as a Python or NumPy number. If that is "
+            "what you want, convert xtrace.lax.stop_gradient(x)."
         )
-
-    def _subject(self) -> str:
-        info = getattr(self.rules, "debug_info", None)
-        return f" in the function {info}" if info is not None and self.linearizing else ""
+        if isinstance(tracer.primal, Tracer):
+            return explain.provenance_under(self, "jvp", tracer.primal, note)
+        return explain.provenance_under(self, "jvp", tracer.tangent, note)
 
     def __repr__(self) -> str:
         level = sum(isinstance(t, JVPTrace) for t in self.enclosing())

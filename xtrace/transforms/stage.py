@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from xtrace.core.source import Position, user_position
 from xtrace.core.tables import remember
 from xtrace.core.trace import Trace, Tracer, current_trace
 from xtrace.transforms.recordings import NEVER, Recording, is_closed
+
+if TYPE_CHECKING:
+    from xtrace.core.provenance import Provenance
 
 
 class StagedTracer(Tracer):
@@ -193,10 +196,11 @@ class StagingTrace(Trace):
             return value.variable
         return self.capture(value)
 
-    def provenance_of(self, tracer: Tracer) -> str:
-        """Say what the tracer depends on."""
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        """Return what the tracer depends on, for messages."""
         assert isinstance(tracer, StagedTracer)
-        return str(explain.Provenance.of(tracer.variable, self.inputs, self.equations, self.debug_info))
+        outer = [(v, value) for v, value in self.constants if isinstance(value, Tracer)]
+        return explain.Provenance.of(tracer.variable, self.inputs, self.equations, self.debug_info, outer)
 
     def made_at(self, tracer: Tracer) -> Position | None:
         """Return where the equation that made `tracer` was bound, if it was not an input."""
