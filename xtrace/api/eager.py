@@ -124,6 +124,8 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         run: _Run = program.run if all(x.device is device for x in arrays) else program
         if config.debug_key_reuse.value:
             run = key_reuse.checked(run, closed)
+        if config.checks_numbers():
+            run = importlib.import_module("xtrace.api.nonfinite").checked(run, closed)
         if key is not None:
             remember(primitive.programs, key, run)
         return run

@@ -412,7 +412,8 @@ class Jitted:
             named = _reports().static_values(self.fun, static, count)
             _reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
         start = time.perf_counter()
-        module, kept = self.lowered_module(traced, static, device.platform)
+        checks_numbers = config.checks_numbers()
+        module, kept = self.lowered_module(traced, static, device.platform, keep=checks_numbers)
         text = module.text(debug_info=True)
         lowered = time.perf_counter()
         program = compile_program(
@@ -425,7 +426,11 @@ class Jitted:
             _reports().report_step("compilation", self.name, seconds[2])
         run: Callable[..., Any] = program
         if config.debug_key_reuse.value:
-            run = key_reuse.checked(program, traced.closed, self.options.inline)
+            run = key_reuse.checked(run, traced.closed, self.options.inline)
+        if checks_numbers:
+            donated = self.donated_leaves(static, in_tree)
+            nonfinite = importlib.import_module("xtrace.api.nonfinite")
+            run = nonfinite.checked(run, traced.closed, self.name, donated, self.options.inline)
         self._count_compilation(text, key)
         return _Compiled(program, run, traced, seconds)
 
@@ -461,11 +466,14 @@ class Jitted:
         return module.cache_info(self.fun, self.cache)
 
     def lowered_module(
-        self, traced: TracedFunction, static: Static, platform: str
+        self, traced: TracedFunction, static: Static, platform: str, keep: bool = False
     ) -> tuple[LoweredModule, list[int] | None]:
-        """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all."""
+        """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all.
+
+        keep: donated arguments keep their memory.
+        """
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
-        donated = self.donated_leaves(static, traced.in_tree)
+        donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
         kept = None
         if not self.options.keep_unused and not all(read):
             kept = [i for i, used in enumerate(read) if used]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace.api.arguments import Static, compiler_options_of, flatten
 from xtrace.api.tracing import TracedFunction, abstract_leaves
-from xtrace.core import pytree
+from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.trace import Tracer
@@ -220,7 +220,11 @@ class Compiled(Stage):
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
                     f"{self._paths()[i]} is the traced value {leaves[i]!r}. Call the jitted function instead"
                 )
-        results = self._program(leaves, self._paths)
+        run: Callable[..., Any] = self._program
+        if config.checks_numbers():
+            nonfinite = importlib.import_module("xtrace.api.nonfinite")
+            run = nonfinite.checked(run, self._traced.closed, self.fun_name)
+        results = run(leaves, self._paths)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and isinstance(leaf, ConcreteArray):
                 leaf.note_deletion()

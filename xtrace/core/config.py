@@ -260,6 +260,11 @@ num_cpu_devices = option(
 )
 
 
+def checks_numbers() -> bool:
+    """Return whether results are looked at for NaNs or infinities in this thread."""
+    return bool(debug_nans.value or debug_infs.value)
+
+
 class Config:
     """``xtrace.config``: ``config.update("jax_enable_x64", True)`` sets globally; ``config.jax_enable_x64`` reads."""
 

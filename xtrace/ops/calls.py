@@ -26,7 +26,7 @@ from xtrace.transforms.closed import (
     spread,
     transpose_jaxpr,
 )
-from xtrace.transforms.evaluate import evaluate
+from xtrace.transforms.evaluate import evaluate, one_step
 from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.lower import emit_call
@@ -131,6 +131,7 @@ jit_call = Primitive(
     memoised=False,
     keys=in_call("jaxpr"),
     checked=_checked,
+    steps=one_step("jaxpr"),
     unprinted={"donated_invars": (), "keep_unused": False},
 )
 

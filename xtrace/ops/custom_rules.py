@@ -26,7 +26,7 @@ from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
 from xtrace.transforms.closed import as_called, as_type, batch_jaxpr, chosen, jvp_jaxpr, result_types, spread
-from xtrace.transforms.evaluate import evaluate
+from xtrace.transforms.evaluate import evaluate, one_step
 from xtrace.transforms.jvp import JVPTracer, jvp
 from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
@@ -382,6 +382,7 @@ custom_jvp_call = Primitive(
     checked=_custom_jvp_checked,
     multiple_results=True,
     keys=in_call("call_jaxpr"),
+    steps=one_step("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )
@@ -499,6 +500,7 @@ custom_vjp_call = Primitive(
     checked=_custom_vjp_checked,
     multiple_results=True,
     keys=in_call("call_jaxpr"),
+    steps=one_step("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )
@@ -658,6 +660,7 @@ custom_vmap_call = Primitive(
     transpose=_custom_vmap_transpose,
     batch=_custom_vmap_batch,
     checked=_custom_vmap_checked,
+    steps=one_step("call"),
     multiple_results=True,
     memoised=False,
     unprinted={"name": NEVER_PRINTED},
@@ -756,6 +759,7 @@ linear_call = Primitive(
     jvp=_linear_jvp,
     transpose=_linear_transpose,
     batch=_linear_batch,
+    steps=one_step("callee"),
     multiple_results=True,
     memoised=False,
 )

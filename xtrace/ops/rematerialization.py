@@ -31,7 +31,7 @@ from xtrace.transforms.closed import (
     transpose_jaxpr,
 )
 from xtrace.transforms.dce import eliminate_dead_code
-from xtrace.transforms.evaluate import evaluate, per_jaxpr
+from xtrace.transforms.evaluate import evaluate, one_step, per_jaxpr
 from xtrace.transforms.key_reuse import follow
 from xtrace.transforms.lower import emit_equations
 
@@ -234,6 +234,7 @@ remat_call = Primitive(
     partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
+    steps=one_step("jaxpr"),
     multiple_results=True,
     memoised=False,
     checked=_checked,

@@ -147,6 +147,13 @@ def _batch(
     return results, [0] * len(results)
 
 
+def _steps(
+    run: Callable[..., list[Any]], operands: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> list[Any]:
+    consts, right = _split(operands, const_lengths)
+    return run("", jaxprs.solve, [*consts.solve, *right])
+
+
 linear_solve = Primitive(
     "custom_linear_solve",
     ("const_lengths", "jaxprs"),
@@ -156,6 +163,7 @@ linear_solve = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    steps=_steps,
     multiple_results=True,
     memoised=False,
 )

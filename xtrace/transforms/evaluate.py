@@ -29,6 +29,15 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
     return [x if type(x) is Literal else values[x] for x in jaxpr.outvars]  # type: ignore[index]
 
 
+def one_step(name: str) -> Callable[..., list[Any]]:
+    """Return the rule `steps` of an operation that calls the jaxpr which its parameter `name` is."""
+
+    def steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:
+        return run("", parameters[name], operands)
+
+    return steps
+
+
 def per_jaxpr(function: Callable[..., Any]) -> Callable[..., Any]:
     """Remember the results of ``function(closed_jaxpr, *hashable)`` as long as the jaxpr lives.
 

@@ -85,9 +85,10 @@ def _staged(transformation: str, function: Callable[..., Any], in_tree: Any, in_
     if jaxpr.constvars:
         jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
     closed = ClosedJaxpr(jaxpr, [])
-    # Recorded jaxprs stay those of their functions, as they print; computed at once, equal ones share programs.
+    # Recorded jaxprs stay those of their functions, as they print; computed at once, equal ones share programs, unless
+    # messages are to name the lines of the very function.
     staging = any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in current_trace.get().enclosing())
-    return Body(closed if staging else interned(closed), consts, out_tree)
+    return Body(closed if staging or config.checks_numbers() else interned(closed), consts, out_tree)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:

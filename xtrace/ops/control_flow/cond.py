@@ -343,6 +343,12 @@ def _checked(
     return checker.take(found[0], outputs)  # type: ignore[no-any-return]
 
 
+def _steps(
+    run: Callable[..., list[Any]], operands: Sequence[Any], *, branches: _Branches, **_: Any
+) -> list[Any]:  # fmt: skip
+    return run("", branches[int(operands[0])], operands[1:])
+
+
 cond_p = Primitive(
     "cond",
     ("branches", "branches_platforms"),
@@ -358,6 +364,7 @@ cond_p = Primitive(
     memoised=False,
     checked=_checked,
     keys=lambda accounts, *, branches, **_: follow_one_of(branches, accounts[1:]),
+    steps=_steps,
 )
 
 

@@ -37,13 +37,13 @@ from xtrace.ops.control_flow.scan_parts import (
     Split,
     either,
     forwarding,
+    in_python,
+    in_steps,
     in_two_scans,
     regrouped,
     until_stable,
     with_error,
 )
-from xtrace.ops.shape import stack
-from xtrace.ops.slicing import index_in_dim
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
@@ -583,6 +583,7 @@ scan_p = Primitive(
     memoised=False,
     keys=_keys,
     checked=_checked,
+    steps=in_steps,
 )
 
 
@@ -610,7 +611,7 @@ def scan(
     size = length_of("scan", length, xs_tree, xs_avals)
     steps = unroll_of("scan", unroll, size)
     if config.disable_jit.value:
-        return _in_python(f, init, elements, xs_tree, size, bool(reverse))
+        return in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
     inner = [a.update(shape=a.shape[1:]) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
@@ -693,19 +694,3 @@ def _pair(body: Body) -> list[Any]:
             "stack"
         )
     return found  # type: ignore[no-any-return]
-
-
-def _in_python(
-    f: Callable[[Any, Any], Any], carry: Any, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
-) -> tuple[Any, Any]:
-    """Run the steps one by one."""
-    if not size:
-        raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
-    results = []
-    for i in reversed(range(size)) if reverse else range(size):
-        x = pytree.tree_unflatten(xs_tree, [index_in_dim(e, i, 0, False) for e in elements])
-        carry, y = f(carry, x)
-        results.append(y)
-    if reverse:
-        results.reverse()
-    return carry, pytree.tree_map(lambda *ys: stack(ys), *results)

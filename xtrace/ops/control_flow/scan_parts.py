@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from xtrace.core import pytree
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.ops.control_flow.bodies import opened
+from xtrace.ops.shape import stack
+from xtrace.ops.slicing import index_in_dim
 from xtrace.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
@@ -209,3 +213,37 @@ def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
         loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
         linear_consts, chosen(sources, over), parts.results,
     )  # fmt: skip
+
+
+def in_python(
+    f: Callable[[Any, Any], Any], carry: Any, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
+) -> tuple[Any, Any]:
+    """Run the steps one by one."""
+    if not size:
+        raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
+    results = []
+    for i in reversed(range(size)) if reverse else range(size):
+        x = pytree.tree_unflatten(xs_tree, [index_in_dim(e, i, 0, False) for e in elements])
+        carry, y = f(carry, x)
+        results.append(y)
+    if reverse:
+        results.reverse()
+    return carry, pytree.tree_map(lambda *ys: stack(ys), *results)
+
+
+def in_steps(
+    run: Callable[..., list[Any]], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> list[Any]:  # fmt: skip
+    """Compute a scan by ``run(where, jaxpr, operands)`` for each step."""
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(operands)
+    numbers = itertools.count()
+
+    def step(carried: list[Any], rows: list[Any]) -> tuple[list[Any], list[Any]]:
+        results = run(f"iteration {next(numbers)} of scan", jaxpr, [*consts, *carried, *rows])
+        return results[: loop.num_carry], results[loop.num_carry :]
+
+    if not loop.length:
+        return carry
+    last, ys = in_python(step, carry, xs, pytree.tree_structure([0] * len(xs)), loop.length, loop.reverse)
+    return [*last, *ys]

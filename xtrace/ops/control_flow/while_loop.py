@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xtrace.algebra.monoids import OR, select, write_reduction
-from xtrace.algebra.vector_space import converted, with_axis, zeros
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import NO_EFFECTS, Effects
@@ -31,7 +34,7 @@ from xtrace.ops.control_flow.bodies import (
     stage_body,
 )
 from xtrace.ops.control_flow.scan import Loop, run_scan, unroll_of
-from xtrace.ops.elementwise import add, lt
+from xtrace.ops.elementwise import add, lt, select_n
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
@@ -379,6 +382,25 @@ def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[A
     return checker.take(cond, outputs[1:])  # type: ignore[no-any-return]
 
 
+def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:
+    loop = _Loop(**parameters)
+    own, consts, carry = loop.split(operands)
+    for i in itertools.count():
+        (holds,) = run(f"the condition of while_loop before iteration {i}", loop.cond_jaxpr, [*own, *carry])
+        going = np.asarray(holds)
+        if not going.any():
+            break
+        after = run(f"iteration {i} of while_loop", loop.body_jaxpr, [*consts, *carry])
+        carry = after if going.all() else [_where(going, x, y) for x, y in zip(after, carry, strict=True)]
+    return carry
+
+
+def _where(going: np.ndarray[Any, Any], x: Any, y: Any) -> Any:
+    """Return `x` for the indices of the leading axes that are still going, `y` for the others."""
+    shape = aval_of(x).shape
+    return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)
+
+
 while_p = Primitive(
     "while",
     _PARAMETERS,
@@ -393,6 +415,7 @@ while_p = Primitive(
     memoised=False,
     keys=_keys,
     checked=_checked,
+    steps=_steps,
 )
 
 
