@@ -92,10 +92,12 @@ _late, __getattr__ = _late_names(
         "xtrace.api.split_derivative": ("fwd_and_bwd",),
         "xtrace.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace.api.vmap": ("vmap",),
+        "xtrace.ops.callbacks": ("pure_callback",),
+        "xtrace.runtime.callbacks": ("effects_barrier",),
     },
     submodules=(
-        "ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "experimental", "extend", "ffi",
-        "flatten_util", "image", "lax", "memory", "nn", "numpy", "ops", "random", "scipy", "stages", "tree",
+        "ad_checkpoint", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental", "extend",
+        "ffi", "flatten_util", "image", "lax", "memory", "nn", "numpy", "ops", "random", "scipy", "stages", "tree",
         "tree_util", "typing",
     ),
 )  # fmt: skip

@@ -114,9 +114,12 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         avals = tuple(x.aval for x in arrays)
         device, committed = device_for(arrays, primitive.__name__)
         closed = jaxpr_of_one(primitive, avals, parameters)
-        text = lower(closed, primitive.name, device.platform).text()
+        module = lower(closed, primitive.name, device.platform)
+        text = module.text()
         start = time.perf_counter()
-        program = compile_program(text, device, closed.out_avals, committed=committed)
+        program = compile_program(
+            text, device, closed.out_avals, committed=committed, callbacks=module.callbacks, effects=module.effects
+        )
         if config.log_compiles.value:
             reports = importlib.import_module("xtrace.api.reports")
             reports.report_step("compilation", primitive.name, time.perf_counter() - start)

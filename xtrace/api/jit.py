@@ -316,7 +316,8 @@ class Jitted:
         result = compiled(leaves)
         kinds = tuple([type(x) for x in leaves])
         calls = compiled.calls[kinds] = compiled.calls.get(kinds, 0) + 1
-        if calls == _CALLS_BEFORE_SPECIALISING and compiled.run is compiled.program:
+        program = compiled.program
+        if calls == _CALLS_BEFORE_SPECIALISING and compiled.run is program and not program.callbacks:
             kinds_of_args = _kinds_of(args, kwargs, self.static)
             code = dispatch.specialise(
                 args, kwargs, static, donated, compiled.program, compiled.out_tree, settings,
@@ -418,7 +419,7 @@ class Jitted:
         lowered = time.perf_counter()
         program = compile_program(
             text, device, traced.out_avals, dict(self.options.compiler_options),
-            hidden=module.hidden, kept=kept, committed=committed,
+            hidden=module.hidden, kept=kept, committed=committed, callbacks=module.callbacks, effects=module.effects,
         )  # fmt: skip
         seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
         if log:

@@ -171,6 +171,7 @@ class Lowered(Stage):
         program = compile_program(
             self._module.text(debug_info=True), device, self._traced.out_avals, options,
             hidden=self._module.hidden, kept=self._kept, committed=self._device is not None,
+            callbacks=self._module.callbacks, effects=self._module.effects,
         )  # fmt: skip
         return Compiled(self._jitted, self._static, self._traced, program.executable, program)
 

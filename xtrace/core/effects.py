@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 
 class Effect:
@@ -34,8 +35,43 @@ def named_axis(axis: Hashable) -> NamedAxis:
     return NamedAxis(axis)
 
 
+class DebugEffect(Effect):
+    """Shows something, in no order with others of its kind."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str = "Debug", ordered: bool = False) -> None:
+        super().__init__(name, ordered)
+
+
+class OrderedDebugEffect(DebugEffect):
+    """Shows something, in the order of the program."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("OrderedDebug", ordered=True)
+
+
+debug_effect = DebugEffect()
+ordered_debug_effect = OrderedDebugEffect()
+DEBUG_EFFECTS = frozenset((debug_effect, ordered_debug_effect))
+io_effect = Effect("IO")
+ordered_io_effect = Effect("OrderedIO", ordered=True)
+IO_EFFECTS = frozenset((io_effect, ordered_io_effect))
+
 Effects = frozenset[Effect]
 NO_EFFECTS: Effects = frozenset()
+
+
+def in_order(effects: Effects) -> list[Effect]:
+    """Return the ordered ones among `effects`, always in one sequence: each hands a token from call to call."""
+    return sorted([e for e in effects if e.ordered], key=repr) if effects else []
+
+
+def effects_of_all(equations: Iterable[Any]) -> Effects:
+    """Return the effects that any of the equations has."""
+    return NO_EFFECTS.union(*[e.effects for e in equations if e.effects])
 
 
 def has_consequences(effects: Effects) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray
-from xtrace.core.effects import Effect, Effects
+from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.ops.control_flow.bodies import leaves_of, same_type, stage_body
@@ -48,6 +48,11 @@ def _composite_emit(
     builder: FunctionBuilder, *values: Value, attributes: Any, jaxpr: ClosedJaxpr, name: str, version: int
 ) -> list[Value]:
     results = builder.results
+    if in_order(jaxpr.effects):
+        raise NotImplementedError(
+            f"composite {name}: the calls of Python in it are ordered, for which a composite has no operand; use "
+            "ordered=False, or make them outside of the composite"
+        )
     function = emit_private_function(builder, jaxpr.jaxpr, name)
     operands, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
     outputs = ", ".join(a.mlir_type for a in results)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, moved_axis, reshape, with_axis
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.ops.control_flow.bodies import leaves_of
-from xtrace.ops.control_flow.mapping import map as mapped_in_turn
+from xtrace.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace.stablehlo import attributes as mlir
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 
-_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 _CALLED = Effect("ForeignCall")
 
 
@@ -108,29 +107,14 @@ def _batch(
     if method is None:
         raise NotImplementedError(
             f"vmap of the foreign function {parameters['target_name']} needs to be told how: give ffi_call a "
-            f"vmap_method, one of {', '.join(map(repr, _METHODS))}; got None"
+            f"vmap_method, one of {', '.join(map(repr, METHODS))}; got None"
         )
-    moved = [x if i is None else moved_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
     if method.startswith("sequential"):
-        chosen = [i is not None for i in axes]
-
-        def one(elements: Any) -> Any:
-            given = iter(elements)
-            return ffi_call_p.bind(*[next(given) if c else x for c, x in zip(chosen, moved, strict=True)], **parameters)
-
-        return list(mapped_in_turn(one, [x for x, c in zip(moved, chosen, strict=True) if c])), [0] * len(
-            parameters["result_avals"]
-        )
+        results = called_in_turn(functools.partial(ffi_call_p.bind, **parameters), operands, axes)
+        return results, [0] * len(results)
     if method == "legacy_vectorized" and any(i is None for i in axes):
         raise NotImplementedError("vmap_method='legacy_vectorized' needs every operand to be mapped")
-    if method == "broadcast_all":
-        moved = [with_axis(x, None if i is None else 0, size) for x, i in zip(moved, axes, strict=True)]
-    else:
-        moved = [
-            x if i is not None else reshape(broadcast_in_dim(x, aval_of(x).shape, range(aval_of(x).ndim)),
-                                            (1, *aval_of(x).shape))
-            for x, i in zip(moved, axes, strict=True)
-        ]  # fmt: skip
+    moved = with_leading_axis(method, operands, axes, size)
     parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
     for name in ("input_layouts", "output_layouts"):
         # The mapped axis varies slowest in memory.
@@ -191,8 +175,7 @@ def ffi_call(
     """
     if not isinstance(target_name, str):
         raise TypeError(f"ffi_call: target_name must be a string, got {target_name!r}")
-    if vmap_method is not None and vmap_method not in _METHODS:
-        raise ValueError(f"ffi_call: vmap_method must be one of {', '.join(map(repr, _METHODS))}, got {vmap_method!r}")
+    check_method("ffi_call", vmap_method)
     several = isinstance(result_shape_dtypes, (tuple, list))
     described = list(result_shape_dtypes) if several else [result_shape_dtypes]
     results = tuple([_result_aval(i, d) for i, d in enumerate(described)])

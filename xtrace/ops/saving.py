@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import zeros
 from xtrace.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace.core.effects import NO_EFFECTS
+from xtrace.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.trace import current_trace
@@ -45,8 +45,15 @@ class Offloadable(NamedTuple):
 Saveable, Recompute = SaveableType(), RecomputeType()
 
 
-def _verdict(policy: Policy, equation: JaxprEqn) -> bool | Offloadable:
-    """Return whether the results of the equation are kept, or where, if not in the memory they are in."""
+def _verdict(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
+    """Return whether the results of the equation are kept, or where, if not in the memory they are in.
+
+    They are if computing them again would do something again, other than showing values.
+    """
+    if equation.effects and has_consequences(equation.effects - DEBUG_EFFECTS):
+        return True
+    if policy is None:
+        return False
     found = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
     if isinstance(found, Offloadable):
         return found
@@ -90,7 +97,7 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
         if any(wanted) and policy is not None and equation.primitive in _INSIDE:
             now, then, kept = _INSIDE[equation.primitive](equation, wanted, policy)
             saved += kept
-        elif any(wanted) and (verdict := policy is not None and _verdict(policy, equation)):
+        elif any(wanted) and (verdict := _verdict(policy, equation)):
             kept = chosen(equation.outvars, wanted)
             if isinstance(verdict, Offloadable):
                 away = _moved(equation, kept, verdict.dst)
@@ -98,7 +105,7 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
                 then = _moved(equation, away.outvars, verdict.src, kept)
                 kept = away.outvars
             saved += kept
-        elif any(wanted):
+        elif any(wanted) or not DEBUG_EFFECTS.isdisjoint(equation.effects):
             then = equation
         first.append(now)
         if then is not None:

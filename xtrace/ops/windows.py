@@ -22,7 +22,7 @@ from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.jvp import jvp
-from xtrace.transforms.lower import emit_equations
+from xtrace.transforms.lower import check_computation, emit_equations
 from xtrace.transforms.stage import stage
 
 
@@ -269,6 +269,7 @@ def _reduce_window_emit(
 
 
 def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, list[Value]]:
+    check_computation(jaxpr, "reduce_window")
     inner = builder.region(jaxpr.in_avals)
     return inner, emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inner.arguments, strict=True)))
 

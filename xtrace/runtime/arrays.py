@@ -14,6 +14,7 @@ from xtrace.core import dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
 from xtrace.core.tracebacks import hide_frames
+from xtrace.runtime.failures import failure_behind
 from xtrace.xla import buffers
 
 
@@ -366,7 +367,13 @@ def described(avals: Sequence[ShapedArray]) -> str:
 
 
 def explain_failure(error: BaseException, what: str) -> None:
-    """Add to the runtime's error that `what` needed more memory than there is, if that was the reason."""
+    """Add to the runtime's error that `what` needed more memory than there is, if that was the reason.
+
+    If a Python function that the program called is behind it, the error that says so is raised instead.
+    """
+    behind = failure_behind(error)
+    if behind is not None:
+        raise behind
     if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
         error.add_note(
             f"There is not enough memory for {what}. Free arrays with x.delete(), donate inputs that are no longer "

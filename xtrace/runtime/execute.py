@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace.core.avals import ShapedArray, physical
+from xtrace.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure, new_array
 from xtrace.runtime.transfer import put_on, signature_on, to_concrete
 from xtrace.xla import buffers, executables
@@ -15,10 +17,13 @@ class Program:
     """An executable with what it takes to call it.
 
     `kept` are the positions of the inputs the program reads; `hidden` are constants passed before them.
-    `run` takes the kept inputs' arrays and returns a list of results.
+    `run` takes the kept inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and
+    `effects` what these do besides.
     """
 
-    __slots__ = ("executable", "device", "out_avals", "hidden", "kept", "committed", "run", "handlers")
+    __slots__ = (
+        "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -29,7 +34,10 @@ class Program:
         hidden: Sequence[Any] = (),
         kept: Sequence[int] | None = None,
         committed: bool = False,
+        callbacks: Sequence[Callable[..., Any]] = (),
+        effects: Effects = NO_EFFECTS,
     ) -> None:
+        self.callbacks, self.effects = callbacks, effects
         self.executable, self.device, self.out_avals = executable, device, list(out_avals)
         self.hidden = [put_on(x, device).buffer for x in hidden]
         self.kept, self.committed = kept, committed
@@ -42,6 +50,9 @@ class Program:
 
     def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
         execute = self.executable.execute_sharded
+        if self.callbacks and has_consequences(self.effects):
+            ordered = any(e.ordered for e in self.effects)
+            execute = importlib.import_module("xtrace.runtime.callbacks").executing(execute, ordered)
         handlers = self.handlers
         results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
         hidden = self.hidden
@@ -99,7 +110,10 @@ def compile_program(
     device: Any,
     out_avals: Sequence[ShapedArray],
     compiler_options: Mapping[str, Any] | None = None,
+    *,
+    callbacks: Sequence[Callable[..., Any]] = (),
     **details: Any,
 ) -> Program:
-    """Compile StableHLO text for `device`."""
-    return Program(executables.compile_text(text, device, compiler_options), device, out_avals, **details)
+    """Compile StableHLO text for `device`, which calls `callbacks` by their places."""
+    executable = executables.compile_text(text, device, compiler_options, callbacks)
+    return Program(executable, device, out_avals, callbacks=callbacks, **details)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core import dtypes
@@ -95,6 +95,17 @@ class ModuleBuilder:
         # Names that are taken, with the number to try first for the next function of that name.
         self._names: dict[str, int] = {"main": 1}
         self.memo: dict[Any, Any] = {}
+        # Python functions that the program calls by their place here; each key has one.
+        self.callbacks: list[Callable[..., Any]] = []
+        self._callback_places: dict[Any, int] = {}
+
+    def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
+        """Return the place of the Python function known by `key`, which is made if it has none yet."""
+        place = self._callback_places.get(key)
+        if place is None:
+            place = self._callback_places[key] = len(self.callbacks)
+            self.callbacks.append(make())
+        return place
 
     def unique_name(self, base: str) -> str:
         """Return a function name that starts with `base` and is not taken."""
@@ -131,7 +142,7 @@ class FunctionBuilder:
 
     __slots__ = (
         "module", "name", "arguments", "argument_attributes", "result_types", "result_attributes", "lines", "places",
-        "place", "result", "results", "public", "number", "_constants", "_spread", "scope",
+        "place", "result", "results", "public", "number", "_constants", "_spread", "scope", "tokens",
     )  # fmt: skip
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
@@ -147,6 +158,8 @@ class FunctionBuilder:
         self.number = itertools.count().__next__
         self._constants: dict[tuple[str, str], Value] = {}
         self._spread: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
+        # What the next operation of each ordered effect waits for.
+        self.tokens: dict[Any, Value] = {}
 
     @property
     def platform(self) -> str:
@@ -269,6 +282,7 @@ class FunctionBuilder:
         """
         inner = FunctionBuilder(self.module, self.name, self.scope)
         inner.place, inner.number = self.place, self.number
+        inner.tokens = dict(self.tokens)
         inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]
         return inner
 

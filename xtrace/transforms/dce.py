@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xtrace.core.effects import has_consequences
+from xtrace.core.effects import effects_of_all, has_consequences
 from xtrace.core.ir import Atom, DropVar, Jaxpr, Var
 
 
@@ -23,7 +23,9 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
         needed.update(equation.invars)
         kept.append(equation)
     read = [v in needed for v in jaxpr.invars]
-    return (jaxpr if len(kept) == len(jaxpr.eqns) else jaxpr.replace(eqns=kept[::-1])), read
+    if len(kept) == len(jaxpr.eqns):
+        return jaxpr, read
+    return jaxpr.replace(eqns=kept[::-1], effects=effects_of_all(kept)), read
 
 
 def name_dropped(jaxpr: Jaxpr) -> Jaxpr:

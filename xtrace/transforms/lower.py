@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from xtrace.core import config
+from xtrace.core import config, dtypes
 from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, check_size, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.dtypes import ExtendedDType
-from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered
+from xtrace.core.effects import Effect, Effects, in_order
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import ScopedPosition
+from xtrace.core.source import ScopedPosition, describe
 from xtrace.core.tables import remember
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
@@ -23,17 +24,30 @@ from xtrace.transforms.storage import on_storage
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
 HIDDEN_ARGUMENT_BYTES = 1024
 
+TOKEN = ShapedArray((), dtypes.token)
+
 # Numbers of what texts depend on besides the equation: the platform and the settings.
 _contexts: dict[Any, int] = {}
 
 
 class LoweredModule:
-    """A module's text in both forms, the constants it takes as leading arguments, donations it has no use for."""
+    """A module's text in both forms, the constants it takes as leading arguments, donations it has no use for.
 
-    __slots__ = ("builder", "hidden", "unusable_donations")
+    `effects` are what it does besides computing its results.
+    """
 
-    def __init__(self, builder: ModuleBuilder, hidden: list[Any], unusable_donations: list[int]) -> None:
+    __slots__ = ("builder", "hidden", "unusable_donations", "effects")
+
+    def __init__(
+        self, builder: ModuleBuilder, hidden: list[Any], unusable_donations: list[int], effects: Effects
+    ) -> None:
         self.builder, self.hidden, self.unusable_donations = builder, hidden, unusable_donations
+        self.effects = effects
+
+    @property
+    def callbacks(self) -> list[Callable[..., Any]]:
+        """The Python functions that the program calls."""
+        return self.builder.callbacks
 
     def text(self, debug_info: bool = False) -> str:
         """Return the StableHLO text, with locations if `debug_info`."""
@@ -68,10 +82,13 @@ def lower(
         values[variable] = main.argument(variable.aval, text or _memory_attribute(variable.aval))
     for variable, constant in small:
         values[variable] = main.constant(_stored(constant), physical(variable.aval)).seen_as(variable.aval)
+    for effect in in_order(jaxpr.effects):
+        main.tokens[effect] = main.line("stablehlo.create_token : !stablehlo.token", TOKEN)
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
         main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])
-    return LoweredModule(module, hidden, [i for i, donor in enumerate(donors) if donor and i not in aliases])
+    unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
+    return LoweredModule(module, hidden, unusable, jaxpr.effects)
 
 
 def _memory_attribute(aval: ShapedArray) -> str:
@@ -187,12 +204,47 @@ def emit_call(
     builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call"
 ) -> list[Value]:
     """Write `jaxpr` as a private function and the call of it; inside regions the operation is ``func.call``."""
-    results = jaxpr.out_avals
     function = emit_private_function(builder, jaxpr, name)
+    effects = in_order(jaxpr.effects)
+    operands, results = [*tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
     names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
     outputs = ", ".join(a.mlir_type for a in results)
     outputs = outputs if len(results) == 1 else f"({outputs})"
-    return builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
+    found = builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
+    return with_tokens(builder, effects, found)
+
+
+# Operations that call Python.
+CALLING_PYTHON: set[Primitive] = set()
+
+
+def check_computation(jaxpr: Jaxpr, name: str) -> None:
+    """Raise NotImplementedError if a function that the operation `name` applies to elements calls Python.
+
+    XLA calls it as often and in whichever order it likes, and where it does it ends the process for such calls.
+    """
+    for equation in jaxpr.eqns:
+        if equation.primitive in CALLING_PYTHON:
+            raise NotImplementedError(
+                f"Cannot lower effectful `{name}`: the function it applies to elements calls Python ("
+                f"{equation.primitive.name}, at {describe(equation.source)}), which it may do in no order and any "
+                "number of times. Print what goes in or comes out, or write it as a scan"
+            )
+        for inner in jaxprs_of(equation.parameters):
+            check_computation(inner, name)
+
+
+def tokens_of(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
+    """Return what the next operations of these ordered effects wait for."""
+    return [builder.tokens[e] for e in effects]
+
+
+def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Sequence[Value]) -> list[Value]:
+    """Note that `values` begin with what operations of these ordered effects wait for from now on; return the rest."""
+    if not effects:
+        return list(values)
+    builder.tokens.update(zip(effects, values, strict=False))
+    return list(values[len(effects) :])
 
 
 def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:
@@ -201,8 +253,11 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
     found = memo.get(jaxpr)
     if found is None:
         function = FunctionBuilder(builder.module, name, f"{builder.scope}/jit({name})")
+        effects = in_order(jaxpr.effects)
+        function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
-        function.return_values(emit_equations(function, jaxpr, values))
+        results = emit_equations(function, jaxpr, values)
+        function.return_values([*tokens_of(function, effects), *results])
         function.name = builder.module.add_private(function, name)
         found = memo[jaxpr] = function
     return found

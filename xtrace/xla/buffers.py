@@ -104,6 +104,9 @@ def to_host(buffer: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a read-only NumPy array of the buffer's data, waiting for it; on CPU a view that shares the memory."""
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
+        if view.dtype.kind == "O":
+            # NumPy takes what gives it no memory for a Python object: the data's computation failed, which this raises.
+            buffer.block_until_ready()
     else:
         # NumPy's buffer protocol knows neither the small types nor other devices' memory.
         with _jax_hidden():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from xtrace.xla import buffers
 CompileError = _jax.JaxRuntimeError
 
 
-def compile_text(text: str, device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
-    """Compile a module for one device and load it.
+def compile_text(
+    text: str, device: Any, compiler_options: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
+) -> Any:  # fmt: skip
+    """Compile a module for one device and load it; it calls the Python functions `callbacks` by their places.
 
     TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
     compiler option that XLA does not know.
@@ -24,7 +28,12 @@ def compile_text(text: str, device: Any, compiler_options: Mapping[str, Any] | N
         raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
     options = options_for(device, compiler_options)
     try:
-        return device.client.compile_and_load(text, _jax.DeviceList((device,)), options)
+        devices = _jax.DeviceList((device,))
+        if callbacks:
+            # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
+            module = importlib.import_module("xtrace.xla.modules").parse(text)
+            return device.client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
+        return device.client.compile_and_load(text, devices, options)
     except CompileError as error:
         if compiler_options and "option" in str(error):
             error.add_note(

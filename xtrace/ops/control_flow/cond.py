@@ -12,7 +12,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, moved_axis, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, shown
-from xtrace.core.effects import NO_EFFECTS, Effects
+from xtrace.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace.core.ir import ClosedJaxpr, Literal, Var
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.core.tangents import Linear, is_differentiable
@@ -39,7 +39,7 @@ from xtrace.transforms.closed import (
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.key_reuse import follow_one_of
-from xtrace.transforms.lower import emit_equations
+from xtrace.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
 
 _Branches = tuple[ClosedJaxpr, ...]
 
@@ -69,11 +69,14 @@ def _emit(
     if len(branches) == 1:
         jaxpr = branches[0].jaxpr
         return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+    effects = in_order(_effects(branches=branches))
     regions = []
     for branch in branches:
         region, jaxpr = builder.region([]), branch.jaxpr
-        regions.append((region, emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))))
-    return builder.op_with_regions("stablehlo.case", [index], regions, results)
+        found = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        regions.append((region, [*tokens_of(region, effects), *found]))
+    types = [*[TOKEN] * len(effects), *results]
+    return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))
 
 
 def _effects(*, branches: _Branches, **_: Any) -> Effects:
@@ -299,10 +302,11 @@ def _batch_of_index(
     mapped: MappedAxis, index: Any, operands: Sequence[Any], axes: Sequence[int | None], branches: _Branches
 ) -> tuple[list[Any], Sequence[int | None]]:
     """All branches are computed for all indices, and each result chosen."""
-    if any(e.ordered for e in _effects(branches=branches)):
+    if not IO_EFFECTS.isdisjoint(_effects(branches=branches)):
         raise NotImplementedError(
-            "vmap of cond or switch with a mapped predicate or index computes all branches, which the effects of one "
-            f"of them forbid: {', '.join(map(str, _effects(branches=branches)))}"
+            "IO effect not supported in vmap-of-cond: with a mapped predicate or index all branches are computed, and "
+            "an io_callback in one of them would be called for examples that do not choose it. Use debug.callback if "
+            "that is fine, or lax.map in place of vmap"
         )
     differentiable = [current_trace.get() is not base_trace and is_differentiable(aval_of(x)) for x in operands]
     operands = [

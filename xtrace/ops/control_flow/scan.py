@@ -12,7 +12,7 @@ from xtrace.algebra.families import add_any
 from xtrace.algebra.vector_space import moved_axis, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, physical
-from xtrace.core.effects import Effects
+from xtrace.core.effects import Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace.core.key_uses import KeyUses, consume, unused
 from xtrace.core.primitive import Primitive
@@ -63,7 +63,7 @@ from xtrace.transforms.closed import (
 )
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.key_reuse import follow, new_accounts, rounds_of
-from xtrace.transforms.lower import emit_call, emit_equations
+from xtrace.transforms.lower import emit_call, emit_equations, tokens_of, with_tokens
 
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
 
@@ -205,16 +205,19 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1)
     index = ShapedArray((), dtypes.int32)
     if trips > 1:
-        state = [builder.constant(0, index), *carry, *ys]
+        effects = in_order(jaxpr.effects)
+        state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys]
         avals = [v.aval for v in state]
         condition = builder.region(avals)
-        i, bound = condition.arguments[0], condition.constant(trips, index)
+        first = len(effects)
+        i, bound = condition.arguments[first], condition.constant(trips, index)
         truth = ShapedArray((), dtypes.bool_)
         holds = condition.line(
             f"stablehlo.compare LT, {i.name}, {bound.name}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", truth
         )
         body = builder.region(avals)
-        i, carried, stacked = body.arguments[0], *_halves(body.arguments[1:], loop.num_carry)
+        i, *values_of_step = with_tokens(body, effects, body.arguments)
+        carried, stacked = _halves(values_of_step, loop.num_carry)
         start = i
         if loop.reverse:
             last = body.constant(trips - 1, index)
@@ -228,8 +231,8 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         carried, stacked = steps.write_some(body, unroll, start, carried, xs, stacked)
         one = body.constant(1, index)
         after = body.line(f"stablehlo.add {i.name}, {one.name} : tensor<i32>", index)
-        regions = [(condition, [holds]), (body, [after, *carried, *stacked])]
-        done = builder.op_with_regions("stablehlo.while", state, regions, avals)
+        regions = [(condition, [holds]), (body, [*tokens_of(body, effects), after, *carried, *stacked])]
+        done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
         carry, ys = _halves(done[1:], loop.num_carry)
     elif trips:
         carry, ys = steps.write_some(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)

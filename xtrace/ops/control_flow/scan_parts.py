@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace.core import pytree
+from xtrace.core.effects import NO_EFFECTS
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.ops.control_flow.bodies import opened
-from xtrace.ops.shape import stack
-from xtrace.ops.slicing import index_in_dim
 from xtrace.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
@@ -195,7 +192,9 @@ def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     outputs = [*known.outvars[: parts.results], *stacked]
     read = eliminate_dead_code(remaining.replace(invars=variables, outvars=outputs))[1]
     known_consts, variables = chosen(candidates, read), chosen(variables, read)
-    before = known.replace(invars=invariants.inputs, outvars=invariants.outputs, eqns=invariants.equations)
+    before = known.replace(
+        invars=invariants.inputs, outvars=invariants.outputs, eqns=invariants.equations, effects=NO_EFFECTS
+    )
 
     linear, linear_extra = opened(parts.linear)
     m, count = len(linear_extra), len(sources)

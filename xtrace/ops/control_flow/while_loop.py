@@ -13,7 +13,7 @@ from xtrace.algebra.monoids import OR, select, write_reduction
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, physical
-from xtrace.core.effects import NO_EFFECTS, Effects
+from xtrace.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.key_uses import KeyUses
@@ -52,7 +52,7 @@ from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.key_reuse import follow, rounds_of
 from xtrace.transforms.linearize import Known
-from xtrace.transforms.lower import emit_equations
+from xtrace.transforms.lower import emit_equations, tokens_of, with_tokens
 
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
 
@@ -134,29 +134,40 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
 def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
     loop = _Loop(**parameters)
     cond_consts, body_consts, carry = loop.split(values)
-    avals = [v.aval for v in carry]
+    effects = in_order(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
-    def predicate(inner: FunctionBuilder) -> Value:
+    def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
         jaxpr = loop.cond_jaxpr.jaxpr
-        operands = [*cond_consts, *inner.arguments]
+        operands = [*cond_consts, *values]
         return emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))[0]
 
+    # What the predicate does in order, or to be seen by the steps, is done before the loop and at the end of each step.
+    ahead = has_consequences(loop.cond_jaxpr.effects)
+    before = [predicate(builder, carry)] if ahead else []
+    state = [*tokens_of(builder, effects), *before, *carry]
+    avals = [v.aval for v in state]
     condition, body = builder.region(avals), builder.region(avals)
-    holds = predicate(condition)
-    if loop.predicate.shape:
-        axes = range(loop.predicate.ndim)
+    first = len(effects)
+    holds = condition.arguments[first] if ahead else predicate(condition, condition.arguments[first:])
+    axes = range(loop.predicate.ndim)
+    if axes:
         holds = write_reduction(condition, OR, holds, axes, loop.predicate.update(shape=()))
+    given = with_tokens(body, effects, body.arguments)
+    known, given = given[: len(before)], given[len(before) :]
     jaxpr = loop.body_jaxpr.jaxpr
-    operands = [*body_consts, *body.arguments]
-    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
-    if loop.predicate.shape:
-        going = predicate(body)
+    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
+    if axes:
+        going = known[0] if known else predicate(body, given)
         shapes = [physical(x.aval).shape for x in after]
         after = [
             select(body, body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
-            for shape, x, y in zip(shapes, after, body.arguments, strict=True)
+            for shape, x, y in zip(shapes, after, given, strict=True)
         ]
-    return builder.op_with_regions("stablehlo.while", carry, [(condition, [holds]), (body, after)], avals)
+    if ahead:
+        after = [predicate(body, after), *after]
+    regions = [(condition, [holds]), (body, [*tokens_of(body, effects), *after])]
+    done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
+    return done[len(before) :]
 
 
 def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_: Any) -> Effects:
@@ -300,6 +311,12 @@ def _batched(
         places = tuple([0 if c else None for c in carried])
         always = (bool(predicate.shape) and any(carried),)
         new_cond, (where,) = batch_jaxpr(cond, mapped, (*axes[:own], *places), always)
+        if where is not None and not IO_EFFECTS.isdisjoint(cond.effects | body.effects):
+            raise NotImplementedError(
+                "IO effects not supported in while_loop with batched predicate: an io_callback would go on being "
+                "called for examples whose loop has ended. Use debug.callback if that is fine, or lax.map in place of "
+                "vmap"
+            )
         # Where some lanes go on and others have ended, all of the carry differs.
         if where is not None and not all(carried):
             carried = [True] * len(carried)
