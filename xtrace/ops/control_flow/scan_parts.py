@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from xtrace.core import pytree
 from xtrace.core.effects import NO_EFFECTS
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.ops.control_flow.bodies import opened
+from xtrace.ops.shape import stack
+from xtrace.ops.slicing import index_in_dim
 from xtrace.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
