@@ -18,7 +18,8 @@ _TESTS = pathlib.Path(__file__).parents[1]
 _WORD = re.compile(r"[A-Za-z_]\w*")
 MODULES = [
     "numpy", "numpy.linalg", "numpy.fft", "random", "nn", "nn.initializers", "image", "ops", "flatten_util",
-    "scipy.linalg", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "experimental.ode",
+    "scipy.linalg", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "experimental.checkify",
+    "experimental.ode",
 ]  # fmt: skip
 # Each distribution is a module with functions of its own.
 _NESTED = {"scipy.stats": [m.name for m in pkgutil.iter_modules(xtrace.scipy.stats.__path__)]}

@@ -83,7 +83,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if not isinstance(msg, str):
         raise TypeError(f"check: msg must be a string, a format of the arguments after it; got {shown(msg)}")
     for leaf in pytree.tree_leaves((fmt_args, fmt_kwargs)):
-        if not isinstance(leaf, (Array, np.ndarray)):
+        if not isinstance(leaf, (Array, np.ndarray, np.generic)):
             raise TypeError(
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
                 f"{shown(leaf)} of type {type(leaf)}. Put what is known while tracing into the message itself, with "

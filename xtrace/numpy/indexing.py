@@ -247,13 +247,17 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
             raise IndexError(f"index is out of bounds for axis {taken} with size 0")
         elif advanced:
             length = shape[taken]
-            if type(entry) is int and not exact and length:
+            if type(entry) is int and not exact and -length <= entry < length:
                 entry = _in_front(entry, length)
             add_array(entry, length)
             taken += 1
         else:
             length = shape[taken]
-            if type(entry) is int:
+            if type(entry) is int and not eager and not -length <= entry < length:
+                # Moved inside by the program, where a check can see it.
+                entry = entry + length if entry < 0 else entry
+                axis = axis_of_length(None, 1)
+            elif type(entry) is int:
                 entry = _in_front(entry, length)
                 axis = axis_of_length(None if eager and length > 1 else entry, 1)
             else:

@@ -33,7 +33,7 @@ from xtrace.core.ir import NEVER_PRINTED, ClosedJaxpr, Literal
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.core.source import describe, user_position
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.ops.elementwise import add, eq, gt, lt, ne, select_n
+from xtrace.ops.elementwise import add, constant_like, eq, gt, lt, ne, select_n
 from xtrace.ops.elementwise import bitwise_or as either
 from xtrace.ops.random.keys import random_unwrap
 from xtrace.ops.reductions import argmax, reduce_or
@@ -201,7 +201,7 @@ class CheckTrace(Trace):
             return
         aval = aval_of(divisor)
         if aval.size:
-            self.note(DivisionByZeroError, _any(eq(divisor, Literal(0, aval.update(shape=())))), "division by zero")
+            self.note(DivisionByZeroError, _any(eq(divisor, constant_like(divisor, 0))), "division by zero")
 
     def bounds(self, index: Any, last: int, axis: int, shape: Sequence[int], place: int | None = None) -> None:
         """Ask whether an index, or one of several, along an axis of an array is negative or above `last`.
