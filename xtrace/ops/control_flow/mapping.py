@@ -121,7 +121,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         scanned = _prefixes(combine, ordered, axes)
         return [rev(x, (i,)) for x, i in zip(scanned, axes, strict=True)] if reverse else scanned
 
-    if current_trace.get() is not base_trace:
+    if current_trace.get() is not base_trace or config.disable_jit.value:
         return pytree.tree_unflatten(tree, whole(*leaves))
     # Computed at once, it is one program.
     body = stage_body("associative_scan", whole, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals)

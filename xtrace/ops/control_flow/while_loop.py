@@ -448,7 +448,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_function("while_loop", "body_fun", body_fun)
     if config.disable_jit.value:
         try:
-            return _in_python(cond_fun, body_fun, init_val)
+            return _in_python(cond_fun, body_fun, pytree.tree_map(as_array, init_val))
         except ConcretizationTypeError:  # under another trace that has no values
             pass
     values, tree, avals = leaves_of("while_loop", "init_val", init_val)
