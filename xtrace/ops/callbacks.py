@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
@@ -107,7 +108,9 @@ class Function:
         return hash((self._identity(), self.in_tree))
 
     def __repr__(self) -> str:
-        return f"_FlatCallback(callback_func={self.callback_func}, in_tree={self.in_tree})"
+        # Jaxprs read the same in every run.
+        function = re.sub("at 0x[0-9a-fA-F]+", "at 0xXXXXXXXXXXXX", str(self.callback_func))
+        return f"_FlatCallback(callback_func={function}, in_tree={self.in_tree})"
 
 
 def function_name(function: Any) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.core.arrays import Array
-from xtrace.core.avals import aval_of
+from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import debug_effect, ordered_debug_effect
 from xtrace.core.source import resolve, user_position
@@ -27,8 +26,10 @@ class _Checking(string.Formatter):
     """Finds what a format string refers to, and whether each value takes its format, without the values."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if not format_spec or not isinstance(value, Array):
-            return format(value, format_spec) if format_spec else ""
+        if not format_spec:
+            return ""
+        if not is_array_like(value):
+            return format(value, format_spec)
         aval = aval_of(value)
         if isinstance(aval.dtype, ExtendedDType) or aval.shape:
             raise TypeError(

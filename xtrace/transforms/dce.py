@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xtrace.core.effects import effects_of_all, has_consequences
+from xtrace.core.effects import NO_EFFECTS, effects_of_all, has_consequences
 from xtrace.core.ir import Atom, DropVar, Jaxpr, Var
 
 
@@ -25,7 +25,7 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
     read = [v in needed for v in jaxpr.invars]
     if len(kept) == len(jaxpr.eqns):
         return jaxpr, read
-    return jaxpr.replace(eqns=kept[::-1], effects=effects_of_all(kept)), read
+    return jaxpr.replace(eqns=kept[::-1], effects=effects_of_all(kept) if jaxpr.effects else NO_EFFECTS), read
 
 
 def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
