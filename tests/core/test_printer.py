@@ -309,6 +309,38 @@ def test_source_info_gives_each_equation_its_line():
     assert all(line.count("#") <= 1 and not line.partition("#")[2].count(" in (") for line in lines)
 
 
+def test_remarks_stand_in_one_column_behind_first_lines():
+    def function(x):
+        with xtrace.named_scope("outer"):
+            y = xtrace.lax.sin(x)
+            with xtrace.named_scope("inner"):
+                return xtrace.lax.dot_general(y, y, (((0,), (0,)), ((), ())), preferred_element_type="float32")
+
+    closed = xtrace.make_jaxpr(function)(programs.VECTOR)
+    assert closed.pretty_print(name_stack=True) == """\
+{ lambda ; a:f32[3]. let
+    b:f32[3] = sin a        # [outer]
+    c:f32[] = dot_general[  # [outer/inner]
+      dimension_numbers=(([0], [0]), ([], []))
+      preferred_element_type=float32
+    ] b b
+  in (c,) }"""
+    place = f"{__file__}:{function.__code__.co_firstlineno + 2} (function)"
+    assert f"sin a        # {place} [outer]\n" in closed.pretty_print(source_info=True, name_stack=True)
+
+
+def test_what_pretty_print_shows_and_leaves_out():
+    closed = xtrace.make_jaxpr(xtrace.jit(lambda x: xtrace.lax.sin(x)))(programs.VECTOR)
+    assert closed.jaxpr.pretty_print(print_shapes=False, width=200) == (
+        "{ lambda ; a. let b = jit[name=<lambda> jaxpr={ lambda ; a. let b = sin a in (b,) }] a in (b,) }"
+    )
+    assert "keep_unused=False" in closed.pretty_print(custom_pp_eqn_rules=False)
+    assert closed.pretty_print(print_effects=True).count(" : {  } }") == 2
+    coloured = closed.pretty_print(use_color=True)
+    assert "\x1b[34;1mlambda\x1b[39;22m ; a\x1b[35m:f32[3]\x1b[39;22m. \x1b[34;1mlet\x1b[39;22m" in coloured
+    assert re.sub("\x1b.*?m", "", coloured) == str(closed)
+
+
 def test_printing_takes_time_in_proportion_to_the_number_of_equations():
     def cost(length):
         closed = xtrace.make_jaxpr(programs.chain(length)(xtrace.lax, xtrace.jit))(programs.VECTOR)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace.api.compilation import compile_module
 from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
@@ -15,7 +16,6 @@ from xtrace.core.primitive import Primitive
 from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure
-from xtrace.runtime.execute import compile_program
 from xtrace.runtime.transfer import current_device, to_operand
 from xtrace.transforms import key_reuse
 from xtrace.transforms.lower import lower
@@ -117,9 +117,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         module = lower(closed, primitive.name, device.platform)
         text = module.text()
         start = time.perf_counter()
-        program = compile_program(
-            text, device, closed.out_avals, committed=committed, callbacks=module.callbacks, effects=module.effects
-        )
+        program = compile_module(module, text, closed, device, committed=committed)
         if config.log_compiles.value:
             reports = importlib.import_module("xtrace.api.reports")
             reports.report_step("compilation", primitive.name, time.perf_counter() - start)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from xtrace.api import arguments, dispatch, stages
 from xtrace.api.arguments import Selection, Static
 from xtrace.api.caches import OnceTable, all_tables, repetitions, table_of
+from xtrace.api.compilation import compile_module, run_program
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
@@ -27,7 +28,7 @@ from xtrace.core.tracebacks import boundary
 from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.bodies import forget_bodies
 from xtrace.runtime.arrays import DELETED, ConcreteArray
-from xtrace.runtime.execute import Program, compile_program
+from xtrace.runtime.execute import Program
 from xtrace.transforms import dce, key_reuse
 from xtrace.transforms.lower import LoweredModule
 from xtrace.transforms.lower import lower as lower_to_stablehlo
@@ -54,18 +55,18 @@ class _Compiled:
     Python types of the leaves; not counted any more where there is specialised code, for `specialised` combinations.
     """
 
-    __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds")
+    __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds", "traced")
 
     def __init__(
         self, program: Program, run: Callable[..., Any], traced: TracedFunction, seconds: tuple[float, float, float]
     ) -> None:
-        self.program, self.run, self.seconds = program, run, seconds
+        self.program, self.run, self.seconds, self.traced = program, run, seconds, traced
         self.out_tree, self.names = traced.out_tree, traced.debug_info.argument_paths
         self.calls: dict[tuple[type, ...], int] = {}
         self.specialised = 0
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        return pytree.tree_unflatten(self.out_tree, self.run(leaves, self.names))
+        return pytree.tree_unflatten(self.out_tree, run_program(self.run, leaves, self.names, self.traced))
 
 
 class _Cache:
@@ -417,10 +418,8 @@ class Jitted:
         module, kept = self.lowered_module(traced, static, device.platform, keep=checks_numbers)
         text = module.text(debug_info=True)
         lowered = time.perf_counter()
-        program = compile_program(
-            text, device, traced.out_avals, dict(self.options.compiler_options),
-            hidden=module.hidden, kept=kept, committed=committed, callbacks=module.callbacks, effects=module.effects,
-        )  # fmt: skip
+        options = dict(self.options.compiler_options)
+        program = compile_module(module, text, traced.closed, device, options, kept=kept, committed=committed)
         seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
         if log:
             _reports().report_step("lowering", self.name, seconds[1])

@@ -596,7 +596,7 @@ _UNARY = {"neg": negative, "pos": positive, "abs": absolute, "invert": invert}
 _CONVERSIONS = frozenset(
     (
         "__array__", "__complex__", "__delitem__", "__dlpack__", "__float__", "__format__", "__hash__", "__index__",
-        "__int__", "__len__", "item", "tolist",
+        "__int__", "__len__", "block_until_ready", "item", "tolist",
     )
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace.api.arguments import Static, compiler_options_of, flatten
+from xtrace.api.compilation import compile_module, run_program
 from xtrace.api.tracing import TracedFunction, abstract_leaves
 from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
@@ -15,7 +16,7 @@ from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.trace import Tracer
 from xtrace.core.tracebacks import boundary
 from xtrace.runtime.arrays import ConcreteArray
-from xtrace.runtime.execute import Program, compile_program
+from xtrace.runtime.execute import Program
 from xtrace.runtime.transfer import current_device
 from xtrace.transforms import dce
 from xtrace.transforms.lower import LoweredModule
@@ -168,10 +169,9 @@ class Lowered(Stage):
         if target is not None:
             return self._compile_for(target, options)
         device = self._device or current_device()
-        program = compile_program(
-            self._module.text(debug_info=True), device, self._traced.out_avals, options,
-            hidden=self._module.hidden, kept=self._kept, committed=self._device is not None,
-            callbacks=self._module.callbacks, effects=self._module.effects,
+        program = compile_module(
+            self._module, self._module.text(debug_info=True), self._traced.closed, device, options, kept=self._kept,
+            committed=self._device is not None,
         )  # fmt: skip
         return Compiled(self._jitted, self._static, self._traced, program.executable, program)
 
@@ -225,7 +225,7 @@ class Compiled(Stage):
         if config.checks_numbers():
             nonfinite = importlib.import_module("xtrace.api.nonfinite")
             run = nonfinite.checked(run, self._traced.closed, self.fun_name)
-        results = run(leaves, self._paths)
+        results = run_program(run, leaves, self._paths, self._traced)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and isinstance(leaf, ConcreteArray):
                 leaf.note_deletion()

@@ -173,6 +173,20 @@ def _one_of(*choices: str | None) -> Callable[[Any], Any]:
     return parse
 
 
+def _some_of(*choices: str) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        chosen = [part.strip() for part in str(value).split(",") if part.strip()]
+        if not set(chosen) <= set(choices):
+            raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}, joined by commas; got {value!r}")
+        return ",".join(chosen)
+
+    return parse
+
+
+def _text_or_none(value: Any) -> str | None:
+    return os.fspath(value) if value else None
+
+
 def _anything(value: Any) -> Any:
     return value
 
@@ -253,6 +267,15 @@ traceback_filtering = option(
     "auto",
     _one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "Leave xtrace's frames out of tracebacks, with a note, or mark them for IPython and pytest to skip.",
+)
+dump_ir_to = option(
+    "jax_dump_ir_to", None, _text_or_none, "The directory that the programs of each compilation are written to."
+)
+dump_ir_modes = option(
+    "jax_dump_ir_modes",
+    "jaxpr,stablehlo,hlo",
+    _some_of("jaxpr", "stablehlo", "hlo"),
+    "Which programs are written to jax_dump_ir_to, by commas: those that jit traced, lowered, and XLA optimised.",
 )
 platforms = option("jax_platforms", None, _anything, "Comma-separated platforms to use, the first one the default.")
 num_cpu_devices = option(

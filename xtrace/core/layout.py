@@ -36,12 +36,22 @@ class Group:
         self.body = list(body)
 
 
-Document = Union[str, "list[Document]", Break, Nest, Group]
+class Remark:
+    """`text` behind the line that this place comes to be on; remarks stand in one column and take no width."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+Document = Union[str, "list[Document]", Break, Nest, Group, Remark]
 
 
 def lay_out(document: Document, width: int) -> str:
     """Return the text of `document`, groups wider than `width` broken. Text that has no breaks may pass the width."""
     out: list[str] = []
+    remarks: list[tuple[int, str]] = []
     column = 0
     # What is left to write, last first: the indentation, whether breaks are newlines, the document.
     agenda: list[tuple[int, bool, Document]] = [(0, True, document)]
@@ -62,9 +72,26 @@ def lay_out(document: Document, width: int) -> str:
             agenda.append((indent, not _fits(item.body, width - column) if broken else False, item.body))
         elif isinstance(item, Nest):
             agenda.append((indent + item.indent, broken, item.body))
+        elif isinstance(item, Remark):
+            remarks.append((len(out), item.text))
         else:
             agenda.extend([(indent, broken, part) for part in reversed(item)])
-    return "".join(out)
+    return _with_remarks(out, remarks) if remarks else "".join(out)
+
+
+def _with_remarks(out: list[str], remarks: list[tuple[int, str]]) -> str:
+    """Return the text of the pieces `out`, with each remark behind the line of the piece that it stands before."""
+    lines = "".join(out).split("\n")
+    found: dict[int, list[str]] = {}
+    line = done = 0
+    for position, text in remarks:
+        line += sum(piece.count("\n") for piece in out[done:position])
+        done = position
+        found.setdefault(line, []).append(text)
+    column = max(len(lines[n]) for n in found)
+    for n, texts in found.items():
+        lines[n] = f"{lines[n]:{column}}  {'  '.join(texts)}"
+    return "\n".join(lines)
 
 
 def _fits(document: Document, space: int) -> bool:
@@ -76,6 +103,8 @@ def _fits(document: Document, space: int) -> bool:
                 if item.text is None:
                     return False
                 item = item.text
+            if isinstance(item, Remark):
+                continue
             if not isinstance(item, str):
                 left.append(iter(item if isinstance(item, list) else item.body))
                 break

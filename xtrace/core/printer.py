@@ -3,41 +3,56 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xtrace.core import dtypes
 from xtrace.core.avals import physical
 from xtrace.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
-from xtrace.core.layout import Break, Document, Group, Nest, lay_out
-from xtrace.core.source import describe
+from xtrace.core.layout import Break, Document, Group, Nest, Remark, lay_out
+from xtrace.core.source import describe, scope_of
 
 _WIDTH = 80
 # An inner jaxpr with more equations is shown apart.
 _LONG = 10
 
 
-def format_jaxpr(jaxpr: Jaxpr, *, source_info: bool = False) -> str:
+class Style(NamedTuple):
+    """What `format_jaxpr` shows besides the equations."""
+
+    source_info: bool = False
+    name_stack: bool = False
+    print_shapes: bool = True
+    print_effects: bool = False
+    all_parameters: bool = False
+    width: int = _WIDTH
+
+
+_PLAIN = Style()
+
+
+def format_jaxpr(jaxpr: Jaxpr, style: Style = _PLAIN) -> str:
     """Return the text of `jaxpr`; inner jaxprs that are long or used again come first, as ``let NAME = … in``."""
-    printer = _Printer(jaxpr, source_info)
+    printer = _Printer(jaxpr, style)
     parts: list[Document] = []
     for inner, name in printer.definitions:
         parts += [f"let {name} = ", Group(printer.jaxpr(inner)), " in\n"]
-    return lay_out([*parts, Group(printer.jaxpr(jaxpr))], _WIDTH)
+    return lay_out([*parts, Group(printer.jaxpr(jaxpr))], style.width)
 
 
 def format_equation(equation: JaxprEqn) -> str:
     """Return the text of one equation, its variables named from ``a`` on."""
-    return lay_out(_Printer(Jaxpr([], [], [], [equation]), False).equation(equation), _WIDTH)
+    return lay_out(_Printer(Jaxpr([], [], [], [equation]), _PLAIN).equation(equation), _WIDTH)
 
 
 def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) -> list[str]:
     """Return each equation's text, inner jaxprs left out; variables have the names given, others from ``a`` on."""
-    printer = _Printer(Jaxpr([], [], [], []), False)
+    printer = _Printer(Jaxpr([], [], [], []), _PLAIN)
     printer.names.update(names)
     printer.fresh = _names(frozenset(names.values()))
     printer.named = {inner: "..." for e in equations for inner in jaxprs_of(e.parameters)}
@@ -80,8 +95,9 @@ def _shown_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
 
 
 class _Printer:
-    def __init__(self, jaxpr: Jaxpr, source_info: bool) -> None:
-        self.source_info = source_info
+    def __init__(self, jaxpr: Jaxpr, style: Style) -> None:
+        self.style = style
+        self.remarks = style.source_info or style.name_stack
         self.definitions = _shown_apart(jaxpr)
         self.named = dict(self.definitions)
         self.fresh = _names(frozenset(self.named.values()))
@@ -94,7 +110,7 @@ class _Printer:
         return found
 
     def binder(self, variable: Var) -> str:
-        return f"{self.name(variable)}:{variable.aval.str_short()}"
+        return f"{self.name(variable)}:{variable.aval.str_short()}" if self.style.print_shapes else self.name(variable)
 
     def atom(self, atom: Atom) -> str:
         return _literal(atom) if isinstance(atom, Literal) else self.name(atom)
@@ -105,9 +121,10 @@ class _Printer:
         equations = _separated([self.equation(e) for e in jaxpr.eqns], "; ")
         outputs = [self.atom(v) for v in jaxpr.outvars]
         results = Nest(4, _filled(outputs, ","), "," if len(outputs) == 1 else "")
-        # The places behind equations need their lines to themselves.
-        last = Break(None) if self.source_info and equations else Break()
-        return [head, Nest(4, Break(), equations), Nest(2, last), "in (", results, ") }"]
+        effects = f" : {{ {', '.join(map(str, jaxpr.effects))} }}" if self.style.print_effects else ""
+        # What stands behind equations needs their lines to itself.
+        last = Break(None) if self.remarks and equations else Break()
+        return [head, Nest(4, Break(), equations), Nest(2, last), "in (", results, f"){effects} }}"]
 
     def equation(self, equation: JaxprEqn) -> Document:
         parameters = _parameters(equation)
@@ -116,18 +133,25 @@ class _Printer:
             self.share_names(inner.jaxpr.invars, equation.invars)
             self.share_names(inner.jaxpr.outvars, equation.outvars)
         outputs = Nest(2, _filled(list(map(self.binder, equation.outvars))))
-        defaults = equation.primitive.unprinted
+        defaults = {} if self.style.all_parameters else equation.primitive.unprinted
         shown = [(k, v) for k, v in parameters.items() if not (k in defaults and _hidden(v, defaults[k]))]
         shown.sort(key=lambda item: (item[0] != "name", item[0]))
-        parts: list[Document] = [outputs, " = " if equation.outvars else "", equation.primitive.name]
+        parts: list[Document] = [self.remark(equation), outputs, " = " if equation.outvars else ""]
+        parts.append(equation.primitive.name)
         if shown:
             values: list[Document] = [[f"{key}=", self.value(value)] for key, value in shown]
             parts.append(Group("[", Nest(2, Break(""), _separated(values)), Break(""), "]"))
         if equation.invars or shown:
             parts.append(Nest(2, Group(Break()), _filled([self.atom(x) for x in equation.invars])))
-        if self.source_info and equation.source is not None:
-            parts.append(f"  # {describe(equation.source)}")
         return parts
+
+    def remark(self, equation: JaxprEqn) -> Document:
+        """Return what stands behind an equation's first line."""
+        if not self.remarks or equation.source is None:
+            return ""
+        parts = [describe(equation.source)] if self.style.source_info else []
+        parts += [f"[{scope_of(equation.source)}]"] if self.style.name_stack else []
+        return Remark(f"# {' '.join(parts)}")
 
     def share_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
         """Give variables of a called jaxpr the names that the caller's have, where both are variables."""
@@ -195,9 +219,38 @@ def _print_equation(self: JaxprEqn) -> str:
     return format_equation(self)
 
 
-def _pretty_print(self: Jaxpr | ClosedJaxpr, *, source_info: bool = False) -> str:
-    """Return the text, with the user's line behind each equation if `source_info`."""
-    return format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, source_info=source_info)
+def _pretty_print(
+    self: Jaxpr | ClosedJaxpr,
+    *,
+    source_info: bool = False,
+    print_shapes: bool = True,
+    name_stack: bool = False,
+    custom_pp_eqn_rules: bool = True,
+    print_effects: bool = False,
+    use_color: bool | None = None,
+    width: int = _WIDTH,
+) -> str:
+    """Return the text.
+
+    source_info, name_stack: behind the first line of each equation, the user's line and the `named_scope` names.
+    print_shapes: the variables' types. custom_pp_eqn_rules: leave out parameters that say nothing. print_effects: those
+    of each jaxpr. use_color: keywords and types in colours, as escape codes of terminals. width: of lines.
+    """
+    style = Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
+    text = format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
+    return _coloured(text) if use_color else text
+
+
+# A keyword where one can be, or a variable's type.
+_COLOURED = re.compile(r"(?<=\{ )lambda(?= )|(?<=\. )let\b|(?<=\s)in(?= \()|:~?\w+\[[^\]\s]*\]")
+_BLUE, _MAGENTA, _PLAIN_AGAIN = "\x1b[34;1m", "\x1b[35m", "\x1b[39;22m"
+
+
+def _coloured(text: str) -> str:
+    def colour(found: re.Match[str]) -> str:
+        return f"{_MAGENTA if found[0].startswith(':') else _BLUE}{found[0]}{_PLAIN_AGAIN}"
+
+    return _COLOURED.sub(colour, text)
 
 
 Jaxpr.__repr__ = _print_jaxpr  # type: ignore[method-assign, assignment]

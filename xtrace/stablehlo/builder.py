@@ -127,7 +127,10 @@ class ModuleBuilder:
 
     def text(self, debug_info: bool = False) -> str:
         """Return the module's text, with locations if `debug_info`."""
-        locations = Locations() if debug_info else None
+        return self.text_with(Locations() if debug_info else None)
+
+    def text_with(self, locations: Locations | None) -> str:
+        """Return the module's text, with locations if they are to be collected."""
         bodies = [line for f in self.functions for line in f.text_lines(locations)]
         head = (
             f"module @{self.name} attributes {{mhlo.num_partitions = {self.num_partitions} : i32, "

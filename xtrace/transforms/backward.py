@@ -8,6 +8,7 @@ from typing import Any
 
 from xtrace.algebra.families import BILINEAR, add_any
 from xtrace.core.avals import aval_of
+from xtrace.core.failures import note_rule
 from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.tangents import Linear
@@ -85,14 +86,18 @@ def _transpose(equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], fo
         )
     trace = current_trace.get()
     results = None
-    if type(trace) is StagingTrace:
-        results = transposed(trace, primitive, given, operands, equation.parameters, equation.source)
-    if results is None:
-        rule = functools.partial(primitive.rule("transpose"), **equation.params)
-        results = replay(equation, rule, given, *operands)
-        for x, cotangent in zip(equation.invars, results, strict=True):
-            if cotangent is not None:
-                assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
+    try:
+        if type(trace) is StagingTrace:
+            results = transposed(trace, primitive, given, operands, equation.parameters, equation.source)
+        if results is None:
+            rule = functools.partial(primitive.rule("transpose"), **equation.params)
+            results = replay(equation, rule, given, *operands)
+            for x, cotangent in zip(equation.invars, results, strict=True):
+                if cotangent is not None:
+                    assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
+    except Exception as error:
+        note_rule(error, "transpose", primitive, equation.invars, equation.source)
+        raise
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
             _accumulate(found, x, cotangent)  # type: ignore[arg-type]

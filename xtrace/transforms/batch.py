@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.effects import Effects, NamedAxis
+from xtrace.core.failures import note_rule
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import batched
@@ -85,18 +86,22 @@ class BatchTrace(Trace):
                 axes.append(None)
         if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
             return self.parent.process(primitive, operands, parameters)
-        if self.staging is not None:
-            copied = batched(self.staging, self.mapped, primitive, values, axes, parameters)
-            if copied is not None:
-                made = self._tracers(*copied)
-                return made if primitive.multiple_results else made[0]
-        named = dict(zip(primitive.parameters, parameters)) if parameters else {}
-        rule = primitive.batch or primitive.rule("batch")
-        token = current_trace.set(self.parent)
         try:
-            results, where = rule(self.mapped, values, axes, **named)
-        finally:
-            current_trace.reset(token)
+            if self.staging is not None:
+                copied = batched(self.staging, self.mapped, primitive, values, axes, parameters)
+                if copied is not None:
+                    made = self._tracers(*copied)
+                    return made if primitive.multiple_results else made[0]
+            named = dict(zip(primitive.parameters, parameters)) if parameters else {}
+            rule = primitive.batch or primitive.rule("batch")
+            token = current_trace.set(self.parent)
+            try:
+                results, where = rule(self.mapped, values, axes, **named)
+            finally:
+                current_trace.reset(token)
+        except Exception as error:
+            note_rule(error, "batch", primitive, operands)
+            raise
         if primitive.multiple_results:
             return self._tracers(results, where)
         return results if where is None else BatchTracer(self, results, where)

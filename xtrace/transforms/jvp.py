@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xtrace.core import explain, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace.core.failures import note_rule
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import linearized
@@ -71,20 +72,24 @@ class JVPTrace(Trace):
         if not involved:
             assert self.parent is not None
             return self.parent.process(primitive, operands, parameters)
-        if self.staging is not None and primitive.recordable:
-            rule = functools.partial(_by_rule, primitive, parameters)
-            copied = linearized(self.staging, self.rules, primitive.recordings, parameters, primals, tangents, rule)
-            if copied is not None:
-                made = self._tracers(copied[0], copied[1])
-                return made if primitive.multiple_results else made[0]
-        own = primitive.linearize if self.linearizing else None
-        if own is None:
-            own = primitive.rule("jvp")
-        token = current_trace.set(self.rules)
         try:
-            results, out = own(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
-        finally:
-            current_trace.reset(token)
+            if self.staging is not None and primitive.recordable:
+                rule = functools.partial(_by_rule, primitive, parameters)
+                copied = linearized(self.staging, self.rules, primitive.recordings, parameters, primals, tangents, rule)
+                if copied is not None:
+                    made = self._tracers(copied[0], copied[1])
+                    return made if primitive.multiple_results else made[0]
+            own = primitive.linearize if self.linearizing else None
+            if own is None:
+                own = primitive.rule("jvp")
+            token = current_trace.set(self.rules)
+            try:
+                results, out = own(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
+            finally:
+                current_trace.reset(token)
+        except Exception as error:
+            note_rule(error, "jvp", primitive, operands)
+            raise
         if primitive.multiple_results:
             return self._tracers(results, out)
         return results if out is None else JVPTracer(self, results, out)

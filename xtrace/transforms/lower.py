@@ -12,6 +12,7 @@ from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, 
 from xtrace.core.collection import collection_paused
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import Effect, Effects, in_order
+from xtrace.core.failures import note_rule
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition, describe
@@ -173,17 +174,22 @@ def _emit(
     operands: Sequence[Value],
 ) -> Any:  # fmt: skip
     """Write an equation that has no form yet, or none at all."""
-    for aval in builder.results:
-        check_size(aval, primitive.name)
-    if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in builder.results):
-        return _emit_on_storage(builder, primitive, parameters, operands)
-    named = dict(zip(primitive.parameters, parameters, strict=True))
-    if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
-        form = form_of(primitive.emit, builder.platform, operands, builder.results, named)
-        remember(primitive.forms, key, form)
-        if form is not None:
-            return form.write(builder, operands)
-    return primitive.emit(builder, *operands, **named)
+    place = builder.place
+    try:
+        for aval in builder.results:
+            check_size(aval, primitive.name)
+        if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in builder.results):
+            return _emit_on_storage(builder, primitive, parameters, operands)
+        named = dict(zip(primitive.parameters, parameters, strict=True))
+        if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
+            form = form_of(primitive.emit, builder.platform, operands, builder.results, named)
+            remember(primitive.forms, key, form)
+            if form is not None:
+                return form.write(builder, operands)
+        return primitive.emit(builder, *operands, **named)
+    except Exception as error:
+        note_rule(error, "emit", primitive, operands, place[0] if place is not None else None)
+        raise
 
 
 def _emit_on_storage(

@@ -1,0 +1,57 @@
+"""Compiling lowered modules: written to files if that is asked for, and errors that name operations and lines."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xtrace.api.tracing import TracedFunction
+from xtrace.core import config
+from xtrace.core.ir import ClosedJaxpr
+from xtrace.runtime.execute import Program, compile_program
+from xtrace.transforms.lower import LoweredModule
+
+
+def compile_module(
+    module: LoweredModule,
+    text: str,
+    closed: ClosedJaxpr,
+    device: Any,
+    compiler_options: Mapping[str, Any] | None = None,
+    *,
+    kept: Sequence[int] | None = None,
+    committed: bool = False,
+) -> Program:
+    """Compile `module`, whose text is `text`, for `device`; `closed` is the jaxpr that it was lowered from.
+
+    `kept` and `committed` are those of `Program`. Errors of the compiler say which equation they are about. Where the
+    setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
+    """
+    # Neither is needed by most programs.
+    directory = config.dump_ir_to.value
+    files = importlib.import_module("xtrace.api.dump").Files(directory, module.builder.name) if directory else None
+    if files is not None:
+        files.write_source(closed, module)
+    try:
+        program = compile_program(
+            text, device, closed.out_avals, compiler_options, hidden=module.hidden, kept=kept, committed=committed,
+            callbacks=module.callbacks, effects=module.effects,
+        )  # fmt: skip
+    except Exception as error:
+        importlib.import_module("xtrace.api.failures").explain_compilation(error, closed, module, device)
+        raise
+    if files is not None:
+        files.write_program(program.executable)
+    return program
+
+
+def run_program(
+    run: Callable[..., Any], leaves: Sequence[Any], names: Callable[[], Sequence[str]], traced: TracedFunction
+) -> Any:
+    """Return ``run(leaves, names)``, a program's results; where memory is short, the error says what takes most."""
+    try:
+        return run(leaves, names)
+    except Exception as error:
+        importlib.import_module("xtrace.api.failures").explain_run(error, traced.closed)
+        raise
