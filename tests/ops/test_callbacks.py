@@ -509,6 +509,18 @@ class Unhashable:
         return np.cos(x)
 
 
+def test_showing_a_key_does_not_use_it_up():
+    with xtrace.debug_key_reuse(True):
+
+        @xtrace.jit
+        def f(key):
+            xtrace.debug.print("", ordered=True)
+            xtrace.debug.callback(lambda k: None, key)
+            return xtrace.random.normal(key)
+
+        f(xtrace.random.key(0))
+
+
 def test_functions_that_do_not_hash():
     one = Unhashable()
     loop = partial(lax.scan, lambda c, _: (_read(one, SCALAR, c), None), 1.0, None, 2)

@@ -24,6 +24,7 @@ from xtrace.core.effects import (
     ordered_debug_effect,
     ordered_io_effect,
 )
+from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import describe, user_position
 from xtrace.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
@@ -222,7 +223,7 @@ def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primi
     """Return an operation without results that may be done to values, and is done once for each of them."""
     found = Primitive(
         name, parameters, abstract=_abstract_nothing, transpose=_transpose_of_nothing, multiple_results=True,
-        memoised=False, **rules,
+        memoised=False, keys=leaving_alone, **rules,
     )  # fmt: skip
     found.jvp = found.linearize = functools.partial(_jvp_of_nothing, found)
     found.batch = functools.partial(_batch_of_nothing, found)
