@@ -2,10 +2,11 @@
 
 from xtrace.core.effects import DebugEffect, OrderedDebugEffect
 from xtrace.core.tracebacks import make_public as _make_public
+from xtrace.ops.breakpoints import breakpoint
 from xtrace.ops.callbacks import debug_callback as callback
 from xtrace.ops.debug_printing import debug_log as log
 from xtrace.ops.debug_printing import debug_print as print
 
-__all__ = ["DebugEffect", "OrderedDebugEffect", "callback", "log", "print"]
+__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "log", "print"]
 
 _make_public(globals(), __all__)
