@@ -344,8 +344,10 @@ def test_errors_are_trees():
     error, _ = checkify.checkify(OURS.above(2.0))(ONE)
     assert isinstance(error, checkify.Error)
     assert _message(xtrace.jit(lambda e: e)(error)) == _message(error)
-    with pytest.raises(checkify.JaxRuntimeError, match="must be above"):
+    with pytest.raises(checkify.JaxRuntimeError, match="must be above") as caught:
         error.throw()
+    assert "self.checkify.check(x > bound" in caught.value.__notes__[0] and "^^^^" in caught.value.__notes__[0]
+    assert "ShapeDtypeStruct" in str(xtrace.eval_shape(checkify.checkify(OURS.above(2.0)), ONE)[0])
     assert str(error) == repr(error) == f"Error({error.get()})"
     none = checkify.init_error
     assert (none.get(), none.get_exception(), xtrace.tree.leaves(none)) == (None, None, [])

@@ -15,6 +15,7 @@ from xtrace.core import dtypes, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import aval_of, is_array_like, shown
 from xtrace.core.check_errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
+from xtrace.core.tracebacks import boundary
 from xtrace.ops.checkify import Error, run_checked, state_check
 
 ErrorCategory = type[JaxException]
@@ -39,6 +40,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
     check_callable("checkify", f)
     enabled = _categories(errors)
 
+    @boundary
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         error, result = run_checked(f, enabled, *args, **kwargs)

@@ -11,7 +11,9 @@ from xtrace.core.source import Position, describe
 
 
 class JaxException(Exception):
-    """What a check found, as a value; its text is the message."""
+    """What a check found, as a value; its text is the message. `source`: where in the program, if it is one place."""
+
+    source: Position | None = None
 
 
 class FailedCheckError(JaxException):
@@ -74,4 +76,6 @@ class Site(NamedTuple):
             text = f"{self.message} [with the arguments ({shown}), which the format does not fit: {error}]"
         if self.category is FailedCheckError:
             text += " (`check` failed)"
-        return self.category(f"{text}{' On' if text.endswith('.') else ', on'} line {describe(self.source)}")
+        found = self.category(f"{text}{' On' if text.endswith('.') else ', on'} line {describe(self.source)}")
+        found.source = self.source
+        return found

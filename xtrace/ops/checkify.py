@@ -29,16 +29,19 @@ from xtrace.core.check_errors import (
     Slot,
 )
 from xtrace.core.effects import Effect
+from xtrace.core.excerpts import excerpt
 from xtrace.core.ir import NEVER_PRINTED, ClosedJaxpr, Literal
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.core.source import describe, user_position
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace.core.tracebacks import boundary
 from xtrace.ops.elementwise import add, constant_like, eq, gt, lt, ne, select_n
 from xtrace.ops.elementwise import bitwise_or as either
 from xtrace.ops.random.keys import random_unwrap
 from xtrace.ops.reductions import argmax, reduce_or
 from xtrace.ops.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace.ops.stop_gradient import stop_gradient
+from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
@@ -63,11 +66,13 @@ class Error:
     def __init__(self, code: Any, payload: Sequence[Any], sites: tuple[Site, ...], slots: tuple[Slot, ...]) -> None:
         self.code, self.payload, self.sites, self.slots = code, tuple(payload), sites, slots
 
+    @boundary
     def get(self) -> str | None:
         """Return the message of the first error, None if there was none; of a mapped function, one line per index."""
         found = self.get_exception()
         return None if found is None else str(found)
 
+    @boundary
     def get_exception(self) -> JaxException | None:
         """Return the first error as an exception, None if there was none; of a mapped function, a BatchedError.
 
@@ -89,14 +94,14 @@ class Error:
         values = dict(zip(self.slots, self.payload, strict=True))
         return site.report([to_concrete(np.asarray(values[s])[index]) for s in site.slots])
 
+    @boundary
     def throw(self) -> None:
         """Raise JaxRuntimeError if there was an error; inside another checked function, make it that one's."""
         check_error(self)
 
     def __str__(self) -> str:
-        if any(isinstance(x, Tracer) for x in (self.code, *self.payload)):
-            return "Error(traced)"
-        return f"Error({self.get()})"
+        known = self.code is None or isinstance(self.code, (ConcreteArray, np.ndarray, np.generic))
+        return f"Error({self.get() if known else self.code})"
 
     __repr__ = __str__
 
@@ -424,7 +429,10 @@ def _emit(
 def _evaluate(code: Any, *payload: Any, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool) -> list[Any]:
     found = None if debug else Error(code, payload, sites, slots).get_exception()
     if found is not None:
-        raise JaxRuntimeError(str(found))
+        error = JaxRuntimeError(str(found))
+        if found.source is not None:
+            error.add_note(f"what failed:\n{excerpt(found.source)}")
+        raise error
     return []
 
 
