@@ -121,7 +121,7 @@ def test_what_annotations_name():
     assert not isinstance(lambda x: x, xtrace.stages.Wrapped)
 
 
-ERRORS = [name for name in xtrace.errors.__all__ if name != "JaxRuntimeError"]
+ERRORS = [name for name in xtrace.errors.__all__ if name not in {"JaxRuntimeError", *OWN}]
 
 
 @pytest.mark.parametrize("name", ERRORS)
