@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
-from xtrace.core import dtypes
+from xtrace.core import dtypes, explain
 from xtrace.core.avals import ShapedArray
 from xtrace.core.primitive import Primitive
-from xtrace.core.trace import current_trace
+from xtrace.core.trace import Tracer, current_trace
 from xtrace.core.tracebacks import hide_frames
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -123,6 +123,9 @@ def integers(name: str, argument: str, values: Any) -> tuple[int, ...]:
     try:
         return tuple([operator.index(v) for v in values])
     except TypeError:
+        traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
+        if traced and argument.endswith("sizes"):
+            raise explain.traced_shape(name, traced[0], values) from None
         raise TypeError(f"{name}: {argument} must be a sequence of integers, got {values!r}") from None
 
 

@@ -62,10 +62,19 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
     try:
         canonical = tuple(operator.index(n) for n in entries)
     except TypeError:
-        raise TypeError(f"{name}: shape must be an integer or a sequence of integers, got {shape!r}") from None
+        raise TypeError(
+            f"{name}: shape must be an integer or a sequence of integers, got {shape!r}; divide sizes with //"
+        ) from None
     if any(n < 0 for n in canonical):
-        raise TypeError(f"{name}: shape {canonical} has a negative size")
+        raise TypeError(f"{name}: shape {canonical} has a negative size; sizes must be nonnegative")
     return canonical
+
+
+def no_axis(name: str, axis: Any) -> TypeError:
+    """The error of an `axis` given to the operation `name` that is no integer."""
+    if isinstance(axis, Tracer):
+        return explain.concretization(axis, f"numpy.{name} argument axis")
+    return TypeError(f"{name}: axis must be an integer, got {axis!r}")
 
 
 def canonical_axis(name: str, axis: Any, ndim: int) -> int:
@@ -73,7 +82,7 @@ def canonical_axis(name: str, axis: Any, ndim: int) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
+        raise no_axis(name, axis) from None
     if not -ndim <= number < ndim:
         raise ValueError(f"{name}: axis {number} is out of bounds for array of dimension {ndim}")
     return number % ndim if ndim else number

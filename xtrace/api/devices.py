@@ -80,7 +80,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     where it was. Under a trace the leaves stay on the device that the compiled program will run on. `device`, `src`
     (where traced leaves were), `donate` and `may_alias` may be trees, of which `x` has the structure or a finer one.
 
-    TypeError for leaves that are no arrays.
+    TypeError for leaves that are no arrays, ValueError for a device that is none.
     """
     pairs, tree = pytree.tree_flatten_with_path(x)
     count = len(pairs)
@@ -148,7 +148,7 @@ def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> lis
 def _checked_target(target: Any) -> Any:
     if target is None or isinstance(target, (clients.Device, DeviceSharding, MemorySpace)):
         return target
-    raise TypeError(
+    raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
         f"a sharding or None, got {target!r}"
     )

@@ -53,7 +53,7 @@ class Flat:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise TypeError(
                     f"{self.transformation}: with has_aux, {self.name} must return a pair (result, auxiliary data); "
-                    f"it returned {type(result).__name__}"
+                    f"it returned {'a single array' if is_array_like(result) else type(result).__name__}"
                 )
             result, aux = result
             # The function runs under the transformation's own trace, which ends before anyone sees these values.
@@ -436,7 +436,8 @@ def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None
     if len(results) != 1 or not is_array_like(flat.results(results)):
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output of {flat.name} was "
-            f"{flat.results([aval_of(x).str_short() for x in results])}"
+            f"{flat.results([aval_of(x).str_short() for x in results])}. Return one number; what else there is to "
+            "return goes second, in a pair, with has_aux=True"
         )
     aval = aval_of(results[0])
     if aval.shape:

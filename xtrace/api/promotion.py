@@ -131,7 +131,8 @@ def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
         if len(sizes) > 1:
             raise ValueError(
                 f"{function}: Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; axis {axis} has "
-                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}"
+                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
+                "last one, and those of size 1 are repeated; x[:, None] adds one at the end"
             )
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)

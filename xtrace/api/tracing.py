@@ -88,10 +88,16 @@ def abstract_leaves(
             raise OverflowError(f"argument {path}: {error}") from None
         except TypeError as error:
             path = arguments.argument_paths(function, static, in_tree)[position]
+            name = arguments.function_name(function)
+            advice = (
+                f'mark the argument as static, with static_argnums or static_argnames=["{path}"]'
+                if path.isidentifier()
+                else "keep it out of what is passed, or pass it on its own as a static argument"
+            )
             raise TypeError(
-                f"Error interpreting argument {path} of {arguments.function_name(function)} as an abstract array: "
-                f"{error}. If the function needs the value itself in Python, mark the argument as static with "
-                "static_argnums or static_argnames."
+                f"Error interpreting argument {path} of {name} as an abstract array: {error}. If the function needs "
+                f"the value itself in Python, {advice}. An object that holds arrays can be registered as a pytree, "
+                "with xtrace.tree_util.register_pytree_node or register_dataclass."
             ) from None
     return avals
 

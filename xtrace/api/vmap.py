@@ -62,7 +62,8 @@ def vmap(
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                f"passed to the function, but got {len(in_axes)=}, {len(args)=}"
+                f"passed to the function, but got {len(in_axes)=}, {len(args)=}. Arguments by keyword are mapped along "
+                "their axis 0 and have no entry"
             )
         leaves, in_tree = pytree.tree_flatten((args, kwargs))
 
@@ -100,7 +101,8 @@ def vmap(
                     x, place = _summed(x, place), None
                 if place is not None:
                     raise ValueError(
-                        f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis"
+                        f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis. "
+                        "Give the axis it is to have in the result, or reduce over the examples inside"
                     )
                 out.append(x)
                 continue
@@ -150,7 +152,8 @@ def _canonical(axis: int | None, value: Any, position: int, paths: Callable[[], 
         raise ValueError(
             f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
             f"{axis + 1 if axis >= 0 else -axis}, but argument {paths()[position]} of {name} has only {aval.ndim} axes "
-            f"(its shape is {aval.shape})"
+            f"(its shape is {aval.shape}). With None in the place of this argument in in_axes it is the same for all"
+            + ("" if aval.ndim else "; examples in a list are stacked with xtrace.numpy.array first")
         )
     return axis % aval.ndim
 
@@ -169,6 +172,7 @@ def _size(
         if given is not None:
             lines.append(f"  * axis_size is {given}")
         raise ValueError(
-            f"vmap got inconsistent sizes for array axes to be mapped over in {name}:\n" + "\n".join(lines)
+            f"vmap got inconsistent sizes for array axes to be mapped over in {name}:\n" + "\n".join(lines) + "\n"
+            "An argument that is the same for all examples has None in in_axes, such as in_axes=(None, 0)."
         )
     return int(found.pop())

@@ -135,7 +135,7 @@ class ShapedArray:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an unsized (rank 0) array")
+            raise TypeError("len() of an unsized (rank 0) array; x.size is how many elements any array has")
         return self.shape[0]
 
 
@@ -360,8 +360,17 @@ def shown(value: Any) -> str:
 
 
 def not_an_array(value: Any) -> str:
-    """Say that `value` is not something an operation accepts."""
+    """Say that `value` is not something an operation accepts, and what to do about it."""
+    advice = next((text for kind, text in _ADVICE.items() if isinstance(value, kind)), "")
     return (
         f"{shown(value)} of type {type(value)} is not a valid JAX type: "
-        "expected an array, a NumPy array or scalar, or a Python bool, int, float or complex"
+        f"expected an array, a NumPy array or scalar, or a Python bool, int, float or complex{advice}"
     )
+
+
+_ADVICE: dict[Any, str] = {
+    (list, tuple): "; make an array of it with xtrace.numpy.array",
+    range: "; make an array of it with xtrace.numpy.arange",
+    str: "; arrays hold numbers only",
+    type(None): "; a number that is missing is xtrace.numpy.nan",
+}

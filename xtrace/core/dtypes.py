@@ -271,8 +271,9 @@ _narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32,
 
 def _unsupported(dtype: Any) -> str:
     text = repr(dtype)
+    sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
     return (
-        f"{text if len(text) <= 80 else text[:77] + '...'} is not a dtype that arrays can have. Accepted are "
+        f"{text if len(text) <= 80 else text[:77] + '...'} is not a dtype that arrays can have{sizes}. Accepted are "
         f"{', '.join(all_dtypes)} by name or as NumPy dtype or scalar class, and Python's bool, int, float and complex"
     )
 
@@ -509,7 +510,10 @@ def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str) -> tuple
 def _no_promotion(dtypes: set[Any], pairs: set[tuple[Any, bool]], mode: str) -> str:
     shown = " and ".join(sorted(full_name(d) + (" (weak)" if weak else "") for d, weak in pairs))
     if not dtypes <= _families.keys():
-        return f"{shown} have no common dtype; random keys and float0 combine only with their own dtype"
+        return (
+            f"{shown} have no common dtype; random keys and float0 combine only with their own dtype; fold_in(key, n) "
+            "makes another key of a number"
+        )
     target = max((d for d, _ in pairs), key=lambda d: (_bit_widths[d], d.name))
     advice = f"convert one explicitly, for example x.astype('{target.name}')"
     if mode == "strict":

@@ -11,8 +11,9 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
 from xtrace.api.units import unit
-from xtrace.core import config, dtypes
+from xtrace.core import config, dtypes, explain
 from xtrace.core.avals import aval_of
+from xtrace.core.trace import Tracer
 from xtrace.core.warn import warn_user
 from xtrace.numpy.arguments import axes_of, chosen, requested_dtype, type_of
 from xtrace.numpy.reductions import mean as mean_of
@@ -245,6 +246,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     try:
         count = operator.index(num_classes)
     except TypeError as error:
+        if isinstance(num_classes, Tracer):
+            raise explain.concretization(num_classes, "nn.one_hot argument num_classes") from None
         raise TypeError(f"one_hot: num_classes must be a static integer, got {num_classes!r}. {error}") from None
     aval = type_of("one_hot", x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):

@@ -93,7 +93,8 @@ def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...
         raise ValueError(f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}")
     if not all(n in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
         raise ValueError(
-            f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to {shape}"
+            f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to {shape}; "
+            "sizes must be equal or 1, from the last axis on"
         )
     if own == shape and isinstance(x, Array):
         return x

@@ -41,7 +41,7 @@ class _Plan:
             raise TypeError(
                 f"{self.function} requires contracting dimensions to have the same shape, got {tuple(sizes[0])} and "
                 f"{tuple(sizes[1])}: axes {tuple(left_axes)} of {self.left.shape} and {tuple(right_axes)} of "
-                f"{self.right.shape}"
+                f"{self.right.shape}. An array is transposed with .T or .mT"
             )
 
     def contract(self, a: Any, b: Any, dimensions: Any, order: Any = None, squeezed: Any = ((), ())) -> Any:

@@ -42,7 +42,7 @@ def array(
     """Return `object` as an array: a scalar, an array, a NumPy array, or nested lists of these.
 
     Python scalars are weakly typed unless `dtype` is given; NumPy data is copied unless `copy` is False.
-    TypeError for strings, objects and ragged lists; OverflowError for integers that do not fit.
+    TypeError for strings and objects, ValueError for ragged lists and None; OverflowError for integers that do not fit.
     """
     if args:
         raise TypeError("array: copy, order and ndmin must be given by keyword")
@@ -60,7 +60,7 @@ def asarray(
 ) -> Any:
     """Return `a` as an array, itself if it is one. With ``copy=False`` a NumPy array's memory is shared if it can be.
 
-    TypeError for strings, objects and ragged lists; OverflowError for integers that do not fit.
+    TypeError for strings and objects, ValueError for ragged lists and None; OverflowError for integers that do not fit.
     """
     return _array("asarray", a, dtype, copy, order, 0, device, out_sharding)
 
@@ -163,7 +163,7 @@ def _from_list(function: str, value: Any, dtype: Any) -> Any:
     try:
         data = np.asarray(value, dtype)
     except ValueError as error:
-        raise TypeError(f"{function}: a nested list must be rectangular, all rows of one length: {error}") from None
+        raise ValueError(f"{function}: a nested list must be rectangular, all rows of one length: {error}") from None
     return _made(data, ShapedArray(data.shape, dtype))
 
 
@@ -194,7 +194,9 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
             try:
                 kinds[aval_of(item)] = None
             except TypeError as error:
-                raise TypeError(f"{function}: a list element is no number or array: {error}") from None
+                # As jax's: the class of an unusable value, not that of an unusable type.
+                kind = ValueError if item is None else TypeError
+                raise kind(f"{function}: a list element is no number or array: {error}") from None
     return traced
 
 

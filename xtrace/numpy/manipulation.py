@@ -51,7 +51,7 @@ def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -
     if math.prod(wanted) != size:
         raise TypeError(
             f"{function}: cannot reshape array of shape {own} (size {size}) into shape {wanted} "
-            f"(size {math.prod(wanted)})"
+            f"(size {math.prod(wanted)}); one size may be -1, which is then worked out"
         )
     return wanted  # type: ignore[no-any-return]
 
@@ -93,7 +93,7 @@ def _permuted(a: Any, permutation: Sequence[int]) -> Any:
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    """Return `a` with its axes in the order `axes`, reversed without it. ValueError unless they are a permutation."""
+    """Return `a` with its axes in the order `axes`, reversed without it. TypeError unless they are a permutation."""
     a = as_array("transpose", a)
     if axes is None:
         return _permuted(a, range(a.ndim)[::-1])
@@ -101,8 +101,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
         raise TypeError(f"transpose: axes must be a sequence of integers, got {axes!r}")
     order = [canonical_axis("transpose", i, a.ndim) for i in axes]
     if sorted(order) != list(range(a.ndim)):
-        raise ValueError(
-            f"transpose: axes {tuple(order)} are no permutation of the axes of an array of shape {a.shape}"
+        raise TypeError(
+            f"transpose: axes {tuple(order)} are no permutation of the axes of an array of shape {a.shape}; swapaxes "
+            "exchanges two of them"
         )
     return _permuted(a, order)
 
@@ -174,7 +175,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         if a.shape[i] != 1:
             raise ValueError(
                 "squeeze: cannot select an axis to squeeze out which has size not equal to one: "
-                f"axis {i} of shape {a.shape}"
+                f"axis {i} of shape {a.shape}; an index such as x[0] takes one element of an axis"
             )
     return shapes.squeeze(a, axes) if axes else a
 
@@ -212,12 +213,16 @@ def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) ->
             f"{', '.join(str(x.shape) for x in found)}."
         )
     if found[0].ndim == 0:
-        raise ValueError(f"{function}: Zero-dimensional arrays cannot be concatenated; use stack")
+        raise ValueError(
+            f"{function}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
+            f"argument, {function}([a, b])"
+        )
     along = canonical_axis(function, axis, found[0].ndim)
     if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in found}) > 1:
         raise TypeError(
             f"{function}: Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
-            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in found)}."
+            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in found)}. "
+            "Choose another axis=, or cut or pad them to one shape."
         )
     wanted, weak = _common_type(found, dtype)
     return _joined(*found, axis=along, dtype=wanted, weak=weak)
@@ -247,7 +252,8 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     wanted = requested_dtype("stack", dtype)
     if len({x.shape for x in found}) > 1:
         raise ValueError(
-            f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in found)}"
+            f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in found)}. "
+            "concatenate joins arrays of different lengths"
         )
     along = canonical_axis("stack", axis, found[0].ndim + 1)
     common, weak = _common_type(found, wanted)
@@ -358,8 +364,9 @@ def _split(function: str, ary: Any, where_to: Any, axis: Any, equal: bool) -> li
     ary = as_array(function, ary)
     along = canonical_axis(function, axis, ary.ndim)
     length = ary.shape[along]
-    if isinstance(where_to, Tracer):
-        raise explain.concretization(where_to, f"numpy.{function} argument indices_or_sections")
+    for value in where_to if isinstance(where_to, (list, tuple)) else (where_to,):
+        if isinstance(value, Tracer):
+            raise explain.concretization(value, f"numpy.{function} argument indices_or_sections")
     if np.ndim(where_to):
         found = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
         bounds = [0, *[min(max(i, 0), length) for i in found], length]

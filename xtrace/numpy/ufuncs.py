@@ -795,4 +795,6 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
         raise ValueError("where: size and fill_value are for the form with a condition only; leave them out")
+    if x is None or y is None:
+        raise TypeError(f"where: {'x' if x is None else 'y'} is None; give both x and y, or neither for the positions")
     return _where(condition, x, y)

@@ -266,5 +266,11 @@ class IndexUpdater:
     def __getitem__(self, index: Any) -> IndexedArray:
         return IndexedArray(self.array, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "'x.at' object does not support item assignment. Arrays are immutable. Write x = x.at[idx].set(y), or "
+            "x = x.at[idx].add(y) for +="
+        )
+
     def __repr__(self) -> str:
         return f"IndexUpdater({self.array!r})"

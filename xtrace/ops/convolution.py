@@ -72,7 +72,7 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
     for i, text in enumerate(dimension_numbers):
         if len(text) != ndim:
             raise TypeError(
-                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got {len(text)} "
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got {text!r} "
                 f"for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))

@@ -49,7 +49,9 @@ class _Checking(string.Formatter):
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
         unused = [x for i, x in enumerate(args) if i not in used_args]
         if unused:
-            raise ValueError(f"Unused positional arguments to `debug.print`: {unused}")
+            raise ValueError(
+                f"Unused positional arguments to `debug.print`: {unused}. Each has the place of a {{}} in the format"
+            )
         names = [name for name in kwargs if name not in used_args]
         if names:
             raise ValueError(

@@ -169,7 +169,7 @@ class ExtremePosition(Primitive):
         try:
             number = operator.index(axis)
         except TypeError:
-            raise TypeError(f"{self.name}: axis must be an integer, got {axis!r}") from None
+            raise vector_space.no_axis(self.name, axis) from None
         dtype = dtypes.canonicalize(index_dtype, config.enable_x64.value)
         return current_trace.get().process(self, (operand,), ((number,), dtype))
 
@@ -258,7 +258,7 @@ class Cumulative(Primitive):
         try:
             number = operator.index(axis)
         except TypeError:
-            raise TypeError(f"{self.name}: axis must be an integer, got {axis!r}") from None
+            raise vector_space.no_axis(self.name, axis) from None
         return current_trace.get().process(self, (operand,), (number, bool(reverse)))
 
     def _abstract(self, operand: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:

@@ -92,9 +92,11 @@ def _staged(transformation: str, function: Callable[..., Any], in_tree: Any, in_
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `closed`, which has no constvars, or the one interned before that has the same equations."""
+    """Return `closed`, which has no constvars, or the one interned before of the same function and equations."""
+    info = closed.jaxpr.debug_info
     try:
-        key = _key(closed.jaxpr)
+        # A function that is made anew for each call is in one place; messages name the place.
+        key = None if info is None else (info.file, info.line), _key(closed.jaxpr)
     except TypeError:  # an unhashable parameter
         return closed
     if len(_interned) >= _INTERNED_LIMIT:

@@ -651,10 +651,11 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         raise ValueError(
             f"{function} got values with different leading axis sizes: {', '.join(map(str, sizes))}.\n"
             + "\n".join(lines)
+            + "\nCut or pad them to one length, or close over what is the same in every step."
         )
     if length is None:
         if not sizes:
-            raise ValueError(f"{function} got no values to scan over and `length` not provided.")
+            raise ValueError(f"{function} got no values to scan over and `length` not provided; give length=")
         return sizes[0]
     try:
         number = operator.index(length)

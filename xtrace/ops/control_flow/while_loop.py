@@ -472,11 +472,13 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 def _check_predicate(cond: Body) -> None:
     if not pytree.treedef_is_leaf(cond.out_tree) or cond.out_tree.num_leaves != 1:
-        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
     aval = cond.out_avals[0]
     if aval.shape or aval.dtype != dtypes.bool_:
         advice = "Reduce it with any() or all()" if aval.shape else "Compare it with something, such as value != 0"
-        raise TypeError(f"cond_fun must return a boolean scalar, but got output type {aval.str_short()}. {advice}.")
+        raise TypeError(
+            f"while_loop: cond_fun must return a boolean scalar, but got output type {aval.str_short()}. {advice}."
+        )
 
 
 def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any) -> Any:
