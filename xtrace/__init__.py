@@ -88,6 +88,7 @@ _late, __getattr__ = _late_names(
         "xtrace.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
         "xtrace.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
         "xtrace.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
+        "xtrace.api.memory_in_use": ("live_arrays",),
         "xtrace.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace.api.split_derivative": ("fwd_and_bwd",),
         "xtrace.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
@@ -97,8 +98,8 @@ _late, __getattr__ = _late_names(
     },
     submodules=(
         "ad_checkpoint", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental", "extend",
-        "ffi", "flatten_util", "image", "lax", "memory", "nn", "numpy", "ops", "random", "scipy", "stages", "tree",
-        "tree_util", "typing",
+        "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler", "random",
+        "scipy", "stages", "tree", "tree_util", "typing",
     ),
 )  # fmt: skip
 __all__ += _late

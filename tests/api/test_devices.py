@@ -45,8 +45,19 @@ def test_what_a_bug_report_needs(capsys):
     text = xtrace.print_environment_info(return_string=True)
     assert xtrace.print_environment_info() is None
     assert capsys.readouterr().out == text + "\n"
-    for name in ("jaxlib", "numpy", "python", "devices"):
+    for name in ("jaxlib", "numpy", "python", "devices", "processes"):
         assert re.search(rf"^{name}: +\S", text, re.MULTILINE)
+    assert "\nXTRACE_ENABLE_CHECKS=" in text
+
+
+def test_arrays_in_memory():
+    x = xtrace.device_put(np.ones((3, 5), np.float32))
+    assert sum(found is x for found in xtrace.live_arrays()) == 1
+    assert sum(found is x for found in xtrace.live_arrays("cpu")) == 1
+    x.delete()
+    assert not any(found is x for found in xtrace.live_arrays())
+    with pytest.raises(RuntimeError, match="there is no platform 'abacus'"):
+        xtrace.live_arrays("abacus")
 
 
 # device_put

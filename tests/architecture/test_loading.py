@@ -13,7 +13,7 @@ import pytest
 import xtrace
 from tests.architecture.source_tree import ROOT
 
-HEAVY = ("jax", "jaxlib.mlir", "matplotlib", "sklearn", "rich", "hypothesis")
+HEAVY = ("jax", "jaxlib.mlir", "jaxlib._profiler", "matplotlib", "sklearn", "rich", "hypothesis")
 
 RUN = """
 import numpy as np
@@ -33,6 +33,10 @@ np.asarray(half), float(jnp.sum(half)), jnp.asarray(x)[1:, 0], list(jnp.arange(3
 xtrace.block_until_ready(xtrace.device_put(x)), xtrace.device_get(half), xtrace.devices()
 compiled = xtrace.lower(f, x, x).compile()
 compiled.as_text(), compiled.cost_analysis(), compiled.memory_analysis(), compiled(x, x)
+import tempfile
+with xtrace.profiler.trace(tempfile.mkdtemp(), create_perfetto_trace=True), xtrace.profiler.TraceAnnotation("block"):
+    jitted(x, x)["out"].block_until_ready()
+xtrace.profiler.device_memory_profile(), xtrace.live_arrays(), xtrace.print_environment_info(return_string=True)
 """
 
 

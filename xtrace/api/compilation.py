@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace.api.tracing import TracedFunction
-from xtrace.core import config
+from xtrace.core import config, monitoring
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.runtime.execute import Program, compile_program
 from xtrace.transforms.lower import LoweredModule
@@ -33,6 +34,7 @@ def compile_module(
     files = importlib.import_module("xtrace.api.dump").Files(directory, module.builder.name) if directory else None
     if files is not None:
         files.write_source(closed, module)
+    start = time.perf_counter()
     try:
         program = compile_program(
             text, device, closed.out_avals, compiler_options, hidden=module.hidden, kept=kept, committed=committed,
@@ -41,6 +43,7 @@ def compile_module(
     except Exception as error:
         importlib.import_module("xtrace.api.failures").explain_compilation(error, closed, module, device)
         raise
+    monitoring.record_step(monitoring.COMPILING, time.perf_counter() - start, module.builder.functions[0].scope)
     if files is not None:
         files.write_program(program.executable)
     return program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import platform as system
 import sys
 from typing import Any, NamedTuple
@@ -211,6 +212,10 @@ def typeof(x: Any) -> Any:
     return aval_of(x)
 
 
+# Environment variables that change what a program does.
+_VARIABLES = ("CUDA_VISIBLE_DEVICES", "JAX_", "TPU_", "XLA_", "XTRACE_")
+
+
 def print_environment_info(return_string: bool = False) -> str | None:
     """Print the versions and devices that a bug report needs, or return them as text."""
     lines = [
@@ -219,6 +224,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
         f"python: {sys.version}",
         f"system: {system.platform()}",
         f"devices: {', '.join(map(str, clients.devices()))} (default {current_device()})",
+        f"processes: {process_count()}",
+        *[f"{name}={os.environ[name]}" for name in sorted(os.environ) if name.startswith(_VARIABLES)],
     ]
     text = "\n".join(lines)
     if return_string:

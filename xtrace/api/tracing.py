@@ -10,7 +10,7 @@ from typing import Any
 
 from xtrace.api import arguments
 from xtrace.api.arguments import Selection, Static
-from xtrace.core import config, pytree
+from xtrace.core import config, monitoring, pytree
 from xtrace.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
@@ -137,6 +137,7 @@ def trace(
         key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
     traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
     traced.seconds = time.perf_counter() - start
+    monitoring.record_step(monitoring.TRACING, traced.seconds, arguments.function_name(function))
     return traced
 
 

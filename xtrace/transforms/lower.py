@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from xtrace.core import config, dtypes
+from xtrace.core import config, dtypes, monitoring
 from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, check_size, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.dtypes import ExtendedDType
@@ -60,6 +61,7 @@ def lower(
     closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused."""
+    start = time.perf_counter()
     module = ModuleBuilder("jit_" + symbol(name), platform)
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
     module.functions.append(main)
@@ -89,6 +91,7 @@ def lower(
         results = emit_equations(main, jaxpr, values)
         main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
+    monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
     return LoweredModule(module, hidden, unusable, jaxpr.effects)
 
 

@@ -1,0 +1,27 @@
+"""Listening to events of a program, as ``jax.monitoring`` has it."""
+
+from xtrace.core.monitoring import (
+    clear_event_listeners,
+    record_event,
+    record_event_duration_secs,
+    record_event_time_span,
+    record_scalar,
+    register_event_duration_secs_listener,
+    register_event_listener,
+    register_event_time_span_listener,
+    register_scalar_listener,
+    unregister_event_duration_listener,
+    unregister_event_listener,
+    unregister_event_time_span_listener,
+    unregister_scalar_listener,
+)
+from xtrace.core.tracebacks import make_public as _make_public
+
+__all__ = [
+    "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",
+    "register_event_duration_secs_listener", "register_event_listener", "register_event_time_span_listener",
+    "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
+    "unregister_event_time_span_listener", "unregister_scalar_listener",
+]  # fmt: skip
+
+_make_public(globals(), __all__)
