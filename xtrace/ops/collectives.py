@@ -217,7 +217,7 @@ class _Moved(Primitive):
         )  # fmt: skip
 
 
-    def checked(self, x: Any, parameters: tuple[Any, ...]) -> Any:
+    def apply_checked(self, x: Any, parameters: tuple[Any, ...]) -> Any:
         """Bind; wrong sizes are found here, since a batch rule would not look at them."""
         self.types_of_results((operand_aval(self.name, x, "x"),), parameters)
         return self.apply((x,), parameters)
@@ -352,7 +352,7 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         dimension = canonical_axis("psum_scatter", scatter_dimension, operand_aval("psum_scatter", leaf, "x").ndim)
-        return reduce_scatter_p.checked(leaf, (groups, names, size, dimension, bool(tiled)))
+        return reduce_scatter_p.apply_checked(leaf, (groups, names, size, dimension, bool(tiled)))
 
     return _tree_map(one, "psum_scatter", x)
 
@@ -427,7 +427,7 @@ def all_to_all(
     def one(leaf: Any) -> Any:
         ndim = operand_aval("all_to_all", leaf, "x").ndim
         split, joined = (canonical_axis("all_to_all", a, ndim) for a in (split_axis, concat_axis))
-        return all_to_all_p.checked(leaf, (groups, axis_name, joined, split, bool(tiled)))
+        return all_to_all_p.apply_checked(leaf, (groups, axis_name, joined, split, bool(tiled)))
 
     return _tree_map(one, "all_to_all", x)
 
