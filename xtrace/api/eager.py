@@ -19,7 +19,6 @@ from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, exp
 from xtrace.runtime.transfer import current_device, to_operand
 from xtrace.transforms import key_reuse
 from xtrace.transforms.lower import lower
-from xtrace.transforms.stage import unexpected
 
 _lock = threading.RLock()
 
@@ -59,7 +58,7 @@ def check_operands(primitive: Primitive, operands: Sequence[Any]) -> None:
     """Raise a TypeError that names the operand no operation accepts, if there is one."""
     for value in operands:
         if isinstance(value, Tracer):
-            raise unexpected(value)
+            raise explain.unexpected_tracer(value)
     explain.check_operands(primitive.__name__, operands)
 
 

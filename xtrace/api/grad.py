@@ -153,7 +153,7 @@ def jvp(
             f"{pytree.tree_structure(primals)} and {pytree.tree_structure(tangents)}"
         )
     checked = [_as_tangent("jvp", flat, i, a, t) for i, (a, t) in enumerate(zip(flat.avals(), moved, strict=True))]
-    results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked)
+    results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
     out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
     pair = flat.results(results), flat.results(out)
     return (*pair, flat.aux) if has_aux else pair

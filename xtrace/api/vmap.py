@@ -91,7 +91,9 @@ def vmap(
                     raise TypeError(f"vmap: {name} returned {leaf!r} of type {type(leaf)}, which is not an array")
             return results
 
-        results, places = batch(flat, MappedAxis(size, axis_name, spmd_axis_name), values, axes)
+        mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
+        described = lambda: arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
+        results, places = batch(flat, mapped_axis, values, axes, described)
         wanted = _spread("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out = []
         for x, place, target in zip(results, places, wanted, strict=True):

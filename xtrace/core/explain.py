@@ -5,9 +5,8 @@ Nothing of it is loaded before the first such error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from xtrace.core.late import late_names
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xtrace.core.conversions import (
@@ -27,20 +26,25 @@ if TYPE_CHECKING:
         traced_shape,
         unhashable,
     )
-    from xtrace.core.leaks import unexpected_tracer
+    from xtrace.core.leaks import check_leaks, unexpected_tracer
     from xtrace.core.provenance import Provenance, provenance_under
 
 __all__ = [
-    "Provenance", "array_conversion", "boolean_conversion", "boolean_index", "check_operands", "concretization",
-    "formatted", "integer_conversion", "item_assignment", "iteration", "no_data", "no_such_attribute", "provenance",
-    "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer", "unhashable",
+    "Provenance", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks", "check_operands",
+    "concretization", "formatted", "integer_conversion", "item_assignment", "iteration", "no_data",
+    "no_such_attribute", "provenance", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer",
+    "unhashable",
 ]  # fmt: skip
 
+# The modules of those that are not in `conversions`.
 _elsewhere = {
-    "xtrace.core.leaks": ["unexpected_tracer"],
-    "xtrace.core.provenance": ["Provenance", "provenance_under"],
-}
-_moved = [name for names in _elsewhere.values() for name in names]
-_, __getattr__ = late_names(
-    __name__, {"xtrace.core.conversions": [name for name in __all__ if name not in _moved], **_elsewhere}
-)
+    "Provenance": "provenance", "check_leaks": "leaks", "provenance_under": "provenance", "unexpected_tracer": "leaks",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"xtrace.core.{_elsewhere.get(name, 'conversions')}"), name)
+    globals()[name] = found
+    return found

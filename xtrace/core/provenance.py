@@ -175,11 +175,14 @@ def provenance_under(trace: Trace, transformation: str, value: Any, note: str) -
     if inner is not None:
         inner.note = f"{note} {inner.note}".rstrip()
         return inner
+    described = getattr(trace, "described", None)
+    info = described() if described is not None else DebugInfo(transformation, "a function", None, None)
     frame = _function_under(trace)
     if frame is None:
-        return Provenance(DebugInfo(transformation, "a function", None, None), (), (), note=note)
+        return Provenance(info, (), (), note=note)
     code = frame.f_code
-    info = DebugInfo(transformation, code.co_name, code.co_filename, code.co_firstlineno)
+    if described is None:
+        info = DebugInfo(transformation, code.co_name, code.co_filename, code.co_firstlineno)
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     traced = {n: paths for n in parameters if (paths := _leaves_of(trace, n, frame.f_locals.get(n)))}
     site = Site.here()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +10,7 @@ from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.effects import Effects, NamedAxis
 from xtrace.core.failures import note_rule
+from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import batched
@@ -44,8 +43,6 @@ class BatchTracer(Tracer):
     def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
         self.owner, self.value, self.axis = trace, value, axis
         self.aval = without_axis(aval_of(value), axis)
-        if trace.watched is not None:
-            trace.watched.append(weakref.ref(self))
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval!r}>with<{self.owner!r}>\n  with val = {self.value!r}\n       batch_dim = {self.axis}"
@@ -61,15 +58,15 @@ aval_rules[BatchTracer] = _aval_of_tracer
 class BatchTrace(Trace):
     """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
 
-    __slots__ = ("mapped", "named_axis", "staging", "watched")
+    __slots__ = ("mapped", "named_axis", "staging", "described")
 
-    def __init__(self, parent: Trace, mapped: MappedAxis) -> None:
+    def __init__(self, parent: Trace, mapped: MappedAxis, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
+        self.described = described
         self.mapped = mapped
         # Where the parent records, what rules do is copied from what they did before.
         self.staging = parent if type(parent) is StagingTrace else None
         self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
-        self.watched: list[weakref.ref[BatchTracer]] | None = [] if config.check_tracer_leaks.value else None
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         assert self.parent is not None
@@ -112,16 +109,6 @@ class BatchTrace(Trace):
     def _works_along(self, effects: Effects) -> bool:
         return any(isinstance(e, NamedAxis) and e.axis == self.mapped.name for e in effects)
 
-    def check_leaks(self) -> None:
-        """Raise if a tracer of this trace is still held by something, when ``check_tracer_leaks`` is on."""
-        if self.watched is None:
-            return
-        gc.collect()
-        for reference in self.watched:
-            tracer = reference()
-            if tracer is not None:
-                raise explain.unexpected_tracer(tracer, None, None)
-
     def provenance_of(self, tracer: Tracer) -> Provenance:
         """Return what the tracer depends on, for messages."""
         assert isinstance(tracer, BatchTracer)
@@ -133,13 +120,18 @@ class BatchTrace(Trace):
 
 
 def batch(
-    function: Callable[..., Sequence[Any]], mapped: MappedAxis, values: Sequence[Any], axes: Sequence[int | None]
+    function: Callable[..., Sequence[Any]],
+    mapped: MappedAxis,
+    values: Sequence[Any],
+    axes: Sequence[int | None],
+    described: Callable[[], DebugInfo] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Return the results of `function`, a flat sequence, for every index of the axis, and the axis in each result.
 
-    The axis is None for results that are the same for all indices.
+    The axis is None for results that are the same for all indices. `described` says, for messages, which function of
+    the user's it is.
     """
-    trace = BatchTrace(current_trace.get(), mapped)
+    trace = BatchTrace(current_trace.get(), mapped, described)
     try:
         with use_trace(trace):
             results = function(
@@ -150,7 +142,7 @@ def batch(
     own = [type(x) is BatchTracer and x.owner is trace for x in results]
     found = [x.value if mine else x for x, mine in zip(results, own, strict=True)]
     places = [x.axis if mine else None for x, mine in zip(results, own, strict=True)]
-    if trace.watched is not None:
+    if config.check_tracer_leaks.value:
         del results
-        trace.check_leaks()
+        explain.check_leaks(trace)
     return found, places

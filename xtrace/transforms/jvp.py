@@ -10,10 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace.core import explain, pytree
+from xtrace.core import config, explain, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.failures import note_rule
+from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import linearized
@@ -57,10 +58,11 @@ aval_rules[JVPTracer] = _aval_of_tracer
 class JVPTrace(Trace):
     """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
 
-    __slots__ = ("rules", "linearizing", "staging")
+    __slots__ = ("rules", "linearizing", "staging", "described")
 
-    def __init__(self, parent: Trace, rules: Trace) -> None:
+    def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
+        self.described = described
         # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
         self.rules = rules
         self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
@@ -149,11 +151,17 @@ class JVPTrace(Trace):
 
 
 def jvp(
-    function: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    described: Callable[[], DebugInfo] | None = None,
 ) -> tuple[list[Any], list[Any]]:
-    """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero one."""
+    """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero one.
+
+    `described` says, for messages, which function of the user's it is.
+    """
     parent = current_trace.get()
-    trace = JVPTrace(parent, parent)
+    trace = JVPTrace(parent, parent, described)
     try:
         with use_trace(trace):
             results = function(
@@ -161,7 +169,11 @@ def jvp(
             )
     finally:
         trace.ended = True
-    return trace.split(results)
+    found = trace.split(results)
+    if config.check_tracer_leaks.value:
+        del results
+        explain.check_leaks(trace)
+    return found
 
 
 def _by_rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.core import config
+from xtrace.core import config, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.check import check_jaxpr
@@ -143,7 +143,13 @@ def linearize(
     finally:
         trace.ended = True
         tape.end()
-    return primals_out, _linear_map(tape, outvars, [t is not None for t in tangents_out])
+    nonzero = [t is not None for t in tangents_out]
+    if config.check_tracer_leaks.value:
+        del inputs, results, tangents_out
+        explain.check_leaks(trace)
+        del trace
+        explain.check_leaks(tape)
+    return primals_out, _linear_map(tape, outvars, nonzero)
 
 
 def partial_evaluate(
@@ -168,7 +174,11 @@ def partial_evaluate(
         outvars = [tape.atom(x) for x, wanted in zip(results, pending, strict=True) if wanted]
     finally:
         tape.end()
-    return [x for x, wanted in zip(results, pending, strict=True) if not wanted], _linear_map(tape, outvars, pending)
+    known = [x for x, wanted in zip(results, pending, strict=True) if not wanted]
+    if config.check_tracer_leaks.value:
+        del inputs, results
+        explain.check_leaks(tape)
+    return known, _linear_map(tape, outvars, pending)
 
 
 def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +51,7 @@ class StagingTrace(Trace):
     Values from outside become constants: Python and rank-0 ones literals, arrays and outer tracers constvars.
     """
 
-    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "watched")
+    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked")
 
     def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
         super().__init__(parent)
@@ -65,13 +63,13 @@ class StagingTrace(Trace):
         # its id cannot be reused by another one.
         self.captured: dict[int, tuple[Var, Any, Any]] = {}
         self.effects: Effects = NO_EFFECTS
-        self.watched: list[weakref.ref[StagedTracer]] | None = [] if config.check_tracer_leaks.value else None
+        self.checked = config.check_tracer_leaks.value
 
     def new_input(self, aval: ShapedArray) -> StagedTracer:
         """Add an input of type `aval`."""
         variable = Var(aval)
         self.inputs.append(variable)
-        return self._tracer(aval, variable)
+        return StagedTracer(self, aval, variable)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         if self.ended:
@@ -91,14 +89,15 @@ class StagingTrace(Trace):
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in types]
             self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, user_position(2)))
-            return [self._tracer(v.aval, v) for v in outvars]
+            return [StagedTracer(self, v.aval, v) for v in outvars]
         variable = Var(types)
         self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, user_position(2)))
-        return StagedTracer(self, types, variable) if self.watched is None else self._tracer(types, variable)
+        return StagedTracer(self, types, variable)
 
     def records_copies(self) -> bool:
         """Whether recordings may be written into this trace."""
-        return not self.ended and self.watched is None
+        # What is copied was recorded in a trace of its own, where leaks of a user's rule would not be looked for.
+        return not self.ended and not self.checked
 
     def call(
         self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
@@ -144,16 +143,10 @@ class StagingTrace(Trace):
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
         """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""
         if not aval.shape:
-            return self._tracer(aval, Literal(value.item() if aval.dtype.isbuiltin == 1 else value[()], aval))
+            return StagedTracer(self, aval, Literal(value.item() if aval.dtype.isbuiltin == 1 else value[()], aval))
         variable = Var(aval)
         self.constants.append((variable, value))
-        return self._tracer(aval, variable)
-
-    def _tracer(self, aval: ShapedArray, variable: Atom) -> StagedTracer:
-        tracer = StagedTracer(self, aval, variable)
-        if self.watched is not None:
-            self.watched.append(weakref.ref(tracer))
-        return tracer
+        return StagedTracer(self, aval, variable)
 
     def capture(self, value: Any) -> Atom:
         """Return the atom of a value from outside this trace.
@@ -188,7 +181,7 @@ class StagingTrace(Trace):
 
     def _check_in_scope(self, tracer: Tracer) -> None:
         if tracer.owner.ended or tracer.owner not in self.enclosing():
-            raise unexpected(tracer)
+            raise explain.unexpected_tracer(tracer)
 
     def atom(self, value: Any) -> Atom:
         """Return the atom of any value, inside or outside this trace."""
@@ -214,16 +207,6 @@ class StagingTrace(Trace):
         """Close the trace; its tracers are errors from now on."""
         self.ended = True
 
-    def check_leaks(self) -> None:
-        """Raise if a tracer of this trace is still held by something, when ``check_tracer_leaks`` is on."""
-        if self.watched is None:
-            return
-        gc.collect()
-        for reference in self.watched:
-            tracer = reference()
-            if tracer is not None:
-                raise explain.unexpected_tracer(tracer, self.made_at(tracer), self.debug_info)
-
     def __repr__(self) -> str:
         level = sum(isinstance(t, StagingTrace) for t in self.enclosing())
         return f"DynamicJaxprTrace(level={level}/0)"
@@ -232,20 +215,6 @@ class StagingTrace(Trace):
 def _holds(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> bool:
     """Return whether nobody has written to `array` since `kept` was made of it."""
     return dtypes.cast(array, kept.dtype).tobytes() == kept.tobytes()
-
-
-def unexpected(tracer: Tracer) -> Exception:
-    """Return the error of a tracer met outside its trace."""
-    trace = tracer.owner
-    if isinstance(trace, StagingTrace):
-        return explain.unexpected_tracer(tracer, trace.made_at(tracer), trace.debug_info)
-    # Linearization records what it does to tangents, and so knows where a value with one was made.
-    tangent = getattr(tracer, "tangent", None)
-    if isinstance(tangent, StagedTracer):
-        recorder = tangent.owner
-        assert isinstance(recorder, StagingTrace)
-        return explain.unexpected_tracer(tracer, recorder.made_at(tangent), recorder.debug_info)
-    return explain.unexpected_tracer(tracer, None, None)
 
 
 def stage(
@@ -269,8 +238,8 @@ def stage(
     jaxpr = Jaxpr(constvars, trace.inputs, outvars, trace.equations, trace.effects, debug_info)
     if config.enable_checks.value:
         check_jaxpr(jaxpr)
-    if trace.watched is not None:
+    if config.check_tracer_leaks.value:
         del tracers, results
-        trace.check_leaks()
+        explain.check_leaks(trace)
     return jaxpr, consts
 
