@@ -32,6 +32,23 @@ def test_the_demo_step_compiles_for_a_device_that_is_not_here(target: str) -> No
         compiled(*demo.step_arguments())
 
 
+@needs_extra
+@pytest.mark.aot
+@pytest.mark.slow
+def test_calls_of_python_compile_for_gpus_and_are_refused_for_tpus() -> None:
+    def f(x):
+        def step(carry, y):
+            xtrace.debug.print("{}", carry, ordered=True)
+            return carry + xtrace.pure_callback(np.sin, xtrace.ShapeDtypeStruct((), np.float32), y), None
+
+        return xtrace.lax.scan(step, x, np.arange(3, dtype=np.float32))[0]
+
+    lowered = xtrace.lower(f, 1.0)
+    assert "xla_ffi_python_gpu_callback" in lowered.compile(target="h200").as_text()
+    with pytest.raises(NotImplementedError, match="programs for tpu cannot call Python functions yet"):
+        lowered.compile(target="tpu-v5e")
+
+
 OF_MATRICES = {
     "cholesky": lambda x: linalg.cholesky(x),
     "cholesky_update": lambda x: linalg.cholesky_update(x, x[0]),

@@ -163,6 +163,9 @@ def _in_lanes_of_loops(m, c, use, x):
         m.root.vmap(lambda v: m.lax.scan(lambda k, y: (use(k) * 0 + y, k), v, m.np.arange(2.0, dtype="float32")))(x),
         m.root.vmap(lambda v: v + use(m.np.float32(7)))(x),
         m.root.vmap(lambda v: use(m.lax.psum(v, "i")), axis_name="i")(x),
+        m.root.vmap(lambda v: m.lax.while_loop(lambda k: k < 2, lambda k: use(k) * 0 + k + 1, v))(x),
+        m.root.vmap(lambda v: m.lax.cond(v > 0, use, lambda v: v, v))(x),
+        m.root.vmap(lambda v, p: m.lax.cond(p > 0, use, lambda v: v, v), (0, None))(x, x[1]),
     )
 
 

@@ -137,6 +137,10 @@ def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any],
     return [x for i, x in enumerate(leaves) if i not in places], tree, static
 
 
+# The handlers of the runtimes that call Python.
+_TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
+
+
 def written(
     builder: FunctionBuilder, values: Sequence[Value], key: Any, name: str, function: Callable[..., Any],
     effect: Effect | None,
@@ -145,10 +149,12 @@ def written(
 
     key: what tells calls apart that are not the same, besides the place in the user's code and the types.
     """
-    if builder.platform != "cpu":
+    target = _TARGETS.get(builder.platform)
+    if target is None:
         raise NotImplementedError(
-            f"{name}: programs for {builder.platform} cannot call Python functions yet, only those for cpu can. Run it "
-            "with jax_platforms='cpu', or return the values from the function and use them outside of it"
+            f"{name}: programs for {builder.platform} cannot call Python functions yet, those for "
+            f"{' and '.join(_TARGETS)} can. Run it with jax_platforms='cpu', or return the values from the function "
+            "and use them outside of it"
         )
     effects = [effect] if effect is not None and effect.ordered else []
     operands = [*tokens_of(builder, effects), *[x.stored() for x in values]]
@@ -172,7 +178,7 @@ def written(
     ins, outs = ", ".join([x.type for x in operands]), ", ".join([a.mlir_type for a in results])
     outs = outs if len(results) == 1 else f"({outs})"
     names = ", ".join([x.name for x in operands])
-    call = f"stablehlo.custom_call @xla_ffi_python_cpu_callback({names}) {{{', '.join(attributes)}}}"
+    call = f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}}"
     return with_tokens(builder, effects, builder.line_of_many(f"{call} : ({ins}) -> {outs}", results))
 
 

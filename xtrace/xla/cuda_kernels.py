@@ -30,6 +30,7 @@ def register(package: str, plugin: Any) -> None:
     target = functools.partial(extension.register_custom_call_target, plugin)
     xla_client.register_custom_call_handler(_PLATFORM, target)
     xla_client.register_custom_type_handler(_PLATFORM, functools.partial(extension.register_custom_type, plugin))
+    _register_types_and_handlers(extension)
     for name in _MODULES:
         _register_targets(importlib.import_module(f"{package}.{name}"))
 
@@ -46,6 +47,14 @@ def register_hybrid(package: str) -> None:
         library.initialize()
         _register_targets(library)
         _hybrid.append(True)
+
+
+def _register_types_and_handlers(extension: Any) -> None:
+    """Register the plugin's own handlers, among them those that call Python, where it has such."""
+    for name, found in getattr(extension, "ffi_types", dict)().items():
+        xla_client.register_custom_type(name, found, platform=_PLATFORM)
+    for name, handler in getattr(extension, "ffi_handlers", dict)().items():
+        xla_client.register_custom_call_target(name, handler, platform=_PLATFORM, api_version=_TYPED)
 
 
 def _register_targets(library: Any) -> None:
