@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import tempfile
 
 from tests.errors.programs import (
     arguments,
@@ -19,7 +18,7 @@ from tests.errors.programs import (
     updates_and_leaks,
     values,
 )
-from tests.errors.wrong_program import IMPORTS, WrongProgram, failure, plain
+from tests.errors.wrong_program import IMPORTS, WrongProgram, failure
 
 _MODULES = (
     conditions, values, shapes, updates_and_leaks, arguments, control_flow, derivatives, batching, arrays, operations,
@@ -45,14 +44,13 @@ traceback marks the expression; it is shown here below the program's line.
 """
 
 
-def section(program: WrongProgram, folder: pathlib.Path) -> str:
+def section(program: WrongProgram) -> str:
     """Return what the page says about one program: its source, its error as printed, and the program that works."""
-    path = folder / f"{program.name}.py"
-    found = failure(program, path)
+    found = failure(program)
     place = "" if program.in_message else f"{_marked_line(program)}\n"
     return (
         f"### {program.name.replace('_', ' ')}\n\n```python\n{_own_part(program.source)}\n```\n\n"
-        f"```text\n{place}{type(found.error).__name__}: {plain(found.message, path)}\n```\n\n"
+        f"```text\n{place}{found.kind.__name__}: {found.message}\n```\n\n"
         f"Instead:\n\n```python\n{_own_part(program.corrected)}\n```\n"
     )
 
@@ -60,10 +58,9 @@ def section(program: WrongProgram, folder: pathlib.Path) -> str:
 def page() -> str:
     """Return the whole page."""
     parts = [_HEAD.format(imports=IMPORTS.strip())]
-    with tempfile.TemporaryDirectory() as folder:
-        for theme, programs in THEMES.items():
-            parts.append(f"## {theme}\n")
-            parts += [section(program, pathlib.Path(folder)) for program in programs]
+    for theme, programs in THEMES.items():
+        parts.append(f"## {theme}\n")
+        parts += map(section, programs)
     return "\n".join(parts)
 
 

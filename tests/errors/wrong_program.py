@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import io
 import linecache
 import pathlib
 import re
+import tempfile
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -25,7 +27,7 @@ from xtrace import lax, random
 """
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class WrongProgram:
     """A program as people write it, the error it ends with, and the program that they meant.
 
@@ -76,9 +78,12 @@ class Span(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """How a program ended: its error, the message, and what is marked in the message and in the traceback."""
+    """How a program ended: its error's class, the message, and what is marked in the message and in the traceback.
 
-    error: BaseException
+    The message is that of a file in no folder, and has no addresses; those of the causes follow it.
+    """
+
+    kind: type[BaseException]
     message: str
     in_message: Span | None
     in_traceback: Span | None
@@ -116,22 +121,21 @@ def kept_settings() -> Iterator[None]:
                 config.config.update(name, before[name])
 
 
-def failure(program: WrongProgram, path: pathlib.Path) -> Failure:
-    """Run a wrong program and return how it ended."""
-    try:
-        run(program.source, path)
-    except BaseException as error:
-        message = str(error)
-        cause = error.__cause__
-        while cause is not None:
-            message, cause = f"{message}\n\nbecause of {type(cause).__name__}: {cause}", cause.__cause__
-        return Failure(error, message, _marked_in(message, path), _last_place(error, path))
+@functools.cache
+def failure(program: WrongProgram) -> Failure:
+    """Run a wrong program, once in a process, and return how it ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / f"{program.name}.py"
+        try:
+            run(program.source, path)
+        except BaseException as error:
+            message = str(error)
+            cause = error.__cause__
+            while cause is not None:
+                message, cause = f"{message}\n\nbecause of {type(cause).__name__}: {cause}", cause.__cause__
+            shown = re.sub(r"0x[0-9a-f]{6,}", "0x...", message.replace(str(path), path.name))
+            return Failure(type(error), shown, _marked_in(message, path), _last_place(error, path))
     raise AssertionError(f"{program.name} ended without an error")
-
-
-def plain(message: str, path: pathlib.Path) -> str:
-    """Return a message as the page has it: without the folder of the file and addresses of objects."""
-    return re.sub(r"0x[0-9a-f]{6,}", "0x...", message.replace(str(path), path.name))
 
 
 def _marked_in(message: str, path: pathlib.Path) -> Span | None:
