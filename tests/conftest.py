@@ -12,6 +12,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # A failing test shows all frames.
 os.environ.setdefault("XTRACE_TRACEBACK_FILTERING", "off")
+# Tables of tests compile a function for many types on purpose.
+os.environ.setdefault("XTRACE_RECOMPILATION_LIMIT", "256")
 # Compiling is nine tenths of the suite's time, and how XLA generates code is no subject of it: these flags give the
 # same values in a third of the time. Newer releases lack one of them, and a flag that a plugin lacks ends the process,
 # so the repeat on Python 3.13 and accelerators run as users do, and so does all of it under `XLA_FLAGS= pytest`.

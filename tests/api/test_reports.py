@@ -317,10 +317,11 @@ def test_new_functions_with_one_program_are_warned_of(limit):
     for _ in range(3):
         jit(lambda x: step(x))(1.0)
     # Other programs for functions of one place are what the user wants.
-    for i in range(6):
-        jit(functools.partial(step, scale=i))(1.0)
-    with pytest.warns(RecompilationWarning, match="the same program was compiled 4 times") as caught:
-        for _ in range(6):
-            jit(lambda x: step(x))(1.0)
+    for function in (jnp.sin, jnp.cos) * 3:
+        jit(lambda x, function=function: function(x), static_argnames="function")(1.0)
+    words = "the same program, but for constants, was compiled 4 times, for a new function object each time: a lambda"
+    with pytest.warns(RecompilationWarning, match=words) as caught:
+        for i in range(6):
+            jit(lambda x: step(x, float(i)))(1.0)  # noqa: B023
     (warning,) = caught
-    assert f"for a new function object each time: a lambda defined at {__file__}:" in str(warning.message)
+    assert f"a lambda defined at {__file__}:" in str(warning.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import threading
 import time
 import warnings
@@ -152,6 +153,7 @@ class _Cache:
 
 
 _lock = threading.RLock()
+_CONSTANT = re.compile("dense<[^>]*>")
 
 # A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
 _CALLS_BEFORE_SPECIALISING = 4
@@ -444,7 +446,8 @@ class Jitted:
         if info.file is None or is_internal(info.file):
             return
         if number == 1:
-            again = repetitions((info.file, info.line, info.function), hash(text))
+            # Constants are often what a new function has been made for.
+            again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
             if again == limit + 1:
                 _reports().warn_of_new_objects(self.fun, again)
             return

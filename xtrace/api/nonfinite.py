@@ -3,7 +3,8 @@
 The results of every program are looked at. If there is a bad number among them, the jaxpr of the program is evaluated
 again, on the same operands and equation by equation, into functions, branches and the steps of loops. Every bad value
 is followed to its cause: an operand of the program, a constant, or the first operation that made one of operands that
-had none. A bad number that no result depends on, as one that ``where`` leaves out, is nobody's fault.
+had none. A bad number that no result depends on, as one that ``where`` leaves out, is nobody's fault. What a program
+calls back may be called again by this.
 
 Loaded when one of the settings is on.
 """
@@ -104,6 +105,10 @@ class _Program(NamedTuple):
         info = self.closed.jaxpr.debug_info
         paths = info.argument_paths() if info is not None else ()
         return f"argument {paths[i] if i < len(paths) else i}"
+
+    def result(self, position: int) -> str:
+        """What messages call a result."""
+        return f"result {position} of {self.what}" if len(self.closed.out_avals) > 1 else f"the result of {self.what}"
 
 
 class _Cause(NamedTuple):
@@ -215,16 +220,15 @@ class _Search:
         if not bad:
             return results
         cause = self.first_cause(operands)
-        if cause is None:
-            outside = self.where
-            self.where = (*outside, where)
-            for result, found in zip(results, self.evaluate(closed, operands), strict=True):
-                if (inner := self.cause_of(found)) is not None:
-                    self.note(result, inner)
-            self.where = outside
-        for x in bad:
-            if cause is not None:
+        if cause is not None:
+            for x in bad:
                 self.note(x, cause)
+            return results
+        outside, self.where = self.where, (*self.where, where)
+        for result, found in zip(results, self.evaluate(closed, operands), strict=True):
+            if (inner := self.cause_of(found)) is not None:
+                self.note(result, inner)
+        self.where = outside
         return results
 
 
@@ -238,39 +242,41 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
 def _explained(program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted) -> str:
     """Return the message about a bad number in `result`, the one at `position`."""
     caller = user_position()
-    if any(type(x) is ConcreteArray and x.is_deleted() for x in values):
-        return _message(
-            _kind(result, wanted), program.what, "Its arguments were donated, so that it cannot be found out which "
-            "operation made it: call the jitted function, which keeps them while jax_debug_nans or jax_debug_infs is "
-            "on.", caller,
-        )  # fmt: skip
-    cause = _cause(program, values, result, position, wanted)
-    reaches = f"the result of {program.what}"
-    if len(program.closed.out_avals) > 1:
-        reaches = f"result {position} of {program.what}"
+    reaches = program.result(position)
+    try:
+        cause = _cause(program, values, result, position, wanted)
+    except Exception as error:
+        why = f"evaluating them one by one failed: {error}"
+        if any(type(x) is ConcreteArray and x.is_deleted() for x in values):
+            why = "the arguments were donated; the jitted function keeps them while the setting is on"
+        text = f"It is in {reaches}. Which operation made it cannot be said: {why}."
+        return _message(_kind(result, wanted), program.what, text, caller)
     if cause is None:
-        return _message(
-            _kind(result, wanted), program.what,
+        text = (
             f"It is in {reaches}, but no operation makes it when they are evaluated one by one: it comes from how XLA "
-            "rearranges them.", caller,
-        )  # fmt: skip
-    kind, value = _kind(cause.value, wanted), cause.value
-    if cause.given is not None:
-        type_ = aval_of(value).str_short()
-        return _message(
-            kind, program.what,
-            f"No operation made it first: {cause.given}, {type_}, has it already{_place(value, wanted)[1]}, and "
-            f"{reaches} depends on that.", caller,
-        )  # fmt: skip
-    assert cause.equation is not None
-    operation = cause.equation.primitive.name
-    source = None if program.written_here else cause.equation.source
-    inside = f" in {', in '.join(reversed(cause.where))}" if cause.where else ""
-    types = ", ".join(aval_of(x).str_short() for x in cause.operands)
-    text = f"{operation} of ({types}) made it{inside}: its operands have none{_there(cause, wanted)}."
+            "rearranges them."
+        )
+        return _message(_kind(result, wanted), program.what, text, caller)
+    kind, equation = _kind(cause.value, wanted), cause.equation
+    if equation is None:
+        return _message(kind, program.what, _given_text(cause, wanted, reaches), caller)
+    source = None if program.written_here else equation.source
+    text = _made_text(cause, equation.primitive.name, wanted)
     if program.name is not None and not program.written_here:
         text += f" It reaches {reaches}."
-    return _message(kind, operation, text, source if source is not None else caller)
+    return _message(kind, equation.primitive.name, text, source if source is not None else caller)
+
+
+def _given_text(cause: _Cause, wanted: _Wanted, reaches: str) -> str:
+    kind = aval_of(cause.value).str_short()
+    place = _place(cause.value, wanted)[1]
+    return f"No operation made it first: {cause.given}, {kind}, has it already{place}, and {reaches} depends on that."
+
+
+def _made_text(cause: _Cause, operation: str, wanted: _Wanted) -> str:
+    inside = f" in {', in '.join(reversed(cause.where))}" if cause.where else ""
+    types = ", ".join(aval_of(x).str_short() for x in cause.operands)
+    return f"{operation} of ({types}) made it{inside}: its operands have none{_there(cause, wanted)}."
 
 
 def _message(kind: str, what: str, text: str, position: Position | None) -> str:

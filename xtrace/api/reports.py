@@ -315,11 +315,11 @@ def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], com
 
 
 def warn_of_new_objects(function: Callable[..., Any], compiled: int) -> None:
-    """Warn that the same program was compiled so often in a row for new function objects from one place."""
+    """Warn that a program was compiled so often in a row for new function objects from one place."""
     _warn(
-        f"the same program was compiled {compiled} times, for a new function object each time: {kind_of(function)}. "
-        "What is compiled belongs to the function: define it once, outside the loop, and give it what varies as "
-        "arguments."
+        f"the same program, but for constants, was compiled {compiled} times, for a new function object each time: "
+        f"{kind_of(function)}. What is compiled belongs to the function: define it once, outside the loop, and give it "
+        "what varies as arguments."
     )
 
 
