@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import io
+import re
 import traceback
 import types
 import weakref
@@ -20,6 +21,7 @@ import xtrace.experimental
 import xtrace.numpy
 import xtrace.random
 from xtrace import lax
+from xtrace.xla import modules
 
 OURS = types.SimpleNamespace(root=xtrace, np=xtrace.numpy, lax=lax, io_callback=xtrace.experimental.io_callback)
 THEIRS = types.SimpleNamespace(root=jax, np=jax.numpy, lax=jax.lax, io_callback=jax.experimental.io_callback)
@@ -471,8 +473,8 @@ REFUSED = {
         NotImplementedError, "composite my.own: the calls of Python in it are ordered",
     ),
     "other platforms": (
-        lambda: xtrace.jit(RAISING["io_callback"]).trace(1.0).lower(lowering_platforms=("tpu",)), NotImplementedError,
-        "programs for tpu cannot call Python functions yet",
+        lambda: xtrace.jit(RAISING["io_callback"]).trace(1.0).lower(lowering_platforms=("rocm",)), NotImplementedError,
+        "programs for rocm cannot call Python functions",
     ),
     "not callable": (lambda: xtrace.pure_callback(3, SCALAR, 1.0), TypeError, "callback must be callable, got int 3"),
     "debug.callback": (lambda: xtrace.debug.callback(3, 1.0), TypeError, "must be callable, but got an object of type"),
@@ -572,3 +574,14 @@ def test_programs_with_callbacks_are_not_compiled_again_nor_called_past_their_ch
     xtrace.effects_barrier()
     assert seen == list(range(8))
     assert f._cache_size() == 1
+
+
+def test_programs_for_tpus_transfer_operands_and_results():
+    def f(x):
+        xtrace.debug.callback(lambda: None, ordered=True)
+        return lax.cond(x > 0, lambda v: v, lambda v: _read(np.sin, SCALAR, v, ordered=True), x)
+
+    text = xtrace.jit(f).trace(1.0).lower(lowering_platforms=("tpu",)).as_text()
+    modules.verify(text)
+    channels = re.findall(r"handle = (\d+), type = (\d)", text)
+    assert channels == [("2", "2"), ("3", "3"), ("4", "2"), ("5", "3")]

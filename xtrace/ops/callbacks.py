@@ -1,6 +1,6 @@
 """Python functions called from compiled programs: for their results, for their effects, for printing.
 
-`Function` holds the user's function; `written` is what all of them are lowered to, a custom call of the runtime's.
+`Function` holds the user's function; how the call is written for each platform is in `host_calls`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from xtrace.core.effects import (
 from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import describe, user_position
+from xtrace.ops.host_calls import written
 from xtrace.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace.ops.slicing import index_in_dim
 from xtrace.runtime.arrays import ConcreteArray, new_array
-from xtrace.runtime.callbacks import HostCallback, inside_callback, wait_for_ordered
+from xtrace.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace.runtime.failures import Failure
 from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
-from xtrace.transforms.lower import CALLING_PYTHON, TOKEN, tokens_of, with_tokens
+from xtrace.transforms.lower import CALLING_PYTHON
 
 # No parameter has this value, so those with this default are printed also where they are None.
 ALWAYS_PRINTED = object()
@@ -135,58 +136,6 @@ def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any],
     static = tuple([(i, x) for i, x in enumerate(leaves) if not is_array_like(x)])
     places = {i for i, _ in static}
     return [x for i, x in enumerate(leaves) if i not in places], tree, static
-
-
-# The handlers of the runtimes that call Python.
-_TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
-
-
-def written(
-    builder: FunctionBuilder, values: Sequence[Value], key: Any, name: str, function: Callable[..., Any],
-    effect: Effect | None,
-) -> list[Value]:  # fmt: skip
-    """Write the call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
-
-    key: what tells calls apart that are not the same, besides the place in the user's code and the types.
-    """
-    target = _TARGETS.get(builder.platform)
-    if target is None:
-        raise NotImplementedError(
-            f"{name}: programs for {builder.platform} cannot call Python functions yet, those for "
-            f"{' and '.join(_TARGETS)} can. Run it with jax_platforms='cpu', or return the values from the function "
-            "and use them outside of it"
-        )
-    effects = [effect] if effect is not None and effect.ordered else []
-    operands = [*tokens_of(builder, effects), *[x.stored() for x in values]]
-    in_avals, out_avals = [x.aval.update(weak_type=False) for x in values], list(builder.results)
-    place = builder.place[0] if builder.place is not None else None
-    whole = (key, name, tuple(in_avals), tuple(out_avals), place)
-    try:
-        hash(whole)
-    except TypeError:
-        whole = (object(),)  # type: ignore[assignment]
-    number = builder.module.callback(
-        whole, lambda: HostCallback(function, in_avals, out_avals, ordered=bool(effects), name=name, place=place)
-    )
-    results = [*[TOKEN] * len(effects), *out_avals]
-    attributes = [
-        "api_version = 4 : i32", f"backend_config = {{index = {number} : ui64}}",
-        *["has_side_effect = true"] * (effect is not None),
-        f"operand_layouts = [{', '.join([_layout(x.aval) for x in operands])}]",
-        f"result_layouts = [{', '.join([_layout(a) for a in results])}]",
-    ]  # fmt: skip
-    ins, outs = ", ".join([x.type for x in operands]), ", ".join([a.mlir_type for a in results])
-    outs = outs if len(results) == 1 else f"({outs})"
-    names = ", ".join([x.name for x in operands])
-    call = f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}}"
-    return with_tokens(builder, effects, builder.line_of_many(f"{call} : ({ins}) -> {outs}", results))
-
-
-def _layout(aval: ShapedArray) -> str:
-    """Rows first: what NumPy arrays are made of."""
-    rank = 0 if aval is TOKEN else aval.ndim
-    numbers = ", ".join(map(str, reversed(range(rank))))
-    return f"dense<{f'[{numbers}]' if rank else ''}> : tensor<{rank}xindex>"
 
 
 def _effect_of(ordered: bool, effects: tuple[Effect, Effect]) -> Effects:

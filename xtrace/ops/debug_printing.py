@@ -15,7 +15,8 @@ from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import debug_effect, ordered_debug_effect
 from xtrace.core.source import resolve, user_position
-from xtrace.ops.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static, written
+from xtrace.ops.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static
+from xtrace.ops.host_calls import written
 from xtrace.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 

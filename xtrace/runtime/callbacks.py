@@ -54,17 +54,23 @@ class HostCallback:
 
     `function` takes arrays of the types `in_avals` and returns a list of NumPy arrays of exactly the types `out_avals`:
     XLA would read past the end of others. An `ordered` one is given a token before the operands, and gives it back.
-    Whatever it raises, the program's error is found by it again.
+    Whatever it raises, the program's error is found by it again. channels: the numbers of those by which operands and
+    results are transferred, where that is how the program calls it.
     """
 
-    __slots__ = ("function", "in_avals", "out_avals", "ordered", "name", "place")
+    __slots__ = ("function", "in_avals", "out_avals", "ordered", "name", "place", "channels")
 
     def __init__(
         self, function: Callable[..., Sequence[np.ndarray[Any, Any]]], in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray], *, ordered: bool, name: str, place: Position | None,
+        channels: tuple[list[int], list[int]] | None = None,
     ) -> None:  # fmt: skip
         self.function, self.in_avals, self.out_avals = function, list(in_avals), list(out_avals)
-        self.ordered, self.name, self.place = ordered, name, place
+        self.ordered, self.name, self.place, self.channels = ordered, name, place, channels
+
+    def types(self) -> tuple[list[Any], list[Any]]:
+        """The shapes and dtypes of the NumPy arrays that it takes, and of those that it returns."""
+        return list(map(physical, self.in_avals)), self.out_avals
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         try:

@@ -98,6 +98,8 @@ class ModuleBuilder:
         # Python functions that the program calls by their place here; each key has one.
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_places: dict[Any, int] = {}
+        # Numbers of channels between the device and the host; lower ones are XLA's.
+        self.channel = itertools.count(2).__next__
 
     def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
         """Return the place of the Python function known by `key`, which is made if it has none yet."""

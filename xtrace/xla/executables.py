@@ -32,7 +32,8 @@ def compile_text(
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
             module = importlib.import_module("xtrace.xla.modules").parse(text)
-            return device.client.compile_and_load(module, devices, options, host_callbacks=list(callbacks))
+            loaded = [_transferring(device.client, c) for c in callbacks]
+            return device.client.compile_and_load(module, devices, options, host_callbacks=loaded)
         return device.client.compile_and_load(text, devices, options)
     except CompileError as error:
         if compiler_options and "option" in str(error):
@@ -41,6 +42,20 @@ def compile_text(
                 "{'xla_cpu_enable_fast_math': True}"
             )
         raise
+
+
+def _transferring(client: Any, callback: Any) -> Any:
+    """Return the runtime's object for a function that is called by transfers, other functions as they are."""
+    if callback.channels is None:
+        return callback
+    shapes = [
+        [xla_client.Shape.array_shape(np.dtype(a.dtype), a.shape) for a in avals] for avals in callback.types()
+    ]
+    return client.make_python_callback_from_host_send_and_recv(callback, *shapes, *callback.channels, _not_elsewhere)
+
+
+def _not_elsewhere(callback: Any) -> bytes:
+    raise TypeError(f"{callback.name} is a function of this process: a program that calls it cannot go to another one")
 
 
 def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
