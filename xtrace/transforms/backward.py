@@ -12,9 +12,8 @@ from xtrace.core.failures import note_rule
 from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.tangents import Linear
-from xtrace.core.trace import current_trace
-from xtrace.transforms.recorded_rules import transposed
-from xtrace.transforms.stage import StagingTrace
+from xtrace.core.trace import Trace, current_trace
+from xtrace.transforms.stacks import Stack
 
 
 def backward(
@@ -37,8 +36,9 @@ def backward(
     for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None and atom in linear:
             _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
+    stack = Stack.of(current_trace.get())
     for equation in reversed(pending):
-        _transpose(equation, values, linear, found)
+        _transpose(equation, values, linear, found, stack)
     return [found.get(v) for v in jaxpr.invars]
 
 
@@ -64,7 +64,9 @@ def _accumulate(found: dict[Var, Any], variable: Var, cotangent: Any) -> None:
     found[variable] = cotangent if before is None else add_any(before, cotangent)
 
 
-def _transpose(equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any]) -> None:
+def _transpose(
+    equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: Stack | None
+) -> None:
     primitive = equation.primitive
     given: Any
     if primitive.multiple_results:
@@ -84,11 +86,8 @@ def _transpose(equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], fo
             f"Transpose of '{primitive.name}' of two values that both depend on the argument: this is linear in each "
             "of them, and not in the argument"
         )
-    trace = current_trace.get()
-    results = None
     try:
-        if type(trace) is StagingTrace:
-            results = transposed(trace, primitive, given, operands, equation.parameters, equation.source)
+        results = _copied(stack, equation, given, operands) if stack is not None and primitive.recordable else None
         if results is None:
             rule = functools.partial(primitive.rule("transpose"), **equation.params)
             results = replay(equation, rule, given, *operands)
@@ -101,3 +100,23 @@ def _transpose(equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], fo
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
             _accumulate(found, x, cotangent)  # type: ignore[arg-type]
+
+
+def _copied(stack: Stack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
+    """Return what the transpose rule of an equation returns, copied; None if that is not recorded."""
+    primitive, parameters = equation.primitive, equation.parameters
+    cotangents = given if primitive.multiple_results else [given]
+    zero = tuple([c is None for c in cotangents])
+    linear = tuple([x.aval if type(x) is Linear else None for x in operands])
+    known = [x for x in (*cotangents, *operands) if x is not None and type(x) is not Linear]
+
+    def by_rule(top: Trace, *values: Any) -> tuple[Any, None]:
+        left = iter(values)
+        given = [None if z else next(left) for z in zero]
+        rest = [next(left) if aval is None else Linear(aval) for aval in linear]
+        rule = primitive.rule("transpose")
+        return rule(given if primitive.multiple_results else given[0], *rest, **equation.params), None
+
+    head = ("transpose", parameters, zero, linear)
+    copied = stack.copied(primitive.recordings, head, by_rule, known, equation.source)
+    return copied[0] if copied is not None else None

@@ -13,8 +13,7 @@ from xtrace.core.failures import note_rule
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.transforms.recorded_rules import batched
-from xtrace.transforms.stage import StagingTrace
+from xtrace.transforms.stacks import Stack, StackedTrace
 
 if TYPE_CHECKING:
     from xtrace.core.provenance import Provenance
@@ -55,17 +54,17 @@ def _aval_of_tracer(tracer: BatchTracer) -> ShapedArray:
 aval_rules[BatchTracer] = _aval_of_tracer
 
 
-class BatchTrace(Trace):
+class BatchTrace(StackedTrace):
     """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
 
-    __slots__ = ("mapped", "named_axis", "staging", "described")
+    __slots__ = ("mapped", "named_axis", "stack", "described")
 
     def __init__(self, parent: Trace, mapped: MappedAxis, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
         self.described = described
         self.mapped = mapped
-        # Where the parent records, what rules do is copied from what they did before.
-        self.staging = parent if type(parent) is StagingTrace else None
+        # What rules do is copied from what they did before.
+        self.stack = Stack.of(self)
         self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
@@ -84,11 +83,10 @@ class BatchTrace(Trace):
         if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
             return self.parent.process(primitive, operands, parameters)
         try:
-            if self.staging is not None:
-                copied = batched(self.staging, self.mapped, primitive, values, axes, parameters)
-                if copied is not None:
-                    made = self._tracers(*copied)
-                    return made if primitive.multiple_results else made[0]
+            if self.stack is not None and found:
+                made = self.stack.process(primitive, operands, parameters)
+                if made is not None:
+                    return made
             named = dict(zip(primitive.parameters, parameters)) if parameters else {}
             rule = primitive.batch or primitive.rule("batch")
             token = current_trace.set(self.parent)
@@ -102,6 +100,32 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return self._tracers(results, where)
         return results if where is None else BatchTracer(self, results, where)
+
+    def call(
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+    ) -> Any:
+        """Return ``function(*operands, **static)``, copied if it was called like this before."""
+        if not any(type(x) is BatchTracer and x.owner is self for x in operands):
+            assert self.parent is not None
+            return self.parent.call(function, operands, static, table)
+        if self.stack is None:
+            return function(*operands, **static)
+        return self.stack.call(function, operands, static, table)
+
+    @property
+    def signature(self) -> MappedAxis:
+        return self.mapped
+
+    def over(self, parent: Trace) -> BatchTrace:
+        made = BatchTrace(parent, self.mapped)
+        made.stack = None
+        return made
+
+    def parts(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+        return tracer.axis, (tracer.value,)
+
+    def joined(self, label: Any, *values: Any) -> BatchTracer:
+        return BatchTracer(self, values[0], label)
 
     def _tracers(self, results: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
         return [x if i is None else BatchTracer(self, x, i) for x, i in zip(results, axes, strict=True)]

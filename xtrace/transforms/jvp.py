@@ -18,6 +18,7 @@ from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import linearized
+from xtrace.transforms.stacks import Stack, StackedTrace
 from xtrace.transforms.stage import StagingTrace
 
 if TYPE_CHECKING:
@@ -55,10 +56,10 @@ def _aval_of_tracer(tracer: JVPTracer) -> ShapedArray:
 aval_rules[JVPTracer] = _aval_of_tracer
 
 
-class JVPTrace(Trace):
+class JVPTrace(StackedTrace):
     """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
 
-    __slots__ = ("rules", "linearizing", "staging", "described")
+    __slots__ = ("rules", "tape", "linearizing", "staging", "stack", "described")
 
     def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
@@ -66,8 +67,25 @@ class JVPTrace(Trace):
         # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
         self.rules = rules
         self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
-        # Where both record, what rules do is copied from what they did before.
+        self.tape = rules if rules is not parent else None  # type: ignore[assignment]
+        # What rules do is copied from what they did before: under parent and tape that record, and under more traces.
         self.staging = parent if type(parent) is StagingTrace and rules.is_tape else None
+        self.stack = Stack.of(self) if self.staging is None else None
+
+    @property
+    def signature(self) -> Any:
+        return self.tape is not None, self.linearizing
+
+    def over(self, parent: Trace) -> JVPTrace:
+        made = JVPTrace(parent, parent if self.tape is None else type(self.tape)(parent, self.tape.debug_info))
+        made.staging = made.stack = None
+        return made
+
+    def parts(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+        return None, (tracer.primal, tracer.tangent)
+
+    def joined(self, label: Any, *values: Any) -> JVPTracer:
+        return JVPTracer(self, *values)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         primals, tangents, involved = self._parts(operands)
@@ -81,6 +99,10 @@ class JVPTrace(Trace):
                 if copied is not None:
                     made = self._tracers(copied[0], copied[1])
                     return made if primitive.multiple_results else made[0]
+            if self.stack is not None:
+                made = self.stack.process(primitive, operands, parameters)
+                if made is not None:
+                    return made
             own = primitive.linearize if self.linearizing else None
             if own is None:
                 own = primitive.rule("jvp")
@@ -100,11 +122,14 @@ class JVPTrace(Trace):
         self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
     ) -> Any:
         """Return ``function(*operands, **static)``, whose linearization is copied if it was called like this before."""
-        if self.staging is None or not all(isinstance(x, Array) for x in operands):
-            return function(*operands, **static)
         primals, tangents, involved = self._parts(operands)
         if not involved:
-            return self.staging.call(function, operands, static, table)
+            assert self.parent is not None
+            return self.parent.call(function, operands, static, table)
+        if self.stack is not None:
+            return self.stack.call(function, operands, static, table)
+        if self.staging is None or not all(isinstance(x, Array) for x in operands):
+            return function(*operands, **static)
         parameters, rule = tuple(static.items()), functools.partial(_by_calling, function, static)
         copied = linearized(self.staging, self.rules, table, parameters, primals, tangents, rule)
         if copied is None:

@@ -6,17 +6,14 @@ tracers. So while a program is traced each rule runs once for each of these, and
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core import config
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import Atom, can_be_remembered
-from xtrace.core.primitive import Primitive
-from xtrace.core.source import Position, user_position
+from xtrace.core.source import user_position
 from xtrace.core.tables import remember
-from xtrace.core.tangents import Linear
 from xtrace.core.trace import Tracer
 from xtrace.transforms.recordings import NEVER, Recording, is_closed
 from xtrace.transforms.stage import StagedTracer, StagingTrace
@@ -97,93 +94,3 @@ def _record_jvp(
         [t is not None for t in out],
         tree,
     )
-
-
-def transposed(
-    trace: StagingTrace, primitive: Primitive, given: Any, operands: Sequence[Any], parameters: tuple[Any, ...],
-    source: Position | None,
-) -> list[Any] | None:  # fmt: skip
-    """Return what the transpose rule of `primitive` returns under `trace`; None if that is not recorded.
-
-    `given` is the cotangent, or the list of cotangents where the primitive has multiple results.
-    """
-    if not primitive.recordable or not trace.records_copies():
-        return None
-    cotangents = given if primitive.multiple_results else [given]
-    try:
-        inputs = [trace.atom(x) for x in cotangents if x is not None]
-        inputs += [trace.atom(x) for x in operands if type(x) is not Linear]
-        key = (
-            parameters, config.cache_key(), Linear, *[None if x is None else x.aval for x in cotangents],
-            *[(x.aval,) if type(x) is Linear else x.aval for x in operands],
-        )  # fmt: skip
-        found = primitive.recordings.get(key)
-    except (TypeError, AttributeError):
-        return None
-    if found is None:
-        if not can_be_remembered(parameters):
-            return None
-        found = _record_transpose(trace, primitive, cotangents, operands, parameters)
-        remember(primitive.recordings, key, found)
-    if found is NEVER:
-        return None
-    recording, wanted = found
-    outputs = iter(recording.write(trace, inputs, source))
-    return [StagedTracer(trace, (x := next(outputs)).aval, x) if w else None for w in wanted]
-
-
-def _record_transpose(
-    trace: StagingTrace, primitive: Primitive, cotangents: Sequence[Any], operands: Sequence[Any],
-    parameters: tuple[Any, ...],
-) -> Any:  # fmt: skip
-    inner = StagingTrace(trace, trace.debug_info)
-    given = [None if x is None else inner.new_input(x.aval) for x in cotangents]
-    known = [x if type(x) is Linear else inner.new_input(x.aval) for x in operands]
-    rule = functools.partial(primitive.rule("transpose"), **dict(zip(primitive.parameters, parameters, strict=True)))
-    out = inner.run(rule, given if primitive.multiple_results else given[0], *known)
-    recording = inner.recording([x for x in out if x is not None])
-    return NEVER if recording is None else (recording, [x is not None for x in out])
-
-
-def batched(
-    trace: StagingTrace, mapped: Any, primitive: Primitive, values: Sequence[Any], axes: Sequence[int | None],
-    parameters: tuple[Any, ...],
-) -> tuple[list[Any], list[int | None]] | None:  # fmt: skip
-    """Return the results of the batch rule of `primitive` under `trace`, and the mapped axis in each, as lists.
-
-    None if that is not recorded.
-    """
-    if not primitive.recordable or not trace.records_copies():
-        return None
-    try:
-        atoms: list[Atom] = [
-            x.variable if type(x) is StagedTracer and x.owner is trace else trace.capture(x) for x in values
-        ]
-        key = (parameters, config.cache_key(), mapped, *axes, *[x.aval for x in atoms])
-        found = primitive.recordings.get(key)
-    except (TypeError, AttributeError):
-        # An operand that is no array, or a parameter that cannot be compared: the rule itself says what is wrong.
-        return None
-    if found is None:
-        if not can_be_remembered(parameters):
-            return None
-        found = _record_batch(trace, mapped, primitive, [x.aval for x in atoms], axes, parameters)
-        remember(primitive.recordings, key, found)
-    if found is NEVER:
-        return None
-    recording, places = found
-    outputs = recording.write(trace, atoms, user_position(2))
-    return [StagedTracer(trace, x.aval, x) for x in outputs], places
-
-
-def _record_batch(
-    trace: StagingTrace, mapped: Any, primitive: Primitive, avals: Sequence[ShapedArray], axes: Sequence[int | None],
-    parameters: tuple[Any, ...],
-) -> Any:  # fmt: skip
-    inner = StagingTrace(trace, trace.debug_info)
-    rule = functools.partial(primitive.rule("batch"), **dict(zip(primitive.parameters, parameters, strict=True)))
-    results, places = inner.run(rule, mapped, [inner.new_input(a) for a in avals], list(axes))
-    if not primitive.multiple_results:
-        results, places = [results], [places]
-    recording = inner.recording(results)
-    return NEVER if recording is None else (recording, list(places))
