@@ -1,5 +1,8 @@
 """Named scopes, named calls, and evaluation at compile time."""
 
+import re
+
+import jax
 import numpy as np
 import pytest
 
@@ -35,6 +38,35 @@ def test_scopes_reach_hlo_and_derivatives():
     assert any("outer/block/sin" in n for n in found) and any("outer/inner/cos" in n for n in found)
     found = names(xtrace.lower(xtrace.vmap(f), np.ones(3, np.float32)))
     assert "jit(f)/outer/block/cos" in found
+
+
+def test_names_and_lines_in_optimised_hlo_are_those_of_jax():
+    def metadata(library):
+        def inner(x):
+            return library.numpy.tanh(x) @ x
+
+        def function(x):
+            with library.named_scope("outer"):
+                z = library.numpy.sin(x) * 3
+                with library.named_scope("deep"):
+                    z = library.jit(inner)(z)
+            return z, library.numpy.sum(z)
+
+        text = library.jit(function).lower(np.ones((3, 3), np.float32)).compile().as_text()
+        names = set(re.findall(r'op_name="(jit[^"]*)"', text))
+        return names, set(re.findall(r"\bline=(\d+)", text))
+
+    (mine, lines), (theirs, lines_of_stack) = metadata(xtrace), metadata(jax)
+    assert mine == theirs and len(mine) == 5
+    assert "jit(function)/outer/deep/jit(inner)/tanh" in mine
+    assert lines <= lines_of_stack and len(lines) == 4
+
+
+def test_operations_in_loops_are_named_below_them():
+    def g(x):
+        return xtrace.lax.while_loop(lambda c: c < 9, lambda c: jnp.exp(c) + 1, x)
+
+    assert {"jit(g)/while/lt", "jit(g)/while/exp"} <= set(names(xtrace.lower(g, 1.0)))
 
 
 def test_scopes_are_decorators_and_leave_on_errors():

@@ -365,9 +365,9 @@ def test_every_operation_has_the_place_it_comes_from():
         ("stablehlo.sine", "jit(function)/sin", "placed.py:11 (function)"),
         ("stablehlo.constant", "jit(function)/add", "placed.py:13 (function)"),
         ("stablehlo.add", "jit(function)/add", "placed.py:13 (function)"),
-        ("call", "jit(function)/jit", "placed.py:12 (function)"),
-        ("stablehlo.exponential", "jit(function)/jit(inner)/exp", "placed.py:7 (inner)"),
-        ("stablehlo.cosine", "jit(function)/jit(inner)/cos", "placed.py:6 (inner)"),
+        ("call", "jit(function)/jit(inner)", "placed.py:12 (function)"),
+        ("stablehlo.exponential", "exp", "placed.py:7 (inner)"),
+        ("stablehlo.cosine", "cos", "placed.py:6 (inner)"),
     ]
 
 

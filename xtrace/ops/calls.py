@@ -39,6 +39,9 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedA
 
 
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Value]:
+    if builder.place is not None:
+        source, path = builder.place
+        builder.place = (source, f"{path}({name})")
     return emit_call(builder, jaxpr.jaxpr, name, values)
 
 

@@ -171,6 +171,10 @@ class FunctionBuilder:
         """The platform the module is for: ``cpu``, ``cuda``, ``tpu``."""
         return self.module.platform
 
+    def path(self, name: str) -> str:
+        """Return the name of an operation with those of the scopes around it, as profiles show it."""
+        return f"{self.scope}/{name}" if self.scope else name
+
     def argument(self, aval: ShapedArray, attribute_text: str = "") -> Value:
         """Add an argument of type `aval`."""
         value = Value(f"%arg{len(self.arguments)}", aval)
@@ -285,7 +289,7 @@ class FunctionBuilder:
 
         Its arguments have the types `avals`. Names inside and outside come from one sequence, so none is used twice.
         """
-        inner = FunctionBuilder(self.module, self.name, self.scope)
+        inner = FunctionBuilder(self.module, self.name, self.scope if self.place is None else self.place[1])
         inner.place, inner.number = self.place, self.number
         inner.tokens = dict(self.tokens)
         inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]

@@ -137,7 +137,7 @@ def _read(jaxpr: Jaxpr) -> set[Atom]:
 
 def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value]) -> list[Value]:
     """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs."""
-    scope, literal = builder.scope, builder.literal
+    literal, path = builder.literal, builder.path
     names: dict[Primitive, str] = {}
     outer_place = builder.place
     context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
@@ -145,10 +145,10 @@ def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Va
         primitive = equation.primitive
         name = names.get(primitive)
         if name is None:
-            name = names[primitive] = f"{scope}/{primitive.name}"
+            name = names[primitive] = path(primitive.name)
         source = equation.source
         if type(source) is ScopedPosition:
-            name = f"{scope}/{source.scope}/{primitive.name}"
+            name = path(f"{source.scope}/{primitive.name}")
         builder.place = (source, name)
         outvars = equation.outvars
         operands = [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in equation.invars]
@@ -261,7 +261,8 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
     memo = builder.module.memo
     found = memo.get(jaxpr)
     if found is None:
-        function = FunctionBuilder(builder.module, name, f"{builder.scope}/jit({name})")
+        # XLA puts the name of the call before those of the operations that are called.
+        function = FunctionBuilder(builder.module, name, "")
         effects = in_order(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
