@@ -9,6 +9,7 @@ import io
 import linecache
 import pathlib
 import re
+import runpy
 import tempfile
 import textwrap
 import warnings
@@ -105,7 +106,7 @@ def run(source: str, path: pathlib.Path) -> str:
     linecache.checkcache(str(path))
     with kept_settings(), contextlib.redirect_stdout(io.StringIO()) as printed, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(compile(source, str(path), "exec"), {"__name__": "__main__"})
+        runpy.run_path(str(path), run_name="__main__")
     return printed.getvalue()
 
 

@@ -428,14 +428,14 @@ PROGRAMS = [
         """
         @xtrace.jit
         def total(x):
-            return sum([item for item in x if item > 0])
+            return sum(v for v in (x[0], x[1]) if v > 0)
 
         total(jnp.array([1, -2, 3]))
         """,
         error="TracerBoolConversionError",
         says=[BOOL, "value of the argument x."],
-        underlined="item > 0",
-        fix="jnp.where(item > 0, item, 0)",
+        underlined="v > 0",
+        fix="jnp.where(v > 0, item, 0)",
         right="""
         @xtrace.jit
         def total(x):
