@@ -100,8 +100,9 @@ def for_condition(case: Case) -> list[str]:
     if isinstance(parent, ast.While) and whole is parent.test:
         return [f"{writer.while_loop(test, parent)}", *case.static()]
     if isinstance(parent, ast.IfExp) and whole is parent.test:
-        both = writer.where(test, writer.text(parent.body), writer.text(parent.orelse))
-        return [both, f"{case.lax}.cond({test}, ...) to compute only one side", *case.static()]
+        first, second = writer.text(parent.body), writer.text(parent.orelse)
+        cond = f"{case.lax}.cond({test}, lambda: {first}, lambda: {second})"
+        return [writer.where(test, first, second), f"{cond}, which computes one side only", *case.static()]
     if isinstance(parent, ast.Assert) and whole is parent.test:
         check = case.site.alias("xtrace") + ".experimental.checkify.check"
         message = writer.text(parent.msg) if parent.msg is not None else '"..."'
@@ -111,6 +112,12 @@ def for_condition(case: Case) -> list[str]:
     if (isinstance(whole, ast.Compare) or whole is not node) and test != writer.text(whole):
         return [test, *case.static()]
     return _any_condition(case)
+
+
+def for_several_truths(case: Case) -> list[str]:
+    """What to write for a traced condition of several elements, which is a choice for each of them or for all."""
+    chosen = [fix for fix in for_condition(case) if ".cond(" not in fix and "static" not in fix]
+    return [*chosen, "x.any() or x.all(), to ask about all elements at once"]
 
 
 def _any_condition(case: Case) -> list[str]:
@@ -141,7 +148,8 @@ def _condition_of_builtin(case: Case, writer: Rewriter) -> list[str]:
     if name == "sorted":
         return [f"{case.jnp}.sort({array})"]
     if name == "bool":
-        return [f"{writer.operand(call.args[0])}.astype(bool), which stays an array"]
+        array = f"{writer.operand(call.args[0])}.astype(bool), which stays an array"
+        return [array, f"choose with {case.jnp}.where({argument}, x, y) or {case.lax}.cond"]
     return []
 
 
@@ -149,15 +157,16 @@ def _branch(case: Case, writer: Rewriter, test: str, statement: ast.If, around: 
     first = statement.body[0]
     if isinstance(first, ast.Raise):
         check = case.site.alias("xtrace") + ".experimental.checkify.check"
-        return [f'{check}({case.jnp}.logical_not({test}), "...") inside a function given to checkify']
+        error: Any = first.exc
+        message = writer.text(error.args[0]) if isinstance(error, ast.Call) and error.args else '"..."'
+        return [f"{check}({case.jnp}.logical_not({test}), {message}) inside a function given to checkify"]
     loop = next((x for x in around if isinstance(x, (ast.For, ast.While, ast.FunctionDef))), None)
     if isinstance(statement.body[-1], ast.Break) and isinstance(loop, (ast.For, ast.While)):
         return [f"write the loop with {case.lax}.while_loop, whose condition is {case.jnp}.logical_not({test})"]
-    cond = f"{case.lax}.cond({test}, if_true, if_false, *operands)"
-    choice = writer.choice(test, statement, around)
-    return [choice, f"{cond} to compute only one side"] if choice is not None else [
-        f"{cond}, where if_true and if_false are functions of the operands that return the same types"
-    ]  # fmt: skip
+    return writer.choices(test, statement, around) or [
+        f"{case.lax}.cond({test}, if_true, if_false, *operands), where if_true and if_false are functions of the "
+        "operands that return the same types"
+    ]
 
 
 # Numbers
@@ -221,7 +230,7 @@ def _is_formatting(node: Any) -> bool:
 def _with_size(case: Case, keyword: str) -> list[str]:
     called = case.writer.with_keyword(f"{keyword}=N") if case.writer is not None else None
     text = f"{called}" if called is not None else f"give {keyword}=N"
-    return [f"{text} with a fixed number N of results, which fills or cuts", *_masked(case)]
+    return [f"{text} with a fixed number N of results, which fills or cuts", *_masked(case), *case.static()]
 
 
 def _masked(case: Case) -> list[str]:
@@ -255,7 +264,7 @@ def for_integer(case: Case) -> list[str]:
     if called == "range":
         loop = isinstance(parent, ast.For) and parent.iter is node and not _appends(parent.body)
         return [*case.static(), *([writer.fori_loop(node, parent)] if loop else []),
-                *([] if loop else [f"a loop with {case.lax}.fori_loop, whose bounds may be traced"])]  # fmt: skip
+                *([] if loop else [f"count with {case.lax}.fori_loop, whose bounds may be traced"])]  # fmt: skip
     if isinstance(node, ast.Subscript):
         return _indexing_of_a_list(case, writer, node) + case.static()
     if isinstance(node, ast.Call):
@@ -319,7 +328,7 @@ def for_array(case: Case) -> list[str]:
     if isinstance(node, ast.Subscript):
         holder = writer.text(node.value)
         if isinstance(node.ctx, ast.Store):
-            return [str(writer.item_assignment()), f"(with {holder} = {case.jnp}.asarray({holder}) before)"]
+            return [str(writer.item_assignment()).replace(f"= {holder}.at", f"= {case.jnp}.asarray({holder}).at", 1)]
         return [f"{case.jnp}.asarray({holder})[{writer.text(node.slice)}]"]
     if not isinstance(node, ast.Call):
         return generic
@@ -361,22 +370,44 @@ def for_mask(case: Case) -> list[str]:
     if writer is None or not isinstance(node, ast.Subscript):
         return [f"{case.jnp}.where(mask, x, fill), which keeps the shape",
                 f"{case.jnp}.nonzero(mask, size=N) with a fixed number N of results"]  # fmt: skip
-    array, mask = writer.text(node.value), writer.condition(node.slice)
-    around = case.site.expression.around if case.site.expression is not None else ()
-    method = around[0].attr if around and isinstance(around[0], ast.Attribute) else None
-    if method in ("sum", "mean", "prod", "min", "max", "any", "all", "std", "var") and len(around) > 1:
-        extra = ", initial=..." if method in ("min", "max") else ""
-        return [f"{case.jnp}.{method}({array}, where={mask}{extra})", f"{case.jnp}.where({mask}, {array}, fill)"]
+    array = writer.text(node.value)
+    if isinstance(node.slice, ast.Tuple):
+        names = (ast.Name, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.Attribute, ast.Subscript)
+        masking = next((x for x in node.slice.elts if isinstance(x, names)), node.slice.elts[0])
+        chosen = f"{case.jnp}.nonzero({writer.text(masking)}, size=N)[0]"
+        entries = ", ".join(chosen if x is masking else writer.text(x) for x in node.slice.elts)
+        return [f"{array}[{entries}] with a fixed number N of results"]
+    mask, method = writer.condition(node.slice), _reduction(case)
     if method in ("size", "shape"):
         return [f"{case.jnp}.sum({mask})"]
+    if method:
+        extra = ", initial=..." if method in ("min", "max") else ""
+        return [f"{case.jnp}.{method}({array}, where={mask}{extra})", f"{case.jnp}.where({mask}, {array}, fill)"]
     return [f"{case.jnp}.where({mask}, {array}, fill), which keeps the shape",
             f"{array}[{case.jnp}.nonzero({mask}, size=N)] with a fixed number N of results"]  # fmt: skip
 
 
+def _reduction(case: Case) -> str:
+    """The name of the reduction, or of the attribute, that is taken of the expression; empty if it is another use."""
+    around = case.site.expression.around if case.site.expression is not None else ()
+    if around and isinstance(around[0], ast.Attribute):
+        name = around[0].attr
+    elif around and isinstance(around[0], ast.Call) and around[0].args[:1] == [case.node]:
+        name = ast.unparse(around[0].func).removeprefix(f"{case.jnp}.")
+    else:
+        return ""
+    return name if name in ("sum", "mean", "prod", "min", "max", "any", "all", "std", "var", "size", "shape") else ""
+
+
 def for_slice(case: Case) -> list[str]:
     """What to write for a slice with traced bounds."""
-    writer, node, parent = case.writer, case.node, case.parent
+    writer, node = case.writer, case.node
     generic = [f"{case.lax}.dynamic_slice_in_dim(x, start, size) with a fixed size", *case.static()]
+    # x.at[i:j].set(y) asks when it is called.
+    method = node.func if isinstance(node, ast.Call) else None
+    updated: Any = method.value if isinstance(method, ast.Attribute) else None
+    if isinstance(updated, ast.Subscript) and isinstance(updated.value, ast.Attribute) and updated.value.attr == "at":
+        node = updated
     if writer is None or not isinstance(node, ast.Subscript):
         return generic
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -388,11 +419,10 @@ def for_slice(case: Case) -> list[str]:
     array = writer.text(node.value)
     where = f", axis={axis}" if axis else ""
     start, size = _start_and_size(writer, bounds)
-    updates = isinstance(node.value, ast.Attribute) and node.value.attr == "at"
-    if updates and isinstance(parent, ast.Attribute):
-        updated: Any = node.value
-        base = writer.text(updated.value)
-        return [f"{case.lax}.dynamic_update_slice_in_dim({base}, values, {start}, axis={axis})", *case.static()]
+    if updated is node:
+        base = array.removesuffix(".at")
+        update = f"{case.lax}.dynamic_update_slice_in_dim({base}, values, {start}, axis={axis})"
+        return [f"{update}, with values of a fixed size", *case.static()]
     first = f"{case.lax}.dynamic_slice_in_dim({array}, {start}, {size}{where})"
     if size == "size":
         first += ", with a size known while tracing"
@@ -484,9 +514,16 @@ def for_key(case: Case) -> list[str]:
 
 def for_format(case: Case) -> list[str]:
     """What to write for a formatted tracer."""
-    writer, node = case.writer, case.node
     show = f"{case.site.alias('xtrace')}.debug.print"
-    if writer is not None and isinstance(node, ast.JoinedStr):
+    pieces, values = _format(case)
+    quoted = pieces.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return [f'{show}("{quoted}", {", ".join(values)})', "format the result, outside the traced function"]
+
+
+def _format(case: Case) -> tuple[str, list[str]]:
+    """Return the format and the values of a string that is made from them in one of Python's ways."""
+    node: Any = case.node
+    if isinstance(node, ast.JoinedStr):
         pieces, values = "", []
         parts: list[Any] = node.values
         for part in parts:
@@ -496,9 +533,18 @@ def for_format(case: Case) -> list[str]:
                 values.append(ast.unparse(part.value))
             else:
                 pieces += str(part.value).replace("{", "{{").replace("}", "}}")
-        quoted = pieces.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        return [f'{show}("{quoted}", {", ".join(values)})', "format the result, outside the traced function"]
-    return [f'{show}("{{}}", x)', "format the result, outside the traced function"]
+        return pieces, values
+    if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant):
+        operands = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+        return re.sub(r"%([-+ 0#]*[\d.]*[a-zA-Z])", r"{:\1}", str(node.left.value)), [ast.unparse(x) for x in operands]
+    if isinstance(node, ast.Call):
+        arguments = [ast.unparse(x) for x in node.args]
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(owner, ast.Constant) and isinstance(owner.value, str) and arguments:
+            return owner.value, arguments
+        if case.called() == "format" and len(arguments) == 2 and isinstance(node.args[1], ast.Constant):
+            return "{:" + str(node.args[1].value) + "}", arguments[:1]
+    return "{}", ["x"]
 
 
 def for_data(case: Case) -> list[str]:
@@ -515,7 +561,7 @@ def for_item_assignment(case: Case) -> list[str]:
 def for_iteration(case: Case) -> list[str]:
     """What to write for an iteration over a scalar."""
     writer, node, parent = case.writer, case.node, case.parent
-    if writer is None or not isinstance(parent, ast.For) or parent.iter is not node:
-        return []
-    counted = ast.Call(ast.Name("range", ast.Load()), [node], [])
-    return [writer.fori_loop(counted, parent), f"range({writer.text(node)}) with a Python number"]
+    if writer is not None and isinstance(parent, ast.For) and parent.iter is node:
+        counted = ast.Call(ast.Name("range", ast.Load()), [node], [])
+        return [writer.fori_loop(counted, parent), *case.static()]
+    return [f"count with {case.lax}.fori_loop, or make it an array of one element with {case.jnp}.atleast_1d"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace.core import advice
-from xtrace.core.avals import is_array_like, not_an_array
+from xtrace.core.avals import check_truth, is_array_like, not_an_array
 from xtrace.core.errors import (
     ConcretizationTypeError,
     NonConcreteBooleanIndexError,
@@ -42,6 +42,15 @@ def boolean_conversion(tracer: Tracer) -> TracerBoolConversionError:
     """The error of a tracer used as a condition."""
     head = f"Attempted boolean conversion of traced array with shape {tracer.aval.str_short()}."
     return TracerBoolConversionError(_message(head, tracer, advice.for_condition))
+
+
+def ambiguous_truth(tracer: Tracer) -> ValueError:
+    """The error of a tracer of several elements used as a condition."""
+    try:
+        check_truth(tracer.aval)
+    except ValueError as error:
+        return ValueError(_message(str(error), tracer, advice.for_several_truths))
+    raise AssertionError(tracer.aval)
 
 
 def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
@@ -145,9 +154,12 @@ def item_assignment(array: Any) -> TypeError:
 
 def iteration(array: Any) -> TypeError:
     """The error of iterating over an array without axes, concrete or traced."""
+    head = "iteration over a 0-d array"
+    if hasattr(array, "owner"):
+        return TypeError(_message(head, array, advice.for_iteration))
     site = Site.here()
     fix = advice.text(advice.for_iteration(advice.Case(site, None, None)))
-    return TypeError("\n".join(part for part in ("iteration over a 0-d array", site.excerpt(), fix) if part))
+    return TypeError("\n".join(part for part in (head, site.excerpt(), fix) if part))
 
 
 def provenance(tracer: Tracer) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xtrace.core.conversions import (
+        ambiguous_truth,
         array_conversion,
         boolean_conversion,
         boolean_index,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from xtrace.core.provenance import Provenance, provenance_under
 
 __all__ = [
-    "Provenance", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks", "check_operands",
-    "concretization", "formatted", "integer_conversion", "item_assignment", "iteration", "no_data",
+    "Provenance", "ambiguous_truth", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks",
+    "check_operands", "concretization", "formatted", "integer_conversion", "item_assignment", "iteration", "no_data",
     "no_such_attribute", "provenance", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer",
     "unhashable",
 ]  # fmt: skip

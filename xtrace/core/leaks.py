@@ -142,7 +142,7 @@ class _Search:
         if type(other) is dict:
             module = _owner_of(other, sys.modules.values())
             if module is not None and not _is_internal_module(module.__name__):
-                return f"the global {_key_of(other, value)} of the module {module.__name__}"
+                return f"the global {_key_of(other, value)} of {_module(other)}"
         return ""
 
     def _as_container(self, other: Any, value: Any, depth: int) -> str:
@@ -190,6 +190,8 @@ class _Search:
                 return self._inside(f"the attribute {key} of an instance of {_class(owner)}", owner, depth)
             if isinstance(owner, type):
                 return f"the attribute {key} of the class {owner.__qualname__}"
+            if isinstance(owner, FunctionType) and owner.__globals__ is found:
+                return "" if is_internal(owner.__code__.co_filename) else f"the global {key} of {_module(found)}"
         return self._inside(f"the value of the key {key!r} of a dict", found, depth)
 
     def _of_closure(self, cell: CellType, depth: int) -> str:
@@ -210,11 +212,19 @@ def _running_locals() -> Iterable[tuple[str, Any]]:
     """The local variables of the user's running functions: to the collector a running frame refers to nothing."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        code = frame.f_code
-        if not is_internal(code.co_filename) and frame.f_locals is not frame.f_globals:
-            for name, value in list(frame.f_locals.items()):
-                yield f"the variable {name} of {code.co_name} at {code.co_filename}:{frame.f_lineno}", value
+        code, variables = frame.f_code, frame.f_locals
+        if not is_internal(code.co_filename):
+            where = f"{code.co_name} at {code.co_filename}:{frame.f_lineno}"
+            kind = "variable"
+            if variables is frame.f_globals:
+                kind, where = "global", _module(variables)
+            for name, value in list(variables.items()):
+                yield f"the {kind} {name} of {where}", value
         frame = frame.f_back
+
+
+def _module(namespace: dict[str, Any]) -> str:
+    return f"the module {namespace.get('__name__', '?')}"
 
 
 def _is_internal_module(name: str) -> bool:

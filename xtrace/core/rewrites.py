@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xtrace.core.sites import Site
 
@@ -15,6 +15,14 @@ _AUGMENTED = {
 # The methods of x.at[i] for `x[i] += y` and the others.
 _AT_METHODS = {ast.Add: "add", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
 _LONGEST = 100
+
+
+class Outcome(NamedTuple):
+    """What a branch does: it gives `name` a value, or returns it, and the value is one array or something else."""
+
+    name: str
+    value: str
+    is_array: bool
 
 
 class Rewriter:
@@ -48,19 +56,37 @@ class Rewriter:
             node = around.pop(0)
         return node, around
 
-    def choice(self, test: str, statement: ast.If, around: Sequence[Any]) -> str | None:
-        """Return `statement` as a choice with ``where``, None unless both sides give one value to the same name."""
-        first = _outcome(statement.body)
+    def choices(self, test: str, statement: ast.If, around: Sequence[Any]) -> list[str]:
+        """Return `statement` with ``where``, if its values are arrays, and with ``cond``.
+
+        Nothing unless both sides give a value to the same names.
+        """
+        first = self.outcome(statement.body)
         after = list(statement.orelse) or _following(statement, around)
-        second = _outcome(after[:1] if not statement.orelse else after)
+        second = self.outcome(after if statement.orelse else after[:1])
         if first is None:
+            return []
+        if first.name != "return" and not statement.orelse:
+            second = first._replace(value=first.name)
+        if second is None or first.name != second.name:
+            return []
+        begin = "return " if first.name == "return" else f"{first.name} = "
+        found = [f"{begin}{self.lax}.cond({test}, lambda: {first.value}, lambda: {second.value})"]
+        if first.is_array and second.is_array:
+            return [begin + self.where(test, first.value, second.value), f"{found[0]}, which computes one side only"]
+        return found
+
+    def outcome(self, statements: Sequence[Any]) -> Outcome | None:
+        """Return what statements do if all they do is to give a name, or several at once, a value."""
+        if len(statements) != 1:
             return None
-        name, value = first
-        if name == "return":
-            return f"return {self.where(test, value, second[1])}" if second and second[0] == "return" else None
-        if statement.orelse:
-            return f"{name} = {self.where(test, value, second[1])}" if second and second[0] == name else None
-        return f"{name} = {self.where(test, value, name)}"
+        (statement,) = statements
+        if isinstance(statement, ast.If) and statement.orelse:
+            first, second = self.outcome(statement.body), self.outcome(statement.orelse)
+            if first is None or second is None or first.name != second.name or not (first.is_array and second.is_array):
+                return None
+            return first._replace(value=self.where(self.condition(statement.test), first.value, second.value))
+        return _outcome(statement)
 
     def where(self, test: str, first: str, second: str) -> str:
         """Return a call of ``where``."""
@@ -68,13 +94,13 @@ class Rewriter:
 
     def while_loop(self, test: str, statement: ast.While) -> str:
         """Return how a loop is written with ``while_loop``."""
-        names = _carried(statement.body)
-        state = _tuple(names) if names else "state"
+        names = self.carried(statement)
+        step = self.outcome(statement.body)
         if len(names) == 1:
             (name,) = names
-            step = _outcome(statement.body)
-            body = f"lambda {name}: {step[1]}" if step is not None and step[0] == name else "body"
+            body = f"lambda {name}: {step.value}" if step is not None and step.name == name else "body"
             return f"{name} = {self.lax}.while_loop(lambda {name}: {test}, {body}, {name})"
+        state = ", ".join(names) or "state"
         return (
             f"{state} = {self.lax}.while_loop(condition, body, {_in_parentheses(state)}), where condition and body "
             f"take that tuple, condition returns {test}, and body the new {state}"
@@ -85,14 +111,28 @@ class Rewriter:
         arguments = [self.text(x) for x in call.args]
         low, high = ("0", arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
         index = self.text(statement.target)
-        names = [n for n in _carried(statement.body) if n != index]
-        state = _tuple(names) if names else "state"
-        step = _outcome(statement.body)
-        if len(names) == 1 and step is not None and step[0] == names[0] and len(arguments) < 3:
-            body = f"lambda {index}, {state}: {step[1]}"
-            return f"{state} = {self.lax}.fori_loop({low}, {high}, {body}, {state})"
+        names = [n for n in self.carried(statement) if n != index]
+        step = self.outcome(statement.body)
+        if len(names) == 1 and step is not None and step.name == names[0] and len(arguments) < 3:
+            (name,) = names
+            return f"{name} = {self.lax}.fori_loop({low}, {high}, lambda {index}, {name}: {step.value}, {name})"
+        state = ", ".join(names) or "state"
         text = f"{state} = {self.lax}.fori_loop({low}, {high}, body, {_in_parentheses(state)})"
         return f"{text}, where body({index}, {_in_parentheses(state)}) returns the new {state}"
+
+    def carried(self, loop: Any) -> list[str]:
+        """Return the names that a loop's body gives values and that it, or what comes after it, needs: its state."""
+        functions = [n for n in self.expression.around if isinstance(n, ast.FunctionDef)]
+        after = [n for f in functions[:1] for n in ast.walk(f) if getattr(n, "lineno", 0) > loop.end_lineno]
+        needed = _read(after)
+        stored: list[str] = []
+        for statement in loop.body:
+            nodes = list(ast.walk(statement))
+            # Read before it is given a value, it has that of the last step.
+            needed |= {name for name in _read(nodes) if name not in stored}
+            written = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+            stored += [name for name in written if name not in stored]
+        return [name for name in stored if name in needed] or stored
 
     def item_assignment(self) -> str | None:
         """Return ``x = x.at[i].set(y)`` for the statement around the expression, None if it is no such assignment."""
@@ -168,28 +208,26 @@ def _copy(node: Any) -> Any:
     return ast.parse(ast.unparse(node), mode="eval").body
 
 
-def _outcome(statements: Sequence[Any]) -> tuple[str, str] | None:
-    """Return the name that statements give a value, ``return`` for a result, and the value; None if they do more."""
-    if len(statements) != 1:
-        return None
-    (statement,) = statements
+def _outcome(statement: Any) -> Outcome | None:
     if isinstance(statement, ast.Return) and statement.value is not None:
         name, value = "return", statement.value
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         name, value = ast.unparse(statement.targets[0]), statement.value
-        if not isinstance(statement.targets[0], ast.Name):
+        stored = [n for n in ast.walk(statement.targets[0]) if hasattr(n, "ctx")]
+        if not all(isinstance(n, (ast.Name, ast.Tuple)) for n in stored):
             return None
+        name = name.removeprefix("(").removesuffix(")") if isinstance(statement.targets[0], ast.Tuple) else name
     elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         name = statement.target.id
         value = ast.BinOp(ast.Name(name, ast.Load()), statement.op, statement.value)
     else:
         return None
-    if isinstance(value, (ast.Tuple, ast.List, ast.Dict, ast.Lambda, ast.JoinedStr)) or (
-        isinstance(value, ast.Constant) and not isinstance(value.value, (int, float, complex))
-    ):
-        return None
+    others = (ast.Tuple, ast.List, ast.Dict, ast.Lambda, ast.JoinedStr)
+    number = not isinstance(value, ast.Constant) or isinstance(value.value, (int, float, complex))
     text = ast.unparse(value)
-    return (name, text) if len(text) <= _LONGEST else None
+    if len(text) > _LONGEST or not number:
+        return None
+    return Outcome(name, text, not isinstance(value, others))
 
 
 def _following(statement: Any, around: Sequence[Any]) -> list[Any]:
@@ -201,27 +239,10 @@ def _following(statement: Any, around: Sequence[Any]) -> list[Any]:
     return []
 
 
-def _carried(statements: Sequence[Any]) -> list[str]:
-    """Return the names that a loop's body gives values and that it, or what comes after it, needs: its state."""
-    stored: dict[str, bool] = {}
-    read_first: set[str] = set()
-    for statement in statements:
-        nodes = list(ast.walk(statement))
-        for node in nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in stored:
-                read_first.add(node.id)
-        for node in nodes:
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                read_first.add(node.target.id)
-        for node in nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                stored.setdefault(node.id, True)
-    carried = [name for name in stored if name in read_first]
-    return carried or list(stored)
-
-
-def _tuple(names: Sequence[str]) -> str:
-    return ", ".join(names)
+def _read(nodes: Sequence[Any]) -> set[str]:
+    """Return the names that are read, those of ``x += 1`` among them."""
+    read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return read | {n.target.id for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
 
 
 def _in_parentheses(text: str) -> str:

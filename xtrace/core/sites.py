@@ -74,7 +74,8 @@ class Site:
         """Return how a function of xtrace's top level is called here: ``jit``, or ``xtrace.jit``."""
         found = self.lookup(name)
         own = getattr(found, "__module__", None)
-        return name if isinstance(own, str) and own.startswith("xtrace.") else f"{self.alias('xtrace')}.{name}"
+        known = isinstance(own, str) and own.partition(".")[0] == "xtrace"
+        return name if known else f"{self.alias('xtrace')}.{name}"
 
 
 def _begin(location: Location) -> tuple[int, int]:

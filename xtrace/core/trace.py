@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from xtrace.core import explain
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, check_truth
+from xtrace.core.avals import ShapedArray
 
 if TYPE_CHECKING:
     from xtrace.core.primitive import Primitive
@@ -164,8 +164,7 @@ class Tracer(Array):
         return len(self.aval)
 
     def __bool__(self) -> bool:
-        check_truth(self.aval)
-        raise explain.boolean_conversion(self)
+        raise explain.boolean_conversion(self) if self.aval.size == 1 else explain.ambiguous_truth(self)
 
     def __int__(self) -> int:
         raise explain.concretization(self, "int")
