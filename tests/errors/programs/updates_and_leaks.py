@@ -162,7 +162,7 @@ PROGRAMS = [
         print(history[0] + 1)
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "made on line list_outside_the_function.py:10 (step)", "print(history[0] + 1)"],
+        says=[LEAK, "made on line list_outside_the_function.py:10 (step)", "print(history[0] + 1)"],
         underlined="jnp.sin(x)",
         fix="return the value from step instead of storing it",
         in_message=True,
@@ -191,7 +191,7 @@ PROGRAMS = [
         update(jnp.ones(2))
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "made on line global_variable.py:11 (update)", "It was used here"],
+        says=[LEAK, "made on line global_variable.py:11 (update)", "It was used here"],
         underlined="last + x",
         fix="return the value from update instead of storing it",
         in_message=True,
@@ -220,7 +220,7 @@ PROGRAMS = [
         print(jnp.sqrt(counter.count))
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "the function add at", "jnp.sqrt(counter.count)"],
+        says=[LEAK, "the function add at", "jnp.sqrt(counter.count)"],
         underlined="self.count + x",
         fix="return the value from add instead of storing it",
         in_message=True,
@@ -256,7 +256,7 @@ PROGRAMS = [
         later(1.0)
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "the function outer at", "y + saved"],
+        says=[LEAK, "the function outer at", "y + saved"],
         underlined="x * x",
         fix="return the value from outer instead of storing it",
         in_message=True,
@@ -287,7 +287,7 @@ PROGRAMS = [
         jnp.stack(seen)
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "the argument x", "for fori_loop had ended"],
+        says=[LEAK, "the argument x", "for fori_loop had ended"],
         underlined="jnp.stack(seen)",
         fix="return the value from body instead of storing it",
         in_message=True,
@@ -344,7 +344,7 @@ PROGRAMS = [
         table() + 1
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "the function f at", "table() + 1"],
+        says=[LEAK, "the function f at", "table() + 1"],
         underlined="jnp.arange(3) * 2",
         fix="return the value from table instead of storing it",
         in_message=True,
@@ -377,7 +377,7 @@ PROGRAMS = [
         kept[0] + 1
         """,
         error="UnexpectedTracerError",
-        says=["Encountered an unexpected tracer. A traced value of type ", "for grad had ended", "kept[0] + 1"],
+        says=[LEAK, "for grad had ended", "kept[0] + 1"],
         underlined="w * 2",
         fix="return the value from loss instead of storing it",
         in_message=True,
