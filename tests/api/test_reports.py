@@ -46,6 +46,13 @@ class Model:
         return x
 
 
+def make_step():
+    def step(x):
+        return x
+
+    return step
+
+
 def ones(*shape):
     return np.ones(shape, np.float32)
 
@@ -113,6 +120,7 @@ def test_a_function_made_again_in_a_loop(messages):
         (lambda: functools.partial(nested), f"a partial of nested defined at {__file__}:"),
         (lambda: Model().apply, f"the method apply defined at {__file__}:"),
         (lambda: Model(), f"a new Model defined at {__file__}:"),
+        (make_step, f"the nested function step defined at {__file__}:"),
     ]
     with xtrace.explain_cache_misses():
         for make, words in kinds:

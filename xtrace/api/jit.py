@@ -432,7 +432,7 @@ class Jitted:
         if checks_numbers:
             donated = self.donated_leaves(static, in_tree)
             nonfinite = importlib.import_module("xtrace.api.nonfinite")
-            run = nonfinite.checked(run, traced.closed, self.name, donated, self.options.inline)
+            run = nonfinite.checked(run, traced.closed, self.name, traced.out_tree, donated, self.options.inline)
         self._count_compilation(text, key)
         return _Compiled(program, run, traced, seconds)
 

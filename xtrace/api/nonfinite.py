@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace.core import config, dtypes
+from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of
 from xtrace.core.excerpts import excerpt
 from xtrace.core.ir import ClosedJaxpr, JaxprEqn, Literal
@@ -60,17 +60,17 @@ def _wanted() -> _Wanted:
 
 
 def checked(
-    run: Callable[..., Any], closed: ClosedJaxpr, name: str | None = None, donated: Sequence[bool] = (),
-    written_here: bool = False,
+    run: Callable[..., Any], closed: ClosedJaxpr, name: str | None = None, out_tree: Any = None,
+    donated: Sequence[bool] = (), written_here: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its results checked.
 
     FloatingPointError says which operation made the first bad number. name: what the function is called, None for a
-    single operation. donated: which values are deleted once the results are good. Of programs that are `written_here`,
-    the line is that which calls them.
+    single operation. out_tree: the structure of its results. donated: which values are deleted once the results are
+    good. Of programs that are `written_here`, the line is that which calls them.
     """
 
-    program = _Program(closed, name, written_here)
+    program = _Program(closed, name, out_tree, written_here)
 
     def run_checked(values: Sequence[Any], *details: Any) -> Any:
         results = run(values, *details)
@@ -91,6 +91,7 @@ class _Program(NamedTuple):
 
     closed: ClosedJaxpr
     name: str | None
+    out_tree: Any
     written_here: bool
 
     @property
@@ -108,7 +109,13 @@ class _Program(NamedTuple):
 
     def result(self, position: int) -> str:
         """What messages call a result."""
-        return f"result {position} of {self.what}" if len(self.closed.out_avals) > 1 else f"the result of {self.what}"
+        count = len(self.closed.out_avals)
+        if count == 1:
+            return f"the result of {self.what}"
+        if self.out_tree is None:
+            return f"result {position} of {self.what}"
+        path, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(self.out_tree, range(count)))[0][position]
+        return f"result{pytree.keystr(path)} of {self.what}"
 
 
 class _Cause(NamedTuple):

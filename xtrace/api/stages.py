@@ -224,7 +224,7 @@ class Compiled(Stage):
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
             nonfinite = importlib.import_module("xtrace.api.nonfinite")
-            run = nonfinite.checked(run, self._traced.closed, self.fun_name)
+            run = nonfinite.checked(run, self._traced.closed, self.fun_name, self.out_tree)
         results = run_program(run, leaves, self._paths, self._traced)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and isinstance(leaf, ConcreteArray):
