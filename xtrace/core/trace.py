@@ -50,6 +50,10 @@ class Trace:
         """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""
         return None if self.parent is None else self.parent.constant(value, aval)
 
+    def end(self) -> None:
+        """Close the trace; its tracers are errors from now on."""
+        self.ended = True
+
     def enclosing(self) -> Iterator[Trace]:
         """This trace and the ones around it, innermost first."""
         trace: Trace | None = self

@@ -394,7 +394,7 @@ def run_checked(function: Callable[..., Any], enabled: Categories, *args: Any, *
         with use_trace(trace):
             result = function(*args, **kwargs)
     finally:
-        trace.ended = True
+        trace.end()
     sites, slots = trace.sites(), trace.slots()
     if not sites:
         return init_error, result

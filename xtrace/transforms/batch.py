@@ -57,7 +57,7 @@ aval_rules[BatchTracer] = _aval_of_tracer
 class BatchTrace(StackedTrace):
     """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
 
-    __slots__ = ("mapped", "named_axis", "stack", "described")
+    __slots__ = ("mapped", "named_axis", "described")
 
     def __init__(self, parent: Trace, mapped: MappedAxis, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
@@ -162,7 +162,7 @@ def batch(
                 *[x if i is None else BatchTracer(trace, x, i) for x, i in zip(values, axes, strict=True)]
             )
     finally:
-        trace.ended = True
+        trace.end()
     own = [type(x) is BatchTracer and x.owner is trace for x in results]
     found = [x.value if mine else x for x, mine in zip(results, own, strict=True)]
     places = [x.axis if mine else None for x, mine in zip(results, own, strict=True)]

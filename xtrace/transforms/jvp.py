@@ -59,7 +59,7 @@ aval_rules[JVPTracer] = _aval_of_tracer
 class JVPTrace(StackedTrace):
     """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
 
-    __slots__ = ("rules", "tape", "linearizing", "staging", "stack", "described")
+    __slots__ = ("rules", "tape", "linearizing", "staging", "described")
 
     def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
@@ -193,7 +193,7 @@ def jvp(
                 *[x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
             )
     finally:
-        trace.ended = True
+        trace.end()
     found = trace.split(results)
     if config.check_tracer_leaks.value:
         del results

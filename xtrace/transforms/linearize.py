@@ -141,7 +141,7 @@ def linearize(
         primals_out, tangents_out = trace.split(results)
         outvars = [tape.atom(t) for t in tangents_out if t is not None]
     finally:
-        trace.ended = True
+        trace.end()
         tape.end()
     nonzero = [t is not None for t in tangents_out]
     if config.check_tracer_leaks.value:

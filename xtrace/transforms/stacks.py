@@ -25,10 +25,18 @@ from xtrace.transforms.stage import StagedTracer, StagingTrace
 class StackedTrace(Trace):
     """A trace whose tracers are made of values of traces below it, and of its tape if it has one."""
 
-    __slots__ = ()
+    __slots__ = ("stack",)
+
+    # The stack below it, None where what rules bind cannot be copied.
+    stack: Stack | None
 
     # The tape on which it records what is done to tangents.
     tape: StagingTrace | None = None
+
+    def end(self) -> None:
+        # The stack holds the trace: neither should wait for the garbage collector.
+        self.stack = None
+        super().end()
 
     @property
     def signature(self) -> Any:
@@ -203,7 +211,7 @@ class _StackedRecording:
         finally:
             current_trace.reset(token)
             for trace in (*stack.traces, *recorders):
-                trace.ended = True
+                trace.end()
         bottom, *tapes = recorders
         if not is_closed(bottom, bottom.constants) or any(tape.effects for tape in tapes):
             return NEVER

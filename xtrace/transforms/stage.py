@@ -203,10 +203,6 @@ class StagingTrace(Trace):
                 return equation.source
         return None
 
-    def end(self) -> None:
-        """Close the trace; its tracers are errors from now on."""
-        self.ended = True
-
     def __repr__(self) -> str:
         level = sum(isinstance(t, StagingTrace) for t in self.enclosing())
         return f"DynamicJaxprTrace(level={level}/0)"
