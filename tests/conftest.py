@@ -106,7 +106,10 @@ def programs_freed():
     if _memory_maps() > _ENOUGH_MAPS:
         if "jax" in sys.modules:
             sys.modules["jax"].clear_caches()
+        gc.unfreeze()
         gc.collect()
+    # What is left is looked at again when much has come together: a collection of it takes a second.
+    gc.freeze()
 
 
 # Of the 65,530 that Linux allows; by then the programs take two to three gigabytes.
