@@ -111,6 +111,22 @@ def test_the_weak_type_and_the_place_of_an_array(messages):
     assert f"* argument x: wherever data goes by default -> put on {xtrace.devices()[0]}" in said
 
 
+def test_static_values_that_are_never_equal(messages):
+    f = jit(lambda x, n: x, static_argnums=1)
+    cases = [
+        (make_step, f"(a new function object: the nested function step defined at {__file__}:"),
+        (lambda: functools.partial(ones, 2), f"(a new function object: a partial of ones defined at {__file__}:"),
+        (Model, "(another Model, a class without __eq__ and __hash__: no two are equal)"),
+    ]
+    with xtrace.explain_cache_misses():
+        for make, words in cases:
+            f(1.0, make())
+            messages()
+            f(1.0, make())
+            assert words in messages()[0]
+    assert f.cache_info().misses == 6
+
+
 def test_a_function_made_again_in_a_loop(messages):
     def nested(x):
         return x

@@ -12,7 +12,7 @@ import itertools
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from xtrace.api.arguments import Static, argument_paths, debug_info_of, positional_names, same_static
@@ -165,11 +165,22 @@ def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> 
         elif name not in then:
             found.append(Difference(subject, "static", f"{subject}: not given -> {shown(now[name])}"))
         elif not same_static(now[name], then[name]):
-            found.append(Difference(subject, "static", f"{subject}: {shown(then[name])} -> {shown(now[name])}"))
+            text = f"{subject}: {shown(then[name])} -> {shown(now[name])}{_identity(now[name], then[name])}"
+            found.append(Difference(subject, "static", text))
         elif (name in dict(key[1].named)) != (name in dict(before[1].named)):
             way = "by position -> by name" if name in dict(key[1].named) else "by name -> by position"
             found.append(Difference(subject, "structure", f"{subject}: given {way}"))
     return found
+
+
+def _identity(value: Any, before: Any) -> str:
+    """Say of two values of one class that they differ for being two objects, if that is why."""
+    kind = type(value)
+    if type(before) is not kind or kind.__eq__ is not object.__eq__:
+        return ""
+    if isinstance(value, (FunctionType, functools.partial)):
+        return f" (a new function object: {kind_of(value)}; define it once)"
+    return f" (another {kind.__name__}, a class without __eq__ and __hash__: no two are equal)"
 
 
 def _arguments(function: Callable[..., Any], key: Key) -> tuple[dict[str, Any], dict[str, Any]]:
