@@ -64,6 +64,8 @@ class Options(NamedTuple):
 
 
 DEFAULT = Options()
+# For positions whose being out of bounds is no error.
+CLIPPED = Options(gathering.GatherScatterMode.CLIP)
 
 
 class Reading(NamedTuple):
@@ -572,7 +574,7 @@ def nth_counted(numbers: Any, size: int, dtype: Any) -> tuple[Any, Any]:
     # Binary search for the first place where that many are counted, all places at once.
     for _ in range(length.bit_length()):
         middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
-        few = elementwise.lt(gathered(counts, [middle], (0,), 0, DEFAULT), order)
+        few = elementwise.lt(gathered(counts, [middle], (0,), 0, CLIPPED), order)
         searching = elementwise.lt(low, high)
         low = elementwise.select_n(
             elementwise.bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))

@@ -22,11 +22,12 @@ from xtrace.core.primitive import Primitive, no_check
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Trace, current_trace, use_trace
 from xtrace.ops.calls import jit_call
+from xtrace.ops.checked_calls import CheckedCall, closed_over, explicit
 from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
 from xtrace.transforms.closed import as_called, as_type, batch_jaxpr, chosen, jvp_jaxpr, result_types, spread
-from xtrace.transforms.evaluate import evaluate, one_step
+from xtrace.transforms.evaluate import one_step
 from xtrace.transforms.jvp import JVPTracer, jvp
 from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
@@ -168,7 +169,7 @@ def _evaluate(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[Any]
         return jit_call.apply(operands, (name, call_jaxpr, (), False, None))  # type: ignore[no-any-return]
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
-        raise UnexpectedTracerError(_closed_over(name))
+        raise UnexpectedTracerError(closed_over(name))
     return results
 
 
@@ -187,22 +188,6 @@ def _partial_evaluate_inline(
     # What is on a tape is transposed, and needs rules no more.
     assert jit_call.partial_evaluate is not None
     return jit_call.partial_evaluate(unknown, name=name, jaxpr=call_jaxpr)
-
-
-def _closed_over(name: str) -> str:
-    return (
-        f"Detected differentiation of the custom_jvp or custom_vjp function {name} with respect to a closed-over "
-        "value. That is not supported because the custom rule only specifies how to differentiate the function with "
-        "respect to explicit arguments. Pass the closed-over value as an argument and adapt the rule, or use "
-        "closure_convert"
-    )
-
-
-def _explicit(name: str, values: Sequence[Any], tangents: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
-    """Return the arguments that rules are about, without the `count` closed-over values before them."""
-    if any(t is not None for t in tangents[:count]):
-        raise UnexpectedTracerError(_closed_over(name))
-    return list(values[count:]), list(tangents[count:])
 
 
 def _as_declared(results: Sequence[Any], call_jaxpr: Any) -> list[Any]:
@@ -245,7 +230,7 @@ def _batched_call(
 def _custom_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int, **_: Any
 ) -> tuple[list[Any], list[Any]]:
-    primals, tangents = _explicit(name, primals, tangents, num_consts)
+    primals, tangents = explicit(name, primals, tangents, num_consts)
     results, moved = _calling(jvp, primals, tangents)
     return _as_declared(results, call_jaxpr), moved
 
@@ -253,7 +238,7 @@ def _custom_jvp(
 def _custom_jvp_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int, **_: Any
 ) -> tuple[list[Any], list[Any]]:
-    primals, tangents = _explicit(name, primals, tangents, num_consts)
+    primals, tangents = explicit(name, primals, tangents, num_consts)
     tape = current_trace.get()
     results, moved = _calling(jvp, primals, tangents)
     if any(type(x) is StagedTracer and x.owner is tape for x in results):
@@ -303,65 +288,11 @@ def _custom_jvp_batch(
     return found, places()
 
 
-class _CheckedCall:
-    """A function that has rules of its own, with the leaves of an error before its results.
-
-    call: the function, as the parameter of an operation. `checked` says what is in the error, once it was called.
-    Operands begin with `consts` constants, `skipped` values altogether that the user's rules do not take.
-    """
-
-    def __init__(self, checker: Any, name: str, call_jaxpr: Any, num_consts: int) -> None:
-        self.name, self.consts = name, []
-        if isinstance(call_jaxpr, ClosedJaxpr):
-            self.checked = checker.of(call_jaxpr)
-            self.call, self.consts = as_called(self.checked.jaxpr), self.checked.jaxpr.consts
-        else:
-            self.call = call_jaxpr.batched(lambda *values: self._run(checker, call_jaxpr, values))
-        self.skipped = len(self.consts) + num_consts
-
-    def _run(self, checker: Any, call: Rule, values: Sequence[Any]) -> list[Any]:
-        self.checked, found = checker.run(call.function, values)
-        return found  # type: ignore[no-any-return]
-
-    def error(self, values: Sequence[Any]) -> list[Any]:
-        """Return the leaves of the function's error."""
-        if isinstance(self.call, ClosedJaxpr):
-            found = evaluate(self.call.jaxpr, (), values)
-        else:
-            found = self.call.function(*values)
-        return found[: self.checked.width]
-
-    def jvp(self, rule: Rule) -> Rule:
-        """Return the jvp rule of the function, given that of the function without errors."""
-
-        def with_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            results, moved = rule.function(*_explicit(self.name, primals, tangents, self.skipped))
-            error = self.error(primals)
-            return [*error, *results], [*[None] * len(error), *moved]
-
-        return rule.batched(with_error)
-
-    def fwd(self, rule: Rule) -> Rule:
-        """Return the forward rule of the function, given that of the function without errors."""
-
-        def with_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
-            values, _ = _explicit(self.name, primals, [n or None for n in nonzero], self.skipped)
-            results, residuals, backward = rule.function(values, nonzero[self.skipped :])
-            error = self.error(primals)
-
-            def without_error(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-                return [None] * self.skipped + list(backward.function(residuals, cotangents[len(error) :]))
-
-            return [*error, *results], residuals, backward.batched(without_error)
-
-        return rule.batched(with_error)
-
-
 def _custom_jvp_checked(
     checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int,
     symbolic_zeros: bool,
 ) -> list[Any]:  # fmt: skip
-    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    found = CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
     outputs = custom_jvp_call.apply([*found.consts, *operands], parameters)
     return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
@@ -402,7 +333,7 @@ def _custom_vjp_jvp(*_: Any, name: str, **__: Any) -> Any:
 def _custom_vjp_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, num_consts: int, **_: Any
 ) -> tuple[list[Any], list[Any]]:
-    primals, tangents = _explicit(name, primals, tangents, num_consts)
+    primals, tangents = explicit(name, primals, tangents, num_consts)
     nonzero = tuple([t is not None for t in tangents])
     results, residuals, bwd = _calling(fwd, primals, nonzero)
     results = _as_declared(results, call_jaxpr)
@@ -417,7 +348,7 @@ def _custom_vjp_checked(
     checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, bwd: str, num_consts: int,
     symbolic_zeros: bool,
 ) -> list[Any]:  # fmt: skip
-    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    found = CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
     outputs = custom_vjp_call.apply([*found.consts, *operands], parameters)
     return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
