@@ -1,5 +1,8 @@
 """Functions with batched forms of the user's own, as ``jax.custom_batching`` has them."""
 
 from xtrace.api.custom_batching import custom_vmap, sequential_vmap
+from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = ["custom_vmap", "sequential_vmap"]
+
+_make_public(globals(), __all__)

@@ -11,6 +11,7 @@ from xtrace.api.custom_derivatives import (
     linear_call,
     zero_from_primal,
 )
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.ops.custom_rules import custom_jvp_call as custom_jvp_call_p
 from xtrace.ops.custom_rules import custom_vjp_call as custom_vjp_call_p
 
@@ -18,3 +19,5 @@ __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
     "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

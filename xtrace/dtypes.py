@@ -8,6 +8,7 @@ from xtrace.core import config
 from xtrace.core import dtypes as _core
 from xtrace.core.dtypes import TypePromotionError, extended, finfo, float0, iinfo, issubdtype, prng_key, scalar_type_of
 from xtrace.core.dtypes import bit_width as itemsize_bits
+from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",
@@ -39,3 +40,6 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64) for x in args)
     dtype, weak = _core.promote(pairs, x64, config.numpy_dtype_promotion.value)
     return (dtype, weak) if return_weak_type_flag else dtype
+
+
+_make_public(globals(), __all__)

@@ -1,11 +1,14 @@
 """xtrace's frames are left out of tracebacks, the user's stay, and a note says so."""
 
+import importlib
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 import traceback
 import warnings
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ import xtrace.numpy as jnp
 from tests.architecture.source_tree import ROOT
 from xtrace import lax, random
 from xtrace.core import config
+from xtrace.core.source import is_internal
 from xtrace.ops import elementwise
 
 PACKAGE = os.path.dirname(xtrace.__file__)
@@ -23,9 +27,10 @@ PACKAGE = os.path.dirname(xtrace.__file__)
 @pytest.fixture
 def filtering():
     """The setting, at its default in place of the one that tests run under."""
+    before = config.traceback_filtering.value
     config.config.update("jax_traceback_filtering", "auto")
     yield lambda mode: config.config.update("jax_traceback_filtering", mode)
-    config.config.update("jax_traceback_filtering", "off")
+    config.config.update("jax_traceback_filtering", before)
 
 
 def error_of(function):
@@ -215,6 +220,28 @@ def test_a_script_prints_no_frames_of_xtrace_unless_the_environment_says_so(vari
         shown = printed({})
         assert shown.count("TracerBoolConversionError") == 2 and shown.count("left out") == 2
         assert f"{os.sep}xtrace{os.sep}" not in shown and "<xtrace" not in shown
+
+
+# They take less time than the boundary would, and fail for few arguments.
+WITHOUT_BOUNDARY = {"flatten", "leaves", "structure", "unflatten"}
+
+
+def test_every_public_function_is_a_boundary():
+    internal = {"algebra", "api", "cli", "core", "runtime", "stablehlo", "transforms", "xla", "__main__"}
+    modules = [m.name for m in pkgutil.walk_packages(xtrace.__path__, "xtrace.")]
+    modules = [name for name in modules if name.split(".")[1] not in internal]
+    # Below these are files that public modules take their names from.
+    modules = [name for name in modules if not name.startswith(("xtrace.ops.", "xtrace.numpy.index_makers"))]
+    missing = [
+        f"{name}.{public}"
+        for name in ["xtrace", *modules]
+        for module in [importlib.import_module(name)]
+        for public in getattr(module, "__all__", ())
+        for found in [getattr(module, public)]
+        if isinstance(found, FunctionType) and is_internal(found.__code__.co_filename)
+        and "hide_frames" not in found.__code__.co_names and public.removeprefix("tree_") not in WITHOUT_BOUNDARY
+    ]  # fmt: skip
+    assert missing == []
 
 
 def test_public_functions_keep_their_identity():

@@ -20,6 +20,7 @@ from xtrace.core.late import late_names as _late_names
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, axis_environment, current_trace
+from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.transforms.batch import BatchTrace
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.stage import StagingTrace
@@ -126,3 +127,6 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Return whether what is done now is done for all indices of a mapped axis."""
     return any(isinstance(t, BatchTrace) for t in _traces())
+
+
+_make_public(globals(), __all__)
