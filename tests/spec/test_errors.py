@@ -37,6 +37,10 @@ def test_a_condition_on_a_traced_value() -> None:
     assert (
         "This concrete value was not available in Python because it depends on the value of the argument x." in text
     )
+    line = inspect.getsourcelines(f)[1] + 1
+    assert f"\n  {__file__}:{line} (f)\n    return x if x > 0 else 2 * x\n                ^^^^^\n" in text
+    assert "\nTo fix it: jnp.where(x > 0, x, 2 * x)\n" in text
+    assert 'make x static with jit(f, static_argnames=["x"])' in text
 
 
 def test_a_loop_on_a_traced_value() -> None:
@@ -50,6 +54,8 @@ def test_a_loop_on_a_traced_value() -> None:
         jit(g)(10, 20)
     assert f"The error occurred while tracing the function {_place(g)}" in str(caught.value)
     assert "it depends on the value of the argument n." in str(caught.value)
+    assert "    while i < n:\n          ^^^^^\n" in str(caught.value)
+    assert "To fix it: i = lax.while_loop(lambda i: i < n, lambda i: i + 1, i)\n" in str(caught.value)
 
 
 def test_a_mask_under_jit() -> None:
@@ -57,6 +63,8 @@ def test_a_mask_under_jit() -> None:
         jit(lambda x: x[x < 0])(np.zeros(10, np.float32))
     assert isinstance(caught.value, IndexError)
     assert "Array boolean indices must be concrete; got ShapedArray(bool[10])" in str(caught.value)
+    assert "jit(lambda x: x[x < 0])" in str(caught.value)
+    assert "To fix it: jnp.where(x < 0, x, fill)" in str(caught.value)
 
 
 def test_a_traced_shape() -> None:
@@ -72,6 +80,8 @@ def test_a_traced_shape() -> None:
     assert "This value became a tracer due to xtrace operations on these lines:" in text
     assert f"from line {__file__}:{inspect.getsourcelines(f)[1] + 1} (f)" in text
     assert "operation a:i32[] = reduce_prod[axes=(0,)] b" in text
+    assert "(f): jnp.array(x.shape).prod()\n" in text
+    assert "To fix it: x.reshape(np.prod(x.shape)): shapes are known while tracing" in text
 
 
 def test_item_assignment() -> None:
@@ -80,6 +90,7 @@ def test_item_assignment() -> None:
         x[0] = 10
     assert "object does not support item assignment" in str(caught.value)
     assert "Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method" in str(caught.value)
+    assert str(caught.value).endswith("\n    x[0] = 10\n    ^^^^\nTo fix it: x = x.at[0].set(10)")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +145,7 @@ def test_a_tracer_kept_after_its_trace() -> None:
             use()
         assert f"{__file__}:{line} (leaking)" in str(caught.value)
         assert f"the function {_place(leaking).removesuffix('.')}" in str(caught.value)
+        assert "    kept.append(jnp.sin(x))\n                ^^^^^^^^^^\n" in str(caught.value)
 
 
 def test_the_leak_checker_finds_it_at_the_source() -> None:
@@ -143,8 +155,9 @@ def test_the_leak_checker_finds_it_at_the_source() -> None:
         kept.append(jnp.sin(x))
         return x
 
-    with jax.check_tracer_leaks(), pytest.raises(UnexpectedTracerError, match="leaking"):
+    with jax.check_tracer_leaks(), pytest.raises(UnexpectedTracerError) as caught:
         jit(leaking)(1.0)
+    assert "leaking leaked it: it is item 0 of a list, the variable kept of test_the_leak_checker" in str(caught.value)
     kept.clear()
     with jax.checking_leaks():
         assert jit(lambda x: x * 2)(3.0) == 6
