@@ -326,10 +326,11 @@ def test_a_function_whose_programs_are_called_again_is_not_warned_of(limit):
         for _ in range(3):
             f(ones(i))
     assert f.cache_info().misses == 8
-    limit(None)
-    g = jit(lambda x: x)
-    for i in range(1, 9):
-        g(ones(i))
+    for never in (0, None):
+        limit(never)
+        g = jit(lambda x: x)
+        for i in range(1, 5):
+            g(ones(i))
 
 
 def test_new_functions_with_one_program_are_warned_of(limit):

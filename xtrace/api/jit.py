@@ -440,7 +440,7 @@ class Jitted:
         """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
         cache, number = self.cache, self.cache.count_miss()
         limit = config.recompilation_limit.value
-        if limit is None or cache.warned or 1 < number <= limit:
+        if not limit or cache.warned or 1 < number <= limit:
             return
         info = arguments.debug_info_of("jit", self.fun)
         if info.file is None or is_internal(info.file):

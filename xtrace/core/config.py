@@ -255,7 +255,7 @@ recompilation_limit = option(
     "xtrace_recompilation_limit",
     32,
     _integer_or_none,
-    "How often a function may be compiled before a warning says why that happens; None for no warning.",
+    "How often a function may be compiled before a warning says why that happens; 0 or None for no warning.",
 )
 debug_nans = option("jax_debug_nans", False, _boolean, "Raise where a NaN first appears.", keyed=True)
 debug_infs = option("jax_debug_infs", False, _boolean, "Raise where an infinity first appears.", keyed=True)
