@@ -456,3 +456,27 @@ def test_shapes_too_large_for_xla_are_refused_by_the_operation_s_name(call, name
     for _ in range(2):
         with pytest.raises(ValueError, match=rf"^{name}: an array of type .* would have 2\*\*57 bytes or more"):
             call()
+
+
+def test_the_body_of_several_loops_is_written_once():
+    def body(carry, x):
+        return lax.sin(carry) * x, lax.cos(carry)
+
+    def f(x):
+        once, first = lax.scan(body, 0.5, x)
+        return lax.scan(body, once + 1, x)[1] + first
+
+    x = np.arange(3, dtype=np.float32)
+    text = xtrace.lower(f, x).as_text()
+    assert text.count("stablehlo.sine") == 1 and text.count("func.call @scan_body") == 2
+    alone = xtrace.lower(lambda x: lax.scan(body, 0.5, x), x).as_text()
+    assert "func.call" not in alone
+    carry, first = np.float32(0.5), []
+    for a in x:
+        first.append(np.cos(carry))
+        carry = np.sin(carry) * a
+    carry, again = carry + 1, []
+    for a in x:
+        again.append(np.cos(carry))
+        carry = np.sin(carry) * a
+    np.testing.assert_allclose(xtrace.jit(f)(x), np.add(first, again), rtol=8 * np.finfo(np.float32).eps)

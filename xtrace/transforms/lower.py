@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,6 +67,7 @@ def lower(
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
     module.functions.append(main)
     jaxpr = closed.jaxpr
+    module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
     hidden, small = [], []
     values: dict[Atom, Value] = {}
     read = _read(jaxpr) if jaxpr.constvars else set()
@@ -254,6 +256,31 @@ def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Seq
         return list(values)
     builder.tokens.update(zip(effects, values, strict=False))
     return list(values[len(effects) :])
+
+
+# In a module's memo: how often each jaxpr occurs in an equation; before somebody asks, the function that counts.
+_OCCURRENCES = object()
+
+
+def occurs_again(builder: FunctionBuilder, jaxpr: Jaxpr) -> bool:
+    """Whether several equations of the module being written hold `jaxpr`."""
+    memo = builder.module.memo
+    if callable(memo[_OCCURRENCES]):
+        memo[_OCCURRENCES] = memo[_OCCURRENCES]()
+    return bool(memo[_OCCURRENCES][jaxpr] > 1)
+
+
+def _occurrences(jaxpr: Jaxpr) -> Counter[Jaxpr]:
+    counts: Counter[Jaxpr] = Counter()
+    pending = [jaxpr]
+    while pending:
+        for equation in pending.pop().eqns:
+            if equation.primitive.linearize is not None:  # it may hold jaxprs
+                for inner in jaxprs_of(equation.parameters):
+                    counts[inner] += 1
+                    if counts[inner] == 1:
+                        pending.append(inner)
+    return counts
 
 
 def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:

@@ -63,7 +63,7 @@ from xtrace.transforms.closed import (
 )
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.key_reuse import follow, new_accounts, rounds_of
-from xtrace.transforms.lower import emit_call, emit_equations, tokens_of, with_tokens
+from xtrace.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
 
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
 
@@ -202,7 +202,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         return [*carry, *ys]
     unroll = min(loop.unroll, loop.length)
     trips, rest = divmod(loop.length, unroll)
-    steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1)
+    steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     index = ShapedArray((), dtypes.int32)
     if trips > 1:
         effects = in_order(jaxpr.effects)
