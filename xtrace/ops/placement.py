@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace.core.primitive import Primitive
+from xtrace.core.primitive import KEEPS_NUMBERS, Primitive
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import in_memory, put_on
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -109,6 +109,7 @@ device_put_p = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
+    checks=KEEPS_NUMBERS,
     multiple_results=True,
     keys=lambda accounts, **_: list(accounts),
     # A device that is None is said, as the others are.
