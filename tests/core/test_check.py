@@ -73,6 +73,20 @@ def test_a_variable_out_of_scope():
     assert error.__notes__ == ["in the equation a:f32[] = sin b"]
 
 
+def test_the_users_line_is_shown():
+    def function(x):
+        return xtrace.lax.sin(x) * 2
+
+    jaxpr = xtrace.make_jaxpr(function)(np.float32(1)).jaxpr
+    jaxpr.eqns[0].outvars[0] = Var(ShapedArray((4,), np.dtype("float32")))
+    with pytest.raises(JaxprTypeError, match="sin gives") as caught:
+        check_jaxpr(jaxpr)
+    (note,) = caught.value.__notes__
+    assert note.startswith("in the equation a:f32[4] = sin b, at\n")
+    assert f"{__file__}:{function.__code__.co_firstlineno + 1} (function)\n" in note
+    assert note.endswith("return xtrace.lax.sin(x) * 2\n           ^^^^^^^^^^^^^^^^^")
+
+
 def test_an_output_out_of_scope():
     assert_broken("the jaxpr's outputs uses Var.*not in scope", [], [Var(F32)], [Var(F32)], [])
 

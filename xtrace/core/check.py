@@ -7,6 +7,7 @@ import numpy as np
 from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
 from xtrace.core.errors import JaxprTypeError
+from xtrace.core.failures import shown_source
 from xtrace.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace.core.printer import format_equation
 
@@ -31,7 +32,8 @@ def _check(jaxpr: Jaxpr, checked: set[Jaxpr]) -> None:
         try:
             _check_equation(equation, bound, checked)
         except JaxprTypeError as error:
-            error.add_note(f"in the equation {format_equation(equation)}")
+            where = f", at\n{shown_source(equation.source)}" if equation.source is not None else ""
+            error.add_note(f"in the equation {format_equation(equation)}{where}")
             raise
     for atom in jaxpr.outvars:
         _check_use(bound, atom, "the jaxpr's outputs")
