@@ -463,13 +463,13 @@ def test_the_body_of_several_loops_is_written_once():
         return lax.sin(carry) * x, lax.cos(carry)
 
     def f(x):
-        once, first = lax.scan(body, 0.5, x)
+        once, first = lax.scan(body, np.float32(0.5), x)
         return lax.scan(body, once + 1, x)[1] + first
 
     x = np.arange(3, dtype=np.float32)
     text = xtrace.lower(f, x).as_text()
     assert text.count("stablehlo.sine") == 1 and text.count("func.call @scan_body") == 2
-    alone = xtrace.lower(lambda x: lax.scan(body, 0.5, x), x).as_text()
+    alone = xtrace.lower(lambda x: lax.scan(body, np.float32(0.5), x), x).as_text()
     assert "func.call" not in alone
     carry, first = np.float32(0.5), []
     for a in x:
