@@ -13,7 +13,7 @@ from xtrace.core.tracebacks import hide_frames
 from xtrace.xla.executables import CompileError
 
 _MARK = re.compile(r"\[xtrace callback ([0-9]+)\]")
-_LIMIT = 64
+_LIMIT = 16
 _kept: dict[int, Failure] = {}
 _numbers = itertools.count()
 
