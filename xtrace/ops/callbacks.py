@@ -16,14 +16,7 @@ import numpy as np
 
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace.core.effects import (
-    Effect,
-    Effects,
-    debug_effect,
-    io_effect,
-    ordered_debug_effect,
-    ordered_io_effect,
-)
+from xtrace.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import describe, user_position
@@ -45,8 +38,8 @@ ALWAYS_PRINTED = object()
 class Function:
     """A user's function of trees, called with leaves; two are equal if they call the same function alike.
 
-    static: leaves that are no arrays, with their places. out_tree, results: what it must return, of `x64` or not;
-    None where it returns nothing.
+    static: leaves that are no arrays, with their places. out_tree: the tree of what it must return, None if that is
+    ignored. x64: whether 64-bit results stay what they are.
     """
 
     __slots__ = ("callback_func", "in_tree", "static", "out_tree", "x64")
@@ -138,10 +131,7 @@ def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any],
     return [x for i, x in enumerate(leaves) if i not in places], tree, static
 
 
-def _effect_of(ordered: bool, effects: tuple[Effect, Effect]) -> Effects:
-    return frozenset((effects[ordered],))
-
-
+# By whether they are ordered.
 _DEBUG, _IO = (debug_effect, ordered_debug_effect), (io_effect, ordered_io_effect)
 
 
@@ -335,7 +325,7 @@ io_callback_p = Primitive(
     abstract=_abstract_results, emit=_io_emit, evaluate=_io_now, jvp=_io_jvp, linearize=_io_jvp,
     transpose=_no_transpose, batch=_io_batch, multiple_results=True, memoised=False,
     unprinted={"sharding": ALWAYS_PRINTED},
-    effects=lambda *, ordered, **_: _effect_of(ordered, _IO),
+    effects=lambda *, ordered, **_: frozenset((_IO[ordered],)),
 )  # fmt: skip
 
 
