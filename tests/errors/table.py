@@ -47,7 +47,8 @@ traceback marks the expression; it is shown here below the program's line.
 def section(program: WrongProgram) -> str:
     """Return what the page says about one program: its source, its error as printed, and the program that works."""
     found = failure(program)
-    place = "" if program.in_message else f"{_marked_line(program)}\n"
+    line = f"  {program.name}.py:{program.marked.line}\n    {marked_line(program)}\n"
+    place = "" if program.in_message else line
     return (
         f"### {program.name.replace('_', ' ')}\n\n```python\n{_own_part(program.source)}\n```\n\n"
         f"```text\n{place}{found.kind.__name__}: {found.message}\n```\n\n"
@@ -77,11 +78,11 @@ def _own_part(source: str) -> str:
     return source.removeprefix(IMPORTS).strip("\n")
 
 
-def _marked_line(program: WrongProgram) -> str:
-    """Return the line that the traceback shows, with its marker, as Python prints it."""
+def marked_line(program: WrongProgram) -> str:
+    """Return the line that is marked and the marker below it, without the indentation of the line."""
     lines, span = program.source.splitlines(), program.marked
     text = lines[span.line - 1]
     end = span.end_column if span.end_line == span.line else len(text)
     margin = len(text) - len(text.lstrip())
     marker = " " * (span.column - margin) + "^" * (end - span.column)
-    return f"  {program.name}.py:{span.line}\n    {text.strip()}\n    {marker}"
+    return f"{text.strip()}\n    {marker}"

@@ -66,7 +66,8 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
             f"{name}: shape must be an integer or a sequence of integers, got {shape!r}; divide sizes with //"
         ) from None
     if any(n < 0 for n in canonical):
-        raise TypeError(f"{name}: shape {canonical} has a negative size; sizes must be nonnegative")
+        worked_out = "; xtrace.numpy.reshape works out one size given as -1" if name == "reshape" else ""
+        raise TypeError(f"{name}: shape {canonical} has a negative size; sizes must be nonnegative{worked_out}")
     return canonical
 
 

@@ -202,7 +202,7 @@ def split(
                     "Non-hashable static arguments are not supported. Static argument "
                     f"{where!r} of {function_name(function)} is of type {type(value)}, which is not hashable "
                     f"({error}): {value!r}. Use a hashable equivalent (a tuple for a list, a frozen dataclass), "
-                    "or do not mark it static."
+                    "or do not mark it static, as arrays never are."
                 ) from None
         raise
 

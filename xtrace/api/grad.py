@@ -425,10 +425,15 @@ def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool)
             f"{function} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name}"
         )
     if not holomorphic and not dtypes.is_floating(aval.dtype):
+        advice = (
+            "Return its real part or abs of it; for holomorphic differentiation, pass holomorphic=True; for "
+            "differentiation of other functions with complex outputs, use vjp"
+            if dtypes.is_complex(aval.dtype)
+            else "Conditions and whole numbers have no slope: return a float, such as where(condition, x, y)"
+        )
         raise TypeError(
             f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
-            f"{name} returned {aval.dtype.name}. For holomorphic differentiation, pass holomorphic=True; for "
-            "differentiation of other functions with complex outputs, use vjp"
+            f"{name} returned {aval.dtype.name}. {advice}"
         )
 
 

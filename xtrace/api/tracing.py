@@ -92,14 +92,22 @@ def abstract_leaves(
             advice = (
                 f'mark the argument as static, with static_argnums or static_argnames=["{path}"]'
                 if path.isidentifier()
-                else "keep it out of what is passed, or pass it on its own as a static argument"
+                else "pass it on its own, marked as static with static_argnums or static_argnames"
             )
             raise TypeError(
                 f"Error interpreting argument {path} of {name} as an abstract array: {error}. If the function needs "
-                f"the value itself in Python, {advice}. An object that holds arrays can be registered as a pytree, "
-                "with xtrace.tree_util.register_pytree_node or register_dataclass."
+                f"the value itself in Python, {advice}.{_about_pytrees(leaf)}"
             ) from None
     return avals
+
+
+def _about_pytrees(leaf: Any) -> str:
+    if type(leaf).__module__ == "builtins":
+        return ""
+    return (
+        " An object that holds arrays can be registered as a pytree, with xtrace.tree_util.register_pytree_node or "
+        "register_dataclass."
+    )
 
 
 def trace(

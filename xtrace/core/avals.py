@@ -294,7 +294,8 @@ def check_truth(aval: ShapedArray) -> None:
     """Raise ValueError for the type of an array that is not one element, whose truth value is ambiguous."""
     if aval.size != 1:
         raise ValueError(
-            f"The truth value of an array of shape {aval.shape} is ambiguous. Use x.any() or x.all()"
+            f"The truth value of an array of shape {aval.shape} is ambiguous. Use x.any() or x.all(), and "
+            "conditions of elements as (x > 0) & (x < 1), in parentheses"
             if aval.size else "The truth value of an empty array is ambiguous. Use `array.size > 0`"
         )  # fmt: skip
 

@@ -87,7 +87,7 @@ PROGRAMS = [
         error="TypeError",
         says=["state['name']", "str", "not a valid JAX type"],
         underlined='step({"x": 1.0, "name": "run 1"})',
-        fix="keep it out of what is passed",
+        fix="pass it on its own, marked as static",
         in_message=False,
         right="""
         @xtrace.jit
@@ -160,7 +160,7 @@ PROGRAMS = [
         error="ValueError",
         says=["Static argument 1 of scaled", "hash"],
         underlined="xtrace.jit(scaled, static_argnums=1)(1.0, jnp.ones(3))",
-        fix="do not mark it static",
+        fix="do not mark it static, as arrays never are",
         in_message=False,
         right="""
         def scaled(x, factors):
@@ -311,9 +311,9 @@ PROGRAMS = [
         add(1.0)
         """,
         error="TypeError",
-        says=["NoneType", "+"],
+        says=["unsupported operand for +: None"],
         underlined="x + bias",
-        fix="None",
+        fix="Test a value that may be missing with `is None` first",
         in_message=False,
         right="""
         @xtrace.jit

@@ -99,7 +99,7 @@ PROGRAMS = [
         error="TypeError",
         says=["grad requires real-valued outputs", "bool"],
         underlined="xtrace.grad(lambda x: x > 0)(1.0)",
-        fix="float",
+        fix="return a float, such as where(condition, x, y)",
         in_message=False,
         right="""
         xtrace.grad(lambda x: jnp.where(x > 0, x, 0.0))(1.0)
@@ -133,7 +133,7 @@ PROGRAMS = [
         error="TypeError",
         says=["grad requires real-valued outputs", "complex64"],
         underlined="xtrace.grad(lambda z: z * (1 + 2j))(1.0)",
-        fix="real",
+        fix="Return its real part or abs of it",
         in_message=False,
         right="""
         xtrace.grad(lambda z: jnp.abs(z * (1 + 2j)))(1.0)

@@ -171,7 +171,7 @@ PROGRAMS = [
         error="TypeError",
         says=["reshape", "-1"],
         underlined="lax.reshape(jnp.arange(6), (-1, 2))",
-        fix="sizes must be nonnegative",
+        fix="xtrace.numpy.reshape works out one size given as -1",
         in_message=False,
         right="""
         jnp.reshape(jnp.arange(6), (-1, 2))
