@@ -190,7 +190,7 @@ _NONE = "axes without elements, whose transforms jax lowers wrongly"
 FFT: dict[str, Row] = {
     **family("fft ifft hfft irfft", Row(transformed(), floor=16.0)),
     **family("rfft ihfft", Row(transformed(real=True), floor=16.0, wider=_NONE)),
-    **family("fft2 ifft2 fftn ifftn irfft2 irfftn", Row(transformed(several=True), floor=64.0)),
+    **family("fft2 ifft2 fftn ifftn irfft2 irfftn", Row(transformed(several=True), floor=64.0, wider=_NONE)),
     **family("rfft2 rfftn", Row(transformed(real=True, several=True), floor=64.0, wider=_NONE)),
     **family("fftfreq rfftfreq", Row(given_as(sampled(1, 4, 5, 8), d=sampled(0.5, 2)), modes=("value",))),
     **family("fftshift ifftshift", Row(given_as(operand(forms=ARRAYS), axes=sampled(0, -1, (0, 1), (0,), 5)))),

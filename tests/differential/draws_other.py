@@ -224,7 +224,9 @@ NN: dict[str, Row] = {
 }  # fmt: skip
 SPECIAL: dict[str, Row] = {
     **family("erf erfc expit", Row(given_as(operand()))),
-    **every("i0 i0e i1 i1e ndtr log_ndtr entr", "quarters", rounding=64),
+    # At 0 jax's slope is 1.
+    **every("i0", "quarters", modes=_BATCHED, rounding=64),
+    **every("i0e i1 i1e ndtr log_ndtr entr", "quarters", rounding=64),
     **every("gammaln loggamma digamma gamma factorial", "positive", rounding=256, floor=1.0),
     **every("gammasgn", "quarters"),
     **every("erfinv", "unit", rounding=64),
@@ -238,6 +240,10 @@ SPECIAL: dict[str, Row] = {
     **every("beta betaln poch comb boxcox boxcox1p gammainc gammaincc", "positive", "positive", modes=_BATCHED,
             rounding=512, floor=1.0),
     **every("kl_div rel_entr xlogy xlog1py", "positive", "positive", rounding=64, floor=4.0),
+    **every("dawsn erfcx fresnel spence", "quarters", modes=_VALUE, rounding=64, floor=1.0),
+    **every("exp1", "positive", modes=_VALUE, rounding=64, floor=1.0),
+    **every("owens_t", "quarters", "quarters", modes=_VALUE, rounding=256, floor=1.0),
+    **every("hyp1f1", "positive", "positive", "quarters", modes=_VALUE, rounding=256, floor=1.0),
     **family("softmax log_softmax", Row(normalized(where=False), floor=1.0)),
     "logsumexp": Row(normalized(keepdims=True, b=True), floor=4.0),
 }  # fmt: skip

@@ -143,6 +143,7 @@ OPERATIONS = [
     lambda np_, k, many: [np_.pad(many, 1, mode="edge"), np_.insert(many, 1, k), np_.append(many, many)],
     lambda np_, k, many: [np_.array([k, k]), many.copy(), many == k, many[:, None] != many, np_.isnan(k)],
     lambda np_, k, many: [np_.select([np_.array([True, False, True])], [many], k), many.at[1].get()],
+    lambda np_, k, many: [np_.isclose(k, many), np_.allclose(k, many[0]), np_.array_equal(many, many)],
     lambda np_, k, many: list(many),
 ]  # fmt: skip
 

@@ -565,7 +565,7 @@ def rounded(x: Any, *, decimals: int) -> Any:
     if dtypes.is_complex(dtype):
         return lax.complex(*[rounded(part(x), decimals=decimals) for part in (lax.real, lax.imag)])
     if dtypes.is_boolean(dtype):
-        raise TypeError("round does not accept dtype bool. Convert with x.astype(...) first.")
+        raise ValueError("round does not accept dtype bool. Convert with x.astype(...) first.")
     if dtypes.is_integer(dtype):
         if decimals < 0:
             raise NotImplementedError("round of integers to a negative number of decimals is not implemented")

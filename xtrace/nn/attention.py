@@ -55,6 +55,11 @@ def _within(lengths: Any, count: int, shape: tuple[int, ...], axis: int) -> Any:
     return broadcasted_iota(lengths.dtype, own, axis) < reshape(lengths, shape)
 
 
+def _wide(dtype: Any) -> Any:
+    """Return the dtype of scores: float32, or that of wider keys."""
+    return dtype if dtypes.bit_width(dtype) > 32 else dtypes.float32
+
+
 @unit
 def _attention(
     query: Any, key: Any, value: Any, scale: Any, *rest: Any, given: str, causal: bool,
@@ -68,11 +73,12 @@ def _attention(
     split = reshape(query, (batch, queries, groups, heads // groups, size)) if grouped else query
     # The scores (B, N, T, S), with several heads for each of the keys (B, K, T, G, S).
     pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
-    scores = dot_general(split, key, pairs, preferred_element_type=dtypes.float32)
+    scores = dot_general(split, key, pairs, preferred_element_type=_wide(key.dtype))
     scores = scores * converted(as_array(scale), scores.dtype)
     if "b" in options:
         bias = options["b"]
         scores = scores + _grouped(_batched(bias, aval_of(bias)), heads, groups)
+    scores = converted(scores, dtypes.float32)
     visible = []
     near = _near(queries, keys, causal, window)
     if near is not None:

@@ -192,8 +192,10 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
         )
     places = flatnonzero(condition, size=size, fill_value=length)
     if not places.size:
-        return converted(zeros((*a.shape[:along], 0, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
-    return take(a, places, along, mode="fill", fill_value=fill)
+        empty = zeros((*a.shape[:along], 0, *a.shape[along + 1 :]), a.dtype)
+        return converted(empty, a.dtype, a.weak_type and size is None)
+    found = take(a, places, along, mode="fill", fill_value=fill)
+    return converted(found, a.dtype, a.weak_type and size is None)
 
 
 def take_along_axis(

@@ -346,8 +346,9 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
         model = type_of(function, a)
     wanted = requested_dtype(function, dtype)
     size = model.shape if shape is None else canonical_shape(function, shape)
-    weak = wanted is None and model.weak_type
-    return _filled(function, size, value, type_of(function, value, 1), wanted or model.dtype, weak, device)
+    fill = type_of(function, value, 1)
+    weak = wanted is None and model.weak_type and not fill.shape
+    return _filled(function, size, value, fill, wanted or model.dtype, weak, device)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

@@ -72,9 +72,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @unit
 def _gradients(f: Any, *spacings: Any, axes: tuple[int, ...], dtype: Any) -> list[Any]:
-    f = converted(f, dtype, False)
-    return [_gradient(f, converted(as_array("gradient", h), dtype, False), a) for h, a in
-            zip(spacings, axes, strict=True)]  # fmt: skip
+    f = converted(f, dtype, f.weak_type)
+    return [_gradient(f, converted(x, dtype, x.weak_type), a)
+            for x, a in zip([as_array("gradient", h) for h in spacings], axes, strict=True)]  # fmt: skip
 
 
 def _gradient(f: Any, h: Any, axis: int) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.devices import device_put
+from xtrace.api.promotion import as_inexact
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
@@ -70,8 +71,10 @@ def _transformed(
 
 
 def _nothing_transformed(x: Any, kind: FftType) -> Any:
-    """Return what a transform along no axis gives: complex numbers, but for RFFT."""
+    """Return what a transform along no axis gives: complex numbers, but for RFFT, which gives floats."""
     dtype = aval_of(x).dtype
+    if kind is FftType.RFFT:
+        dtype = as_inexact(dtype, False)[0]
     if kind is FftType.RFFT or dtypes.is_complex(dtype):
         return converted(x, dtype)
     wide = dtypes.bit_width(dtype) == 64
@@ -116,6 +119,8 @@ def _checked(
         raise ValueError(f"{function}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}")
     divided = (kind in (FftType.IFFT, FftType.IRFFT)) is not hermitian
     scale = _scale(function, norm, math.prod(lengths), divided)
+    if not found and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
+        raise ValueError(f"{function} needs real numbers, got {aval.dtype.name}; take x.real, or the transform fftn")
     if not found:
         return _nothing_transformed(a, kind)
     if hermitian:

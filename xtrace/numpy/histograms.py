@@ -49,7 +49,7 @@ def bincount(
     if length is None:
         if isinstance(x, Tracer):
             raise explain.concretization(x, "numpy.bincount argument x (without length=)")
-        length = max(minlength, int(np.max(np.asarray(x), initial=-1)) + 1)
+        length = max(minlength, int(np.max(np.asarray(x))) + 1 if aval.size else 0)
     else:
         length = operator.index(length)
     if length < 0:

@@ -65,8 +65,10 @@ def _column_major(a: Any, *, shape: tuple[int, ...]) -> Any:
 def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
     a = as_array(function, a)
     target = _target_shape(function, a.shape, a.size, shape)
-    if order not in ("C", "F"):
+    if order == "A" or (order == "K" and function != "reshape"):
         raise NotImplementedError(f"{function}: order must be 'C' or 'F', got {order!r}; arrays have no memory order")
+    if order not in ("C", "F"):
+        raise ValueError(f"{function}: order must be 'C' or 'F', got {order!r}")
     if target == a.shape:
         return a
     return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
@@ -122,10 +124,13 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Return `a` with two axes exchanged."""
+    """Return `a` with two axes exchanged. NumPy's AxisError, an IndexError and a ValueError, for axes it has not."""
     a = as_array("swapaxes", a)
     order = list(range(a.ndim))
-    first, second = (canonical_axis("swapaxes", i, a.ndim) for i in (axis1, axis2))
+    try:
+        first, second = (canonical_axis("swapaxes", i, a.ndim) for i in (axis1, axis2))
+    except ValueError as error:
+        raise np.exceptions.AxisError(str(error)) from None
     order[first], order[second] = second, first
     return _permuted(a, order)
 
@@ -461,7 +466,7 @@ def repeat(
     """
     refuse("repeat", out_sharding=out_sharding)
     a = as_array("repeat", a)
-    if axis is None:
+    if axis is None or not a.ndim:
         a, along = ravel(a), 0
     else:
         along = canonical_axis("repeat", axis, a.ndim)
@@ -478,6 +483,8 @@ def repeat(
     counts = np.asarray(repeats)
     if (counts < 0).any():
         raise ValueError(f"repeat: repeats cannot be negative, got {repeats}")
+    if not length:
+        return a
     if counts.size == 1 and total_repeat_length is None:
         return _repeated(a, count=int(counts.reshape(())), axis=along)
     positions = np.repeat(np.arange(length), counts)

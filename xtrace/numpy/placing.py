@@ -64,14 +64,14 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """
     a, ind, v = [as_array("put", x, i) for i, x in enumerate((a, ind, v))]
     _check_inplace("put", inplace)
-    if mode == "raise":
-        raise NotImplementedError("put: mode 'raise' is not there, since values are not known while tracing")
-    if mode not in (None, "wrap", "clip"):
-        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
     if not dtypes.is_integer(ind.dtype):
         raise TypeError(f"put: ind must have an integer type, got {ind.dtype.name}")
     if not (a.size and ind.size and v.size):
         return a
+    if mode == "raise":
+        raise NotImplementedError("put: mode 'raise' is not there, since values are not known while tracing")
+    if mode not in (None, "wrap", "clip"):
+        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
     return _put(a, ind, v, mode=mode)
 
 

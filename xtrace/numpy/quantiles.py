@@ -165,8 +165,11 @@ def _checked(
     if not aval.ndim:
         # One element along an axis, which keepdims keeps, as in JAX.
         a, axes = reshape(as_array(function, a), (1,)), (0,)
+    elif not axes and weights is None:
+        # Each element is the quantile of itself.
+        a, axes, keepdims = reshape(as_array(function, a), (*aval.shape, 1)), (aval.ndim,), False
     elif not axes:
-        raise ValueError(f"{function}: axis=() leaves nothing to take a quantile of; name an axis")
+        raise ValueError(f"{function}: axis=() leaves nothing for weights to weigh; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:
         raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
     given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]

@@ -156,16 +156,16 @@ def isscalar(element: Any) -> bool:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Return the length of every axis of `a`, an array or scalar."""
-    return type_of("shape", a).shape
+    """Return the length of every axis of `a`, an array, scalar or list."""
+    return np.shape(a) if isinstance(a, (list, tuple)) else type_of("shape", a).shape
 
 
 def ndim(a: Any) -> int:
-    """Return the number of axes of `a`, an array or scalar."""
-    return type_of("ndim", a).ndim
+    """Return the number of axes of `a`, an array, scalar or list."""
+    return len(shape(a)) if isinstance(a, (list, tuple)) else type_of("ndim", a).ndim
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """Return the number of elements of `a`, an array or scalar, or the product of its lengths along `axis`."""
-    aval = type_of("size", a)
-    return aval.size if axis is None else math.prod([aval.shape[i] for i in axes_of("size", axis, aval.ndim)])
+    """Return the number of elements of `a`, an array, scalar or list, or the product of its lengths along `axis`."""
+    lengths = shape(a) if isinstance(a, (list, tuple)) else type_of("size", a).shape
+    return math.prod([lengths[i] for i in axes_of("size", axis, len(lengths))])

@@ -201,6 +201,8 @@ def unique(
         found.insert(2, reshape(_numbered(order, new), inverse_shape))
     if along is not None:
         found[0] = moveaxis(found[0], 0, along)
+    if dtypes.is_complex(ar.dtype):
+        found[0] = converted(found[0], ar.dtype)
     wanted = [found[0]]
     for i, asked in enumerate((return_index, return_inverse, return_counts)):
         if asked:
@@ -238,7 +240,7 @@ def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) 
         fill = broadcast_to(converted(fills[0], moved.dtype), values.shape)
         mask = broadcast_in_dim(there, values.shape, (0,))
         values = elementwise.select_n(mask, fill, values)
-    values = converted(values, moved.dtype, moved.aval.weak_type)
+    values = converted(values, moved.dtype, moved.aval.weak_type and not fills)
     return [values, first, converted(elementwise.sub(later, own), dtypes.int32)]
 
 
@@ -301,10 +303,17 @@ def intersect1d(
             values += [order, _place_in(ordered, other)]
             fills += [one.size, other.size]
         found = _kept(mask, values, fills, count)
+        found[0] = _weak_as(one, found[0], size)
     if not return_indices:
         return found[0]
     dtype = dtypes.default_int(config.enable_x64.value)
     return (found[0], *[converted(places, dtype) for places in found[1:]])
+
+
+def _weak_as(operand: Any, found: Any, size: Any) -> Any:
+    """Return what was found, weakly typed if the operand is and nothing was filled up; complex numbers never are."""
+    weak = operand.weak_type and size is None and not dtypes.is_complex(operand.dtype)
+    return converted(found, operand.dtype, weak)
 
 
 def _place_in(values: Any, other: Any) -> Any:
@@ -335,7 +344,8 @@ def setdiff1d(
     else:
         _, new, values = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
         mask = elementwise.bitwise_and(new, elementwise.bitwise_not(_in(values, other)))
-    return converted(_kept(mask, [values], [fill], count)[0], own.dtype, own.weak_type)
+    weak = own.weak_type and not dtypes.is_complex(own.dtype)
+    return converted(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
 
 
 def setxor1d(
@@ -357,7 +367,7 @@ def setxor1d(
     if dtypes.is_inexact(joined.dtype):
         mask = elementwise.bitwise_or(mask, _first_nan(ordered, order, new, length=one.size))
     fill = _least(ordered, mask) if fill_value is None else fill_value
-    return _kept(mask, [ordered], [fill], count)[0]
+    return _weak_as(joined, _kept(mask, [ordered], [fill], count)[0], size)
 
 
 @unit

@@ -325,17 +325,16 @@ fmin = binary_function("fmin", _preferring_numbers(operators.less), "Smaller ele
 
 @unit
 def _clip(*operands: Any, bounds: str) -> Any:
-    values = promote("clip", *operands)
-    if dtypes.is_complex(aval_of(values[0]).dtype):
+    if any(dtypes.is_complex(operand_aval("clip", i, x).dtype) for i, x in enumerate(operands)):
         raise ValueError(
             "clip: complex numbers have no order to clip by, and the array or a bound is complex; clip the real and "
             "imaginary parts"
         )
-    found, limits = values[0], values[1:]
-    if "l" in bounds:
-        found = lax.max(limits[0], found)
-    if "h" in bounds:
-        found = lax.min(limits[-1], found)
+    (found,) = promote("clip", operands[0])
+    # One bound after the other: the first is converted to the dtype that it and the array have in common.
+    for bound, limit in zip(bounds, operands[1:], strict=True):
+        limit, found = promote("clip", limit, found)
+        found = (lax.max if bound == "l" else lax.min)(limit, found)
     return as_array(found)
 
 
@@ -570,6 +569,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 @unit
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     x, y = promote("isclose", a, b, adjust=as_inexact)
+    if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
+        return operators.equal(x, y)
     finite = isfinite(y)
     example = lax.abs(y)
     relative, absolute_part = [converted(value, example.dtype) for value in (rtol, atol)]
@@ -582,7 +583,10 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves, and NaN is if `equal_nan`."""
+    """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves, and NaN is if `equal_nan`.
+
+    Random keys are close if they are equal.
+    """
     return _isclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
