@@ -2,7 +2,10 @@
 
 import contextlib
 import io
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -56,6 +59,16 @@ def test_the_programs_print_what_stands_beside_them():
             for found, wanted in zip(words(line), words(expected), strict=True):
                 same = found == pytest.approx(wanted, rel=1e-5) if isinstance(wanted, float) else found == wanted
                 assert same, f"{line} is shown as {expected}"
+
+
+def test_the_wrong_program_prints_what_is_shown(tmp_path):
+    program, shown = re.search(r"```py\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()
+    (tmp_path / "wrong.py").write_text(program)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "XTRACE_TRACEBACK_FILTERING": "auto"}
+    ran = subprocess.run([sys.executable, "wrong.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    # Python 3.13 marks expressions in tracebacks otherwise; the message is xtrace's.
+    found = [line for line in ran.stderr.replace(f"{tmp_path}{os.sep}", "").splitlines() if set(line) - set(" ~^")]
+    assert found == [line for line in shown.splitlines() if set(line) - set(" ~^")]
 
 
 @pytest.mark.parametrize(("extra", "run"), [("demo", "xtrace demo"), ("test", "pytest -n auto")])
