@@ -189,6 +189,25 @@ def test_a_value_being_differentiated(transform):
     assert "xtrace.lax.stop_gradient(x)" in text and fixes(text) == ["jnp.sin(y), which can be traced"]
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: xtrace.vmap(xtrace.vmap(f)),
+        lambda f: lambda x: xtrace.vmap(xtrace.vmap(xtrace.grad(f)))(x),
+        lambda f: lambda x: xtrace.grad(lambda y: xtrace.vmap(xtrace.vmap(f))(y).sum())(x),
+    ],
+)
+def test_values_of_several_transformations(transform):
+    text = message("def f(x):\n    return x * 2 if x > 0 else x", np.ones((2, 3), np.float32), transform=transform)
+    assert "depends on the value of the argument x. The value is mapped by vmap: it stands for 3 values at" in text
+    assert text.count("2 values at once") == 1 and fixes(text)[0] == "jnp.where(x > 0, x * 2, x)"
+
+
+def test_a_constant_is_computed_with_numpy():
+    text = message("def f():\n    n = jnp.arange(3).sum()\n    return 1 if n > 2 else 2")
+    assert "    from line " in text and fixes(text)[-1] == "compute it with numpy, whose values are known while tracing"
+
+
 def test_a_value_of_several_elements():
     text = message("def f(x):\n    return 1 if x > 0 else 2", X)
     assert text.startswith("The truth value of an array of shape (4,) is ambiguous. Use x.any() or x.all()\n  advice_")

@@ -37,7 +37,9 @@ class Case:
         return around[0] if around else None
 
     def static(self) -> list[str]:
-        """How to make the value concrete by marking an argument, if that is all it depends on."""
+        """How to make the value concrete, if it depends on one argument, which can be marked, or on none."""
+        if self.provenance is not None and self.provenance.is_constant():
+            return ["compute it with numpy, whose values are known while tracing"]
         found = self.provenance.static_candidate() if self.provenance is not None else None
         if found is None:
             return []

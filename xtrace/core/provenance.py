@@ -153,7 +153,7 @@ def _because(arguments: Sequence[str], whose: str = "") -> str:
 
 
 def _on_one_line(text: str) -> str:
-    return text if "\n" not in text else " ".join(text.split())
+    return text.rstrip() if "\n" not in text else " ".join(text.split())
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -166,15 +166,19 @@ def provenance_of(tracer: Tracer) -> Provenance | None:
     return found(tracer) if found is not None and not isinstance(tracer, Literal) else None
 
 
-def provenance_under(trace: Trace, transformation: str, value: Any, note: str) -> Provenance:
-    """Return where a tracer of `trace`, which records nothing, came from: `value` is the tracer it has inside, if any.
+def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], note: str) -> Provenance:
+    """Return where a tracer of `trace`, which records nothing, came from: `values` are what it has inside.
 
-    Without one the frames that are running say which function it is, and its source how the value was computed.
+    If none of them is recorded, the frames that are running say which function it is, and its source how the value was
+    computed.
     """
-    inner = provenance_of(value) if hasattr(value, "owner") else None
-    if inner is not None:
-        inner.note = f"{note} {inner.note}".rstrip()
-        return inner
+    inner = [p for p in [provenance_of(value) for value in values if hasattr(value, "owner")] if p is not None]
+    for found in inner[:1]:
+        note = found.note if note in found.note else f"{note} {found.note}".rstrip()
+    for found in inner:
+        if found.names:
+            found.note = note
+            return found
     described = getattr(trace, "described", None)
     info = described() if described is not None else DebugInfo(transformation, "a function", None, None)
     frame = _function_under(trace)
@@ -214,7 +218,14 @@ def _leaves_of(trace: Trace, name: str, value: Any) -> list[str]:
         leaves, _ = pytree.tree_flatten_with_path(value)
     except (TypeError, ValueError):
         return []
-    return [name + pytree.keystr(path) for path, leaf in leaves if getattr(leaf, "owner", None) is trace]
+    return [name + pytree.keystr(path) for path, leaf in leaves if _involves(trace, leaf)]
+
+
+def _involves(trace: Trace, value: Any) -> bool:
+    """Return whether a value is a tracer of `trace`, or one that has such a tracer inside."""
+    owner = getattr(value, "owner", None)
+    inside = (getattr(value, "primal", None), getattr(value, "value", None))
+    return owner is not None and (owner is trace or any(_involves(trace, x) for x in inside))
 
 
 def _source_slice(expression: Expression) -> tuple[list[ast.expr], list[Any]]:

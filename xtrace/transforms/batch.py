@@ -137,7 +137,7 @@ class BatchTrace(StackedTrace):
         """Return what the tracer depends on, for messages."""
         assert isinstance(tracer, BatchTracer)
         note = f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."
-        return explain.provenance_under(self, "vmap", tracer.value, note)
+        return explain.provenance_under(self, "vmap", (tracer.value,), note)
 
     def __repr__(self) -> str:
         return f"BatchTrace(level={sum(isinstance(t, BatchTrace) for t in self.enclosing())})"

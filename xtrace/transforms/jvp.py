@@ -166,9 +166,7 @@ class JVPTrace(StackedTrace):
             "The value is being differentiated, and would lose its derivative as a Python or NumPy number. If that is "
             "what you want, convert xtrace.lax.stop_gradient(x)."
         )
-        if isinstance(tracer.primal, Tracer):
-            return explain.provenance_under(self, "jvp", tracer.primal, note)
-        return explain.provenance_under(self, "jvp", tracer.tangent, note)
+        return explain.provenance_under(self, "jvp", (tracer.primal, tracer.tangent), note)
 
     def __repr__(self) -> str:
         level = sum(isinstance(t, JVPTrace) for t in self.enclosing())
