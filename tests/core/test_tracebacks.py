@@ -140,6 +140,17 @@ def test_users_errors_and_interrupts(filtering):
     assert frames(error_of(lambda: xtrace.named_call(raises)(1.0))) == ["error_of", "<lambda>", "raises"]
 
 
+def test_attributes_of_users_errors_are_their_own(filtering):
+    class Several(Exception):
+        exceptions = ("these", "are", "words")
+
+    def several(x):
+        raise Several("of them")
+
+    error = error_of(lambda: xtrace.jit(several)(1.0))
+    assert type(error) is Several and frames(error) == ["error_of", "<lambda>", "several"]
+
+
 def test_causes_contexts_and_groups(filtering):
     def chained(x):
         try:

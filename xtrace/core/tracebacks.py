@@ -55,7 +55,7 @@ def hide_frames(error: BaseException) -> None:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        pending += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+        pending += [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
         frames = _frames(one.__traceback__)
         hidden = [_is_hidden(frames, i) for i in range(len(frames))]
         if not any(hidden):
