@@ -52,7 +52,7 @@ ERRORS = [
     ("jnp.float32(1).view(jnp.int8)", ValueError, "same size"),
     ("x.view(jnp.int32, list)", NotImplementedError, "type"),
     ("x.view('nothing')", TypeError, "view: 'nothing' is not a dtype"),
-    ("x.to_device('nowhere')", TypeError, "device"),
+    ("x.to_device('nowhere')", ValueError, "device"),
     ("1.0 in x", ValueError, r"`in` searches 1-D arrays; this one has shape \(3, 3\)"),
     ("list(jnp.float32(1))", TypeError, "iteration over a 0-d array"),
     ("len(jnp.float32(1))", TypeError, "unsized"),

@@ -207,6 +207,8 @@ def for_value(case: Case, asked_by: str) -> list[str]:
                     *_static_or_outside(case)]  # fmt: skip
     if writer is not None and _is_formatting(node):
         return for_format(case)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):  # an item of a NumPy array
+        return for_array(case)
     if asked_by in _METHODS:
         return [f"x.astype({asked_by}), which stays an array", *_static_or_outside(case)]
     return ["use the array as it is", *_static_or_outside(case)]

@@ -465,4 +465,46 @@ PROGRAMS = [
         xtrace.jit(parts, static_argnames=["at"])(jnp.arange(5), 2)
         """,
     ),
+    WrongProgram(
+        "mask_and_slice",
+        """
+        @xtrace.jit
+        def chosen(x, rows):
+            return x[rows, :]
+
+        chosen(jnp.ones((2, 3)), jnp.array([True, False]))
+        """,
+        error="NonConcreteBooleanIndexError",
+        says=[MASK + "2])", "value of the argument rows."],
+        underlined="x[rows, :]",
+        fix="x[jnp.nonzero(rows, size=N)[0], :]",
+        right="""
+        @xtrace.jit
+        def chosen(x, rows):
+            return x[jnp.nonzero(rows, size=1)[0], :]
+
+        chosen(jnp.ones((2, 3)), jnp.array([True, False]))
+        """,
+    ),
+    WrongProgram(
+        "slice_written_at_a_traced_start",
+        """
+        @xtrace.jit
+        def put(x, values, i):
+            return x.at[i:i + 2].set(values)
+
+        put(jnp.zeros(5), jnp.ones(2), 1)
+        """,
+        error="IndexError",
+        says=["static integers", "value of the argument i."],
+        underlined="x.at[i:i + 2].set(values)",
+        fix="lax.dynamic_update_slice_in_dim(x, values, i, axis=0)",
+        right="""
+        @xtrace.jit
+        def put(x, values, i):
+            return lax.dynamic_update_slice_in_dim(x, values, i, axis=0)
+
+        put(jnp.zeros(5), jnp.ones(2), 1)
+        """,
+    ),
 ]

@@ -531,4 +531,76 @@ PROGRAMS = [
         scale(2.0)
         """,
     ),
+    WrongProgram(
+        "item_of_a_numpy_array_set_to_a_traced_value",
+        """
+        @xtrace.jit
+        def squares(x):
+            out = np.zeros(3)
+            for i in range(3):
+                out[i] = x ** i
+            return out
+
+        squares(2.0)
+        """,
+        error="ValueError",
+        says=["setting an array element with a sequence", "value of the argument x."],
+        underlined="out[i]",
+        fix="out = jnp.asarray(out).at[i].set(x ** i)",
+        right="""
+        @xtrace.jit
+        def squares(x):
+            out = jnp.zeros(3)
+            for i in range(3):
+                out = out.at[i].set(x ** i)
+            return out
+
+        squares(2.0)
+        """,
+    ),
+    WrongProgram(
+        "number_in_a_format",
+        """
+        @xtrace.jit
+        def step(loss):
+            print("loss: {:.3f}".format(loss))
+            return loss
+
+        step(1.0)
+        """,
+        error="TypeError",
+        says=["the format '.3f' needs a value"],
+        underlined='"loss: {:.3f}".format(loss)',
+        fix='xtrace.debug.print("loss: {:.3f}", loss)',
+        right="""
+        @xtrace.jit
+        def step(loss):
+            xtrace.debug.print("loss: {:.3f}", loss)
+            return loss
+
+        step(1.0)
+        """,
+    ),
+    WrongProgram(
+        "iteration_over_a_number",
+        """
+        @xtrace.jit
+        def total(values):
+            return sum(v for v in values)
+
+        total(3.0)
+        """,
+        error="TypeError",
+        says=["iteration over a 0-d array"],
+        underlined="values",
+        nth=1,
+        fix="an array of one element with jnp.atleast_1d",
+        right="""
+        @xtrace.jit
+        def total(values):
+            return sum(v for v in jnp.atleast_1d(values))
+
+        total(3.0)
+        """,
+    ),
 ]
