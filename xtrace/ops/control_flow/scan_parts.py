@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from xtrace.core import pytree
 from xtrace.core.effects import NO_EFFECTS
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace.core.trace import Tracer
 from xtrace.ops.control_flow.bodies import opened
 from xtrace.ops.shape import stack
-from xtrace.ops.slicing import index_in_dim
+from xtrace.ops.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
@@ -226,12 +227,19 @@ def in_python(
         raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
     results = []
     for i in reversed(range(size)) if reverse else range(size):
-        x = pytree.tree_unflatten(xs_tree, [index_in_dim(e, i, 0, False) for e in elements])
+        x = pytree.tree_unflatten(xs_tree, [_row(e, i) for e in elements])
         carry, y = f(carry, x)
         results.append(y)
     if reverse:
         results.reverse()
     return carry, pytree.tree_map(lambda *ys: stack(ys), *results)
+
+
+def _row(element: Any, i: int) -> Any:
+    """Return what a step is given: of an array, by one program for all steps."""
+    if isinstance(element, Tracer):
+        return index_in_dim(element, i, 0, False)
+    return dynamic_index_in_dim(element, i, 0, False)
 
 
 def in_steps(
