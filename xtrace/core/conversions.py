@@ -160,12 +160,3 @@ def iteration(array: Any) -> TypeError:
     site = Site.here()
     fix = advice.text(advice.for_iteration(advice.Case(site, None, None)))
     return TypeError("\n".join(part for part in (head, site.excerpt(), fix) if part))
-
-
-def provenance(tracer: Tracer) -> str:
-    """Say where the error is and where `tracer` came from, each on lines of its own; nothing if nobody knows."""
-    found = provenance_of(tracer)
-    if found is None:
-        return ""
-    site = Site.here()
-    return "".join(f"\n{part}" for part in (site.excerpt(), found.text(site)) if part)

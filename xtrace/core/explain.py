@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         iteration,
         no_data,
         no_such_attribute,
-        provenance,
         slice_entry,
         traced_shape,
         unhashable,
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Provenance", "ambiguous_truth", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks",
     "check_operands", "concretization", "formatted", "integer_conversion", "item_assignment", "iteration", "no_data",
-    "no_such_attribute", "provenance", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer",
-    "unhashable",
+    "no_such_attribute", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer", "unhashable",
 ]  # fmt: skip
 
 # The modules of those that are not in `conversions`.
