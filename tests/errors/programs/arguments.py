@@ -408,18 +408,4 @@ PROGRAMS = [
         compiled(jnp.zeros(3))
         """,
     ),
-    WrongProgram(
-        "unknown_option_of_jit",
-        """
-        xtrace.jit(lambda x: x, static_args=[0])
-        """,
-        error="TypeError",
-        says=["unexpected keyword argument 'static_args'"],
-        underlined="xtrace.jit(lambda x: x, static_args=[0])",
-        fix="static_arg",
-        in_message=False,
-        right="""
-        xtrace.jit(lambda x: x, static_argnums=[0])(1)
-        """,
-    ),
 ]
