@@ -20,8 +20,12 @@ from xtrace.ops import elementwise
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """Return the elements in a new shape, given as integers or as one tuple; one of them may be -1."""
-    shape = args[0] if len(args) == 1 else args
-    return manipulation.reshape(self, shape, order, out_sharding=out_sharding)
+    try:
+        shape = args[0] if len(args) == 1 else args
+        return manipulation.reshape(self, shape, order, out_sharding=out_sharding)
+    except BaseException as error:
+        hide_frames(error)
+        raise
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:

@@ -17,6 +17,7 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
+from xtrace.core.tracebacks import hide_frames
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
@@ -79,8 +80,12 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
 
     TypeError if the number of elements differs, or the shape is not known while tracing.
     """
-    refuse("reshape", out_sharding=out_sharding)
-    return _reshaped("reshape", a, shape, order)
+    try:
+        refuse("reshape", out_sharding=out_sharding)
+        return _reshaped("reshape", a, shape, order)
+    except BaseException as error:
+        hide_frames(error)
+        raise
 
 
 @one_program("order", "out_sharding")
@@ -238,11 +243,15 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
     TypeError if their ranks or other axes differ, ValueError for no array or an axis that is not there.
     """
-    found = _sequence("concatenate", arrays)
-    wanted = requested_dtype("concatenate", dtype)
-    if axis is None:
-        found, axis = [ravel(x) for x in found], 0
-    return _concatenated("concatenate", found, axis, wanted)
+    try:
+        found = _sequence("concatenate", arrays)
+        wanted = requested_dtype("concatenate", dtype)
+        if axis is None:
+            found, axis = [ravel(x) for x in found], 0
+        return _concatenated("concatenate", found, axis, wanted)
+    except BaseException as error:
+        hide_frames(error)
+        raise
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
