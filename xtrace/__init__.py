@@ -50,11 +50,11 @@ from xtrace.core.config import (
     threefry_partitionable,
 )
 from xtrace.core.config import check_tracer_leaks as checking_leaks
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.dtypes import float0
 from xtrace.core.late import late_names as _late_names
 from xtrace.core.trace import Tracer as _Tracer
 from xtrace.core.trace import set_base_trace as _set_base_trace
-from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.runtime.arrays import ConcreteArray as _ConcreteArray
 from xtrace.runtime.arrays import Shard
 from xtrace.xla.clients import Device

@@ -1,5 +1,6 @@
 """Listening to events of a program, as ``jax.monitoring`` has it."""
 
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.monitoring import (
     clear_event_listeners,
     record_event,
@@ -15,7 +16,6 @@ from xtrace.core.monitoring import (
     unregister_event_time_span_listener,
     unregister_scalar_listener,
 )
-from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",

@@ -1,5 +1,6 @@
 """Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
 
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.pytree import static_field as static
 from xtrace.core.pytree import tree_all as all
 from xtrace.core.pytree import tree_broadcast as broadcast
@@ -14,7 +15,6 @@ from xtrace.core.pytree import tree_reduce_associative as reduce_associative
 from xtrace.core.pytree import tree_structure as structure
 from xtrace.core.pytree import tree_transpose as transpose
 from xtrace.core.pytree import tree_unflatten as unflatten
-from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",

@@ -1,5 +1,6 @@
 """Pytree functions under JAX's ``tree_util`` names."""
 
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -39,7 +40,6 @@ from xtrace.core.pytree import (
     treedef_is_leaf,
     treedef_tuple,
 )
-from xtrace.core.tracebacks import make_public as _make_public
 
 __all__ = [
     "DictKey",

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from xtrace.core.excerpts import excerpt, expression_text
+from xtrace.core.diagnostics.excerpts import excerpt, expression_text
 from xtrace.core.source import user_position
 
 

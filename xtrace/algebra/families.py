@@ -22,11 +22,11 @@ from xtrace.algebra.monoids import Monoid, write_reduction
 from xtrace.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import current_trace
-from xtrace.core.tracebacks import hide_frames
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
 from xtrace.core import dtypes, explain
 from xtrace.core.avals import ShapedArray
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Tracer, current_trace
-from xtrace.core.tracebacks import hide_frames
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 

@@ -14,12 +14,12 @@ from xtrace.algebra.monoids import SUM, Reduction, integers
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import NEVER_PRINTED, Literal
 from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
-from xtrace.core.warn import warn_user
 from xtrace.runtime.transfer import array_from_host
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value

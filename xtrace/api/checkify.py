@@ -15,7 +15,7 @@ from xtrace.core import dtypes, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import aval_of, is_array_like, shown
 from xtrace.core.check_errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
-from xtrace.core.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.ops.checkify import Error, run_checked, state_check
 
 ErrorCategory = type[JaxException]

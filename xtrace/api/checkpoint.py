@@ -13,12 +13,12 @@ from xtrace.api.caches import OnceTable, table_of
 from xtrace.api.tracing import TracedFunction, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
 from xtrace.core.avals import aval_of
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import describe
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
-from xtrace.core.tracebacks import boundary
 from xtrace.ops.contraction import dot_general
 from xtrace.ops.rematerialization import checkpoint_name, remat_call
 from xtrace.ops.saving import Offloadable, Recompute

@@ -10,8 +10,8 @@ from xtrace.api.custom_derivatives import CustomFunction
 from xtrace.api.tracing import check_callable
 from xtrace.core import pytree
 from xtrace.core.avals import aval_of
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.trace import base_trace, current_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.ops.control_flow.bodies import stage_body
 from xtrace.ops.control_flow.mapping import map as map_over
 from xtrace.ops.custom_rules import Rule, custom_vmap_call, given

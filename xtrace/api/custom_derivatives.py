@@ -14,11 +14,11 @@ from xtrace.api.arguments import function_name, signature_of
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.ir import ClosedJaxpr, Var
 from xtrace.core.tangents import is_differentiable, tangent_aval
 from xtrace.core.trace import Tracer, base_trace, current_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.ops.control_flow.bodies import stage_body
 from xtrace.ops.custom_rules import Rule, custom_jvp_call, custom_vjp_call, given, is_recorded, zero_of
 from xtrace.ops.custom_rules import linear_call as linear_call_primitive

@@ -19,8 +19,8 @@ import numpy as np
 from xtrace.api.arguments import Static, same_static
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.trace import base_trace, current_trace
-from xtrace.core.tracebacks import hide_frames
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program
 from xtrace.xla import buffers
@@ -36,7 +36,7 @@ _DEEPEST = 32
 _MOST_PARAMETERS = 8
 _MISSING = object()
 
-# How every call ends that fails; see ``core/tracebacks.py``.
+# How every call ends that fails; see ``core/diagnostics/tracebacks.py``.
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
 _UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n  return slow(args, kwargs)\n" + _BOUNDARY

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.core import config
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import ClosedJaxpr
-from xtrace.core.warn import warn_user
 from xtrace.transforms.lower import LoweredModule
 from xtrace.xla import executables
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from xtrace.core.avals import physical
-from xtrace.core.excerpts import excerpt
+from xtrace.core.diagnostics.excerpts import excerpt
 from xtrace.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
 from xtrace.core.printer import format_equation
 from xtrace.core.source import Position, resolve

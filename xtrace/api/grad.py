@@ -15,10 +15,10 @@ from xtrace.api.arguments import NO_STATIC
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import DebugInfo, Literal
 from xtrace.core.tangents import Linear, is_differentiable, tangent_aval
 from xtrace.core.trace import Tracer, base_trace, current_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.runtime.transfer import to_operand
 from xtrace.transforms.backward import backward
 from xtrace.transforms.evaluate import evaluate

@@ -27,8 +27,8 @@ from xtrace.api.tracing import abstract_leaf, abstract_leaves, check_callable
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.tangents import Linear, is_differentiable
-from xtrace.core.tracebacks import boundary
 from xtrace.ops import elementwise
 from xtrace.ops.shape import iota, split
 from xtrace.transforms.backward import backward

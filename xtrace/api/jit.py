@@ -21,11 +21,11 @@ from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import all_primitives
 from xtrace.core.source import is_internal, resolve, user_position
 from xtrace.core.trace import Tracer, axis_environment, base_trace, current_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.ops.calls import jit_call
 from xtrace.ops.control_flow.bodies import forget_bodies
 from xtrace.runtime.arrays import DELETED, ConcreteArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.core.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import boundary
 
 # What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
 ATTRIBUTES = frozenset(

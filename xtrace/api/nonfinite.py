@@ -19,7 +19,7 @@ import numpy as np
 
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of
-from xtrace.core.excerpts import excerpt
+from xtrace.core.diagnostics.excerpts import excerpt
 from xtrace.core.ir import ClosedJaxpr, JaxprEqn, Literal
 from xtrace.core.source import Position, user_position
 from xtrace.core.trace import base_trace, use_trace

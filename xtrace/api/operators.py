@@ -27,11 +27,11 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
+from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
-from xtrace.core.tracebacks import boundary, hide_frames
 from xtrace.ops import elementwise as lax
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_concrete, to_operand

@@ -10,9 +10,9 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, convert
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
 from xtrace.core.tables import remember
-from xtrace.core.warn import warn_user
 from xtrace.runtime.transfer import scalar_to_host
 
 _SCALARS = frozenset((bool, int, float, complex))

@@ -11,9 +11,9 @@ from typing import Any
 from xtrace.api import arguments
 from xtrace.api.tracing import check_callable
 from xtrace.core import config
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.source import scoped
 from xtrace.core.trace import CompileTimeTrace, Trace, current_trace, use_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.transforms.jvp import JVPTrace
 from xtrace.transforms.stage import StagingTrace
 

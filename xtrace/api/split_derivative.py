@@ -9,7 +9,7 @@ from typing import Any
 from xtrace.api.grad import argument_numbers, argument_positions, vjp
 from xtrace.api.jit import jit
 from xtrace.api.tracing import check_callable
-from xtrace.core.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import boundary
 
 
 def fwd_and_bwd(

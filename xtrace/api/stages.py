@@ -12,9 +12,9 @@ from xtrace.api.compilation import compile_module, run_program
 from xtrace.api.tracing import TracedFunction, abstract_leaves
 from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.trace import Tracer
-from xtrace.core.tracebacks import boundary
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program
 from xtrace.runtime.transfer import current_device

@@ -12,9 +12,9 @@ from xtrace.api import arguments
 from xtrace.api.arguments import Selection, Static
 from xtrace.core import config, monitoring, pytree
 from xtrace.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.transforms import dce, key_reuse
 from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.stage import stage

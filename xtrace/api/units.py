@@ -12,9 +12,9 @@ from xtrace.api.arguments import Selection
 from xtrace.api.jit import jit, jit_for
 from xtrace.core import pytree
 from xtrace.core.avals import is_array_like
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
-from xtrace.core.tracebacks import hide_frames
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
 

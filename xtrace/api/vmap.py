@@ -16,7 +16,7 @@ from xtrace.api.grad import as_value, concrete
 from xtrace.api.tracing import check_callable
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
-from xtrace.core.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.transforms.batch import MappedAxis, batch
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
+from xtrace.core.diagnostics.failures import shown_source
 from xtrace.core.errors import JaxprTypeError
-from xtrace.core.failures import shown_source
 from xtrace.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace.core.printer import format_equation
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xtrace.core.conversions import (
+    from xtrace.core.diagnostics.conversions import (
         ambiguous_truth,
         array_conversion,
         boolean_conversion,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         traced_shape,
         unhashable,
     )
-    from xtrace.core.leaks import check_leaks, unexpected_tracer
-    from xtrace.core.provenance import Provenance, provenance_under
+    from xtrace.core.diagnostics.leaks import check_leaks, unexpected_tracer
+    from xtrace.core.diagnostics.provenance import Provenance, provenance_under
 
 __all__ = [
     "Provenance", "ambiguous_truth", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks",
@@ -44,6 +44,6 @@ _elsewhere = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"xtrace.core.{_elsewhere.get(name, 'conversions')}"), name)
+    found = getattr(importlib.import_module(f"xtrace.core.diagnostics.{_elsewhere.get(name, 'conversions')}"), name)
     globals()[name] = found
     return found

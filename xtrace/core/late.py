@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from xtrace.core.tracebacks import public
+from xtrace.core.diagnostics.tracebacks import public
 
 
 def late_names(

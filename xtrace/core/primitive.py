@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xtrace.core.avals import MemorySpace, ShapedArray, common_memory_space
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
 from xtrace.core.tables import remember
 from xtrace.core.trace import current_trace
-from xtrace.core.tracebacks import hide_frames
 
 _primitives: dict[str, Primitive] = {}
 _MEMO_LIMIT = 8192

@@ -1,7 +1,7 @@
 """The strict layer: operations that neither promote nor default, as ``jax.lax`` has them."""
 # ruff: noqa: I001
 
-from xtrace.core.tracebacks import make_public as _make_public
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.algebra.families import AccuracyMode, Tolerance
 from xtrace.algebra.vector_space import broadcast_in_dim, convert_element_type, reduce_sum, reshape, transpose
 from xtrace.ops.approximate import approx_max_k, approx_min_k

@@ -13,8 +13,8 @@ from xtrace.api.promotion import as_inexact, promote
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.avals import aval_of
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.trace import Tracer
-from xtrace.core.warn import warn_user
 from xtrace.numpy.arguments import axes_of, chosen, requested_dtype, type_of
 from xtrace.numpy.reductions import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute

@@ -9,7 +9,7 @@ from numpy import (
 from xtrace.core.arrays import Array as ndarray
 from xtrace.core.dtypes import finfo, iinfo
 from xtrace.core.late import late_names as _late_names
-from xtrace.core.tracebacks import make_public as _make_public
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.numpy.contraction import (
     dot, inner, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip

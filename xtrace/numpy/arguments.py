@@ -11,8 +11,8 @@ from xtrace.api.promotion import check_broadcast, operand_aval
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
-from xtrace.core.warn import warn_user
 from xtrace.ops.elementwise import select_n
 
 _PYTHON_TYPES = frozenset((bool, int, float, complex))

@@ -12,7 +12,7 @@ from xtrace.api.late_methods import LateAttribute
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
-from xtrace.core.tracebacks import boundary, hide_frames
+from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 from xtrace.numpy.arguments import requested_dtype
 from xtrace.ops import elementwise

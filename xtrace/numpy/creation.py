@@ -17,9 +17,9 @@ from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
 from xtrace.core.trace import Tracer, base_trace, current_trace
-from xtrace.core.warn import warn_user
 from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.ops import elementwise
 from xtrace.ops import shape as shapes

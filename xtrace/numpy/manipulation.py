@@ -16,8 +16,8 @@ from xtrace.api.operators import remainder
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.trace import Tracer
-from xtrace.core.tracebacks import hide_frames
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take

@@ -11,7 +11,7 @@ from xtrace.api.tracing import eval_shape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
-from xtrace.core.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, requested_dtype, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full

@@ -12,8 +12,8 @@ from xtrace.api.promotion import check_broadcast
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
-from xtrace.core.tracebacks import boundary
-from xtrace.core.warn import warn_user
+from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes

@@ -28,13 +28,13 @@ from xtrace.core.check_errors import (
     Site,
     Slot,
 )
+from xtrace.core.diagnostics.excerpts import excerpt
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.effects import Effect
-from xtrace.core.excerpts import excerpt
 from xtrace.core.ir import NEVER_PRINTED, ClosedJaxpr, Literal
 from xtrace.core.primitive import Primitive, no_rule
 from xtrace.core.source import describe, user_position
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.core.tracebacks import boundary
 from xtrace.ops.elementwise import add, constant_like, eq, gt, lt, ne, select_n
 from xtrace.ops.elementwise import bitwise_or as either
 from xtrace.ops.random.keys import random_unwrap

@@ -13,7 +13,7 @@ import numpy as np
 from xtrace.core import dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
-from xtrace.core.tracebacks import hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.runtime.failures import failure_behind
 from xtrace.xla import buffers
 

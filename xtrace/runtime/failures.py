@@ -9,7 +9,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-from xtrace.core.tracebacks import hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.xla.executables import CompileError
 
 _MARK = re.compile(r"\[xtrace callback ([0-9]+)\]")

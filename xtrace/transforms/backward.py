@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace.algebra.families import BILINEAR, add_any
 from xtrace.core.avals import aval_of
-from xtrace.core.failures import note_rule
+from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.tangents import Linear

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.effects import Effects, NamedAxis
-from xtrace.core.failures import note_rule
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.stacks import Stack, StackedTrace
 
 if TYPE_CHECKING:
-    from xtrace.core.provenance import Provenance
+    from xtrace.core.diagnostics.provenance import Provenance
 
 
 class MappedAxis(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xtrace.core import config, explain, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
-from xtrace.core.failures import note_rule
+from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
@@ -22,7 +22,7 @@ from xtrace.transforms.stacks import Stack, StackedTrace
 from xtrace.transforms.stage import StagingTrace
 
 if TYPE_CHECKING:
-    from xtrace.core.provenance import Provenance
+    from xtrace.core.diagnostics.provenance import Provenance
 
 
 class JVPTracer(Tracer):

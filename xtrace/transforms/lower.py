@@ -12,9 +12,9 @@ import numpy as np
 from xtrace.core import config, dtypes, monitoring
 from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, check_size, physical
 from xtrace.core.collection import collection_paused
+from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import Effect, Effects, in_order
-from xtrace.core.failures import note_rule
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition, describe

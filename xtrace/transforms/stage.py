@@ -21,7 +21,7 @@ from xtrace.core.trace import Trace, Tracer, current_trace
 from xtrace.transforms.recordings import NEVER, Recording, is_closed
 
 if TYPE_CHECKING:
-    from xtrace.core.provenance import Provenance
+    from xtrace.core.diagnostics.provenance import Provenance
 
 
 class StagedTracer(Tracer):

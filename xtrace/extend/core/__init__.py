@@ -12,6 +12,7 @@ from xtrace.api.tracing import eval_jaxpr
 from xtrace.core import dtypes
 from xtrace.core.avals import AbstractToken, ShapedArray, is_array_like
 from xtrace.core.check import check_jaxpr
+from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.effects import NO_EFFECTS as no_effects
 from xtrace.core.effects import Effect, Effects
 from xtrace.core.errors import InconclusiveDimensionOperation, JaxprTypeError
@@ -20,7 +21,6 @@ from xtrace.core.late import late_names as _late_names
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, axis_environment, current_trace
-from xtrace.core.tracebacks import make_public as _make_public
 from xtrace.transforms.batch import BatchTrace
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.stage import StagingTrace

@@ -16,7 +16,7 @@ from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
-from xtrace.core.warn import warn_user
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import cast_to, type_of
 from xtrace.numpy.creation import zeros

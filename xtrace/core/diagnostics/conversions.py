@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace.core import advice
 from xtrace.core.avals import check_truth, is_array_like, not_an_array
+from xtrace.core.diagnostics import advice
+from xtrace.core.diagnostics.provenance import provenance_of
+from xtrace.core.diagnostics.sites import Site
 from xtrace.core.errors import (
     ConcretizationTypeError,
     NonConcreteBooleanIndexError,
@@ -15,8 +17,6 @@ from xtrace.core.errors import (
     TracerIntegerConversionError,
 )
 from xtrace.core.ir import Literal
-from xtrace.core.provenance import provenance_of
-from xtrace.core.sites import Site
 
 if TYPE_CHECKING:
     from xtrace.core.trace import Tracer

@@ -7,7 +7,7 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any
 
-from xtrace.core.excerpts import Expression, excerpt, expression_at, marked_span
+from xtrace.core.diagnostics.excerpts import Expression, excerpt, expression_at, marked_span
 from xtrace.core.source import Location, Position, is_internal, position_of, resolve
 
 # Callers of these know what they pass; the libraries themselves know nothing of traced values.

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xtrace.core.sites import Site
+from xtrace.core.diagnostics.sites import Site
 
 _AUGMENTED = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",

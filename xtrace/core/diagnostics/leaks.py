@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from types import CellType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-from xtrace.core import advice
+from xtrace.core.diagnostics import advice
+from xtrace.core.diagnostics.excerpts import excerpt
+from xtrace.core.diagnostics.provenance import provenance_of
+from xtrace.core.diagnostics.sites import Site
 from xtrace.core.errors import UnexpectedTracerError
-from xtrace.core.excerpts import excerpt
 from xtrace.core.ir import DebugInfo
-from xtrace.core.provenance import provenance_of
-from xtrace.core.sites import Site
 from xtrace.core.source import Position, describe, is_internal, resolve
 from xtrace.core.trace import Trace, Tracer
 

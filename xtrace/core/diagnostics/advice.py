@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtrace.core.provenance import Provenance
-from xtrace.core.rewrites import Rewriter
-from xtrace.core.sites import Site
+from xtrace.core.diagnostics.provenance import Provenance
+from xtrace.core.diagnostics.rewrites import Rewriter
+from xtrace.core.diagnostics.sites import Site
 
 if TYPE_CHECKING:
     from xtrace.core.trace import Tracer

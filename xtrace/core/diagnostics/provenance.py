@@ -9,11 +9,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xtrace.core import pytree
+from xtrace.core.diagnostics.excerpts import Expression, expression_text
+from xtrace.core.diagnostics.sites import Site
 from xtrace.core.dtypes import is_inexact
-from xtrace.core.excerpts import Expression, expression_text
 from xtrace.core.ir import Atom, DebugInfo, JaxprEqn, Literal, Var
 from xtrace.core.printer import format_equations
-from xtrace.core.sites import Site
 from xtrace.core.source import Position, describe, is_internal, resolve
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ def note_rule(
 def shown_source(source: Position) -> str:
     """Return the place of an equation and the user's lines there, the expression marked."""
     # The module that shows sources loads others; only errors need it.
-    found: str = importlib.import_module("xtrace.core.excerpts").excerpt(source)
+    found: str = importlib.import_module("xtrace.core.diagnostics.excerpts").excerpt(source)
     return found
 
 
