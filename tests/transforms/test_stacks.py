@@ -97,3 +97,10 @@ def test_what_reads_a_tracer_from_outside_is_not_copied(new_primitive):
 
     for scale in (2.0, 3.0):
         np.testing.assert_array_equal(xtrace.jit(lambda x, s: f(x, s))(X, scale), X * np.float32(scale))
+
+
+def test_a_custom_rule_is_batched_under_the_trace_it_is_called_in():
+    f = xtrace.custom_jvp(lambda x: jnp.sin(x) * x)
+    f.defjvp(lambda primals, tangents: xtrace.jvp(lambda x: jnp.sin(x) * x, primals, tangents))
+    found = xtrace.jit(lambda x: xtrace.linearize(xtrace.vmap(lambda y: f(y)), x)[1](x))(X)
+    np.testing.assert_allclose(found, (np.cos(X) * X + np.sin(X)) * X, rtol=16 * np.finfo(np.float32).eps)

@@ -349,14 +349,7 @@ def identity(x: Any) -> Any:
 
 
 def _accepted(symbol: str, other: Any) -> bool:
-    """Whether an operator takes `other`; if not, Python asks the other operand's class, but lists are an error.
-
-    So is None, which only is equal or unequal to an array: a value that was forgotten, or is missing at times.
-    """
-    if other is None and symbol not in ("==", "!="):
-        raise TypeError(
-            f"unsupported operand for {symbol}: None. Test a value that may be missing with `is None` first"
-        )
+    """Whether an operator takes `other`; if not, Python asks the other operand's class, but lists are an error."""
     if isinstance(other, (list, tuple)):
         raise TypeError(
             f"unsupported operand for {symbol}: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."

@@ -33,6 +33,11 @@ class StackedTrace(Trace):
     # The tape on which it records what is done to tangents.
     tape: StagingTrace | None = None
 
+    def put_over(self, parent: Trace | None) -> None:
+        """Let `parent` be the parent from now on."""
+        self.parent = parent
+        self.stack = Stack.of(self)
+
     def end(self) -> None:
         # The stack holds the trace: neither should wait for the garbage collector.
         self.stack = None

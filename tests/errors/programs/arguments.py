@@ -311,9 +311,9 @@ PROGRAMS = [
         add(1.0)
         """,
         error="TypeError",
-        says=["unsupported operand for +: None"],
+        says=["unsupported operand type(s) for +"],
         underlined="x + bias",
-        fix="Test a value that may be missing with `is None` first",
+        fix="'NoneType'",
         in_message=False,
         right="""
         @xtrace.jit

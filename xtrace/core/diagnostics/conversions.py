@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from xtrace.core import config
 from xtrace.core.avals import check_truth, is_array_like, not_an_array
 from xtrace.core.diagnostics import advice
 from xtrace.core.diagnostics.provenance import provenance_of
@@ -29,12 +30,18 @@ def check_operands(name: str, operands: Sequence[Any]) -> None:
             raise TypeError(f"{name}: argument {position}: {not_an_array(value)}")
 
 
-def _message(head: str, tracer: Tracer, fixes: Callable[[advice.Case], list[str]]) -> str:
+def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], list[str]]) -> str:
     """Return `head`, the user's expression, where the tracer came from, and what to write instead."""
-    site = Site.here()
-    provenance = provenance_of(tracer)
-    case = advice.Case(site, tracer, provenance)
-    parts = [head, site.excerpt(), provenance.text(site) if provenance is not None else "", advice.text(fixes(case))]
+    try:
+        site = Site.here()
+        provenance = provenance_of(tracer) if tracer is not None else None
+        origin = provenance.text(site) if provenance is not None else ""
+        parts = [head, site.excerpt(), origin, advice.text(fixes(advice.Case(site, tracer, provenance)))]
+    except Exception:
+        # What explains an error must not take its place.
+        if config.enable_checks.value:
+            raise
+        return head
     return "\n".join(part for part in parts if part)
 
 
@@ -143,20 +150,14 @@ def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:
 
 def item_assignment(array: Any) -> TypeError:
     """The error of assigning to an item of an array, concrete or traced."""
-    site = Site.here()
     head = (
         f"'{type(array)}' object does not support item assignment. Arrays are immutable. Instead of "
         "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
     )
-    fix = advice.text(advice.for_item_assignment(advice.Case(site, None, None)))
-    return TypeError("\n".join(part for part in (head, site.excerpt(), fix) if part))
+    return TypeError(_message(head, None, advice.for_item_assignment))
 
 
 def iteration(array: Any) -> TypeError:
     """The error of iterating over an array without axes, concrete or traced."""
-    head = "iteration over a 0-d array"
-    if hasattr(array, "owner"):
-        return TypeError(_message(head, array, advice.for_iteration))
-    site = Site.here()
-    fix = advice.text(advice.for_iteration(advice.Case(site, None, None)))
-    return TypeError("\n".join(part for part in (head, site.excerpt(), fix) if part))
+    tracer = array if hasattr(array, "owner") else None
+    return TypeError(_message("iteration over a 0-d array", tracer, advice.for_iteration))
