@@ -105,17 +105,25 @@ def _transpose(
 def _copied(stack: Stack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
     """Return what the transpose rule of an equation returns, copied; None if that is not recorded."""
     primitive, parameters = equation.primitive, equation.parameters
-    cotangents = given if primitive.multiple_results else [given]
-    zero = tuple([c is None for c in cotangents])
-    linear = tuple([x.aval if type(x) is Linear else None for x in operands])
-    known = [x for x in (*cotangents, *operands) if x is not None and type(x) is not Linear]
+    # Which cotangents are zero, none where there is but one, and the types of the operands that it is linear in.
+    zero: tuple[bool, ...] = ()
+    known: list[Any] = [given]
+    types: list[Any] = []
+    if primitive.multiple_results:
+        zero, known = tuple([c is None for c in given]), [c for c in given if c is not None]
+    for x in operands:
+        if type(x) is Linear:
+            types.append(x.aval)
+        else:
+            types.append(None)
+            known.append(x)
+    linear = tuple(types)
 
     def by_rule(top: Trace, *values: Any) -> tuple[Any, None]:
         left = iter(values)
-        given = [None if z else next(left) for z in zero]
+        cotangents = [None if z else next(left) for z in zero] if primitive.multiple_results else next(left)
         rest = [next(left) if aval is None else Linear(aval) for aval in linear]
-        rule = primitive.rule("transpose")
-        return rule(given if primitive.multiple_results else given[0], *rest, **equation.params), None
+        return primitive.rule("transpose")(cotangents, *rest, **equation.params), None
 
     head = ("transpose", parameters, zero, linear)
     copied = stack.copied(primitive.recordings, head, by_rule, known, equation.source)

@@ -121,9 +121,16 @@ class Stack:
         bottom = self.recorders[0]
         if not bottom.records_copies():
             return None
-        inputs: list[list[Atom]] = [[] for _ in self.recorders]
+        inputs: list[list[Atom]]
         try:
-            structures = [self._structure(x, inputs) for x in values]
+            if self.traces:
+                inputs = [[] for _ in self.recorders]
+                structures = [self._structure(x, inputs) for x in values]
+            else:
+                inputs = [[
+                    x.variable if type(x) is StagedTracer and x.owner is bottom else bottom.capture(x) for x in values
+                ]]  # fmt: skip
+                structures = [x.aval for x in inputs[0]]
             key = (head, config.cache_key(), self.signature, *structures)
             found = table.get(key)
         except (TypeError, AttributeError):
@@ -228,6 +235,10 @@ class _StackedRecording:
     def write(self, stack: Stack, inputs: list[list[Atom]], source: Position | None) -> tuple[list[Any], Any]:
         """Write what was recorded into the recorders of `stack`, and return the results and the rest."""
         recorders, recordings = stack.recorders, self.recordings
+        if not stack.traces:
+            bottom = recorders[0]
+            atoms = iter(recordings[0].write(bottom, inputs[0], source))
+            return [None if s is None else StagedTracer(bottom, s, next(atoms)) for s in self.results], self.rest
         outputs = [iter(recordings[0].write(recorders[0], inputs[0], source))]
 
         def next_atom(number: int, _: Any) -> Atom:
