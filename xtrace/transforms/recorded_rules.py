@@ -1,7 +1,7 @@
-"""What rules and functions bind, recorded once for operands of given types and written into traces from then on.
+"""What linearizing under a staging trace does, recorded once for operands of given types and copied from then on.
 
-A rule depends on its operands' types, on the parameters and on the settings, and on nothing else: its operands are
-tracers. So while a program is traced each rule runs once for each of these, and its equations are copied afterwards.
+This is what gradients are traced by, most of the time; every other stack of traces is the work of `stacks`, and what
+holds there of rules and functions holds here: they depend on their operands' types, on parameters and settings only.
 """
 
 from __future__ import annotations

@@ -123,13 +123,10 @@ class StagingTrace(Trace):
     def _record_call(self, function: Callable[..., Any], avals: Sequence[ShapedArray], static: dict[str, Any]) -> Any:
         inner = StagingTrace(self, self.debug_info)
         results, tree = pytree.tree_flatten(inner.run(function, *[inner.new_input(a) for a in avals], **static))
-        recording = inner.recording(results)
-        return NEVER if recording is None else (recording, tree)
-
-    def recording(self, results: Sequence[Any]) -> Recording | None:
-        """Return what was recorded, as a function of the inputs; None if it cannot be written into other traces."""
-        atoms = [self.atom(x) for x in results]
-        return Recording(self, self.inputs, self.constants, atoms) if is_closed(self, self.constants) else None
+        atoms = [inner.atom(x) for x in results]
+        if not is_closed(inner, inner.constants):
+            return NEVER
+        return Recording(inner, inner.inputs, inner.constants, atoms), tree
 
     def run(self, function: Callable[..., Any], /, *operands: Any, **static: Any) -> Any:
         """Return ``function(*operands, **static)`` run under this trace, which ends with it."""
