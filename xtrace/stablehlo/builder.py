@@ -245,7 +245,7 @@ class FunctionBuilder:
         """Return the ``dense<…>`` text of a constant; None for what is computed or an argument."""
         if type(value) is Constant:
             return value.text
-        return next((text for (text, _), found in self._constants.items() if found is value), None)
+        return next((text for (text, _), found in self._constants.items() if found.name == value.name), None)
 
     def broadcast(self, value: Value, shape: tuple[int, ...], dimensions: Sequence[int] = ()) -> Value:
         """Return `value` spread over `shape`, its axis i along axis ``dimensions[i]``."""

@@ -66,7 +66,7 @@ class Recorder(FunctionBuilder):
 class Form:
     """Lines with gaps: `write` fills them in with the names of operands, of constants and of new values."""
 
-    __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick", "aval")
+    __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick")
 
     def __init__(self, recorder: Recorder, operands: Sequence[Value], emitted: Any) -> None:
         self.count, self.constants = recorder.count, [(t, v.aval) for (t, _), v in recorder.constants.items()]
@@ -77,9 +77,9 @@ class Form:
         if any(type(v) is Constant or not v.name.startswith("%\0n") for v in values):
             raise _Unrecordable("a result that is an operand")
         results = [self._split(v.name) for v in values]
-        # The order of what fills the gaps: new numbers, the operands that are named, and constants.
-        self.named = sorted({i for _, gaps in written for kind, i in gaps if kind == "o"})
-        order = [("n", i) for i in range(self.count)] + [("o", i) for i in self.named]
+        self.named = [("o", i) in {gap for _, gaps in written for gap in gaps} for i in range(len(operands))]
+        # The order of what fills the gaps: new numbers, operands, and constants.
+        order = [("n", i) for i in range(self.count)] + [("o", i) for i in range(len(operands))]
         order += [("c", i) for i in range(len(self.constants))]
         place = {gap: i for i, gap in enumerate(order)}
 
@@ -87,10 +87,10 @@ class Form:
             return text, [place[g] for g in gaps]
 
         self.lines = [filled(*line) for line in written]
-        self.results = [(*filled(*name), v.aval) for name, v in zip(results, values, strict=True)]
+        self.results = [filled(*name) for name in results]
         self.single = not self.many and self.count == len(self.lines) == 1 and self.placed == [True]
         if self.single:
-            (self.text, gaps), self.aval = self.lines[0], values[0].aval
+            self.text, gaps = self.lines[0]
             self.pick = operator.itemgetter(*gaps)
 
     @staticmethod
@@ -98,23 +98,30 @@ class Form:
         gaps = [(kind, int(i)) for kind, i in _GAP.findall(line)]
         return _GAP.sub("%s", line.replace("%", "%%")), gaps
 
-    def write(self, builder: FunctionBuilder, operands: Sequence[Value]) -> Any:
-        """Write the lines for `operands` and return the values of the results."""
-        names = [operands[i].name for i in self.named]
+    def write(self, builder: FunctionBuilder, names: list[str]) -> Any:
+        """Write the lines for operands called `names` and return the name of the result, or a list of several."""
         if self.constants:
-            names += [builder.constant_line(text, aval).name for text, aval in self.constants]
+            names = names + [builder.constant_line(text, aval).name for text, aval in self.constants]
         if self.single:
             number = builder.number()
             builder.lines.append(self.text % self.pick((number, *names)))
             builder.places.append(builder.place)
-            return Value(f"%{number}", self.aval)
+            return f"%{number}"
         fill: list[Any] = [*[builder.number() for _ in range(self.count)], *names]
         for text, gaps in self.lines:
             builder.lines.append(text % tuple([fill[i] for i in gaps]))
         place = builder.place
         builder.places += [place if placed else None for placed in self.placed]
-        values = [Value(text % tuple([fill[i] for i in gaps]), aval) for text, gaps, aval in self.results]
-        return values if self.many else values[0]
+        found = [text % tuple([fill[i] for i in gaps]) for text, gaps in self.results]
+        return found if self.many else found[0]
+
+    def write_values(self, builder: FunctionBuilder, operands: Sequence[Value], results: Sequence[ShapedArray]) -> Any:
+        """Do what `write` does for operands of which some may be constants, and return values of the types `results`.
+
+        A constant that has no gap is not named, which would write it.
+        """
+        found = self.write(builder, [x.name if named else "" for x, named in zip(operands, self.named, strict=True)])
+        return list(map(Value, found, results)) if self.many else Value(found, results[0])
 
 
 def form_of(

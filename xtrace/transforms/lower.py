@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from xtrace.core.collection import collection_paused
 from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import Effect, Effects, in_order
-from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, Literal, can_be_remembered, jaxprs_of
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import ScopedPosition, describe
 from xtrace.core.tables import remember
 from xtrace.runtime.arrays import ConcreteArray
-from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
+from xtrace.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace.stablehlo.forms import form_of
 from xtrace.transforms.storage import on_storage
 
@@ -139,58 +139,80 @@ def _read(jaxpr: Jaxpr) -> set[Atom]:
 
 def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value]) -> list[Value]:
     """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs."""
-    literal, path = builder.literal, builder.path
-    names: dict[Primitive, str] = {}
-    outer_place = builder.place
+    path, places = builder.path, builder.place
+    scopes: dict[Primitive, str] = {}
     context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
+    # What needs no more than its name; `values` keeps the others, among them literals.
+    names: dict[Atom, str] = {}
+    _keep(names, values, values, list(values.values()))
+
+    def value_of(atom: Atom) -> Value:
+        name = names.get(atom)
+        if name is not None:
+            return Value(name, atom.aval)
+        if type(atom) is Literal and atom not in values:
+            values[atom] = builder.literal(atom.val, atom.aval)
+        return values[atom]
+
     for equation in jaxpr.eqns:
-        primitive = equation.primitive
-        name = names.get(primitive)
+        primitive, invars, source = equation.primitive, equation.invars, equation.source
+        name = scopes.get(primitive)
         if name is None:
-            name = names[primitive] = path(primitive.name)
-        source = equation.source
+            name = scopes[primitive] = path(primitive.name)
         if type(source) is ScopedPosition:
             name = path(f"{source.scope}/{primitive.name}")
         builder.place = (source, name)
-        outvars = equation.outvars
-        operands = [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in equation.invars]
-        # Literals are part of the text, other operands gaps in it.
-        kinds = [x.aval if type(x) is Value else (x.text, x.aval) for x in operands]  # type: ignore[attr-defined]
-        key = (context, equation.parameters, *kinds, *[v.aval for v in outvars])
         try:
-            form = primitive.forms.get(key)
-        except TypeError:  # a parameter without a hash
+            operands = [names[x] for x in invars]
+            form = primitive.forms.get((context, equation.parameters, *[x.aval for x in invars]))
+        except (KeyError, TypeError):  # a literal, a parameter without a hash
             form = None
         if form is None:
-            builder.results = [v.aval for v in outvars]
-            emitted = _emit(builder, primitive, equation.parameters, key, operands)
+            emitted = _emit(builder, equation, context, [value_of(x) for x in invars])
+            _keep(names, values, equation.outvars, emitted if primitive.multiple_results else [emitted])
+        elif primitive.multiple_results:
+            names.update(zip(equation.outvars, form.write(builder, operands), strict=True))
         else:
-            emitted = form.write(builder, operands)
-        if primitive.multiple_results:
-            values.update(zip(outvars, emitted, strict=True))
-        else:
-            values[outvars[0]] = emitted
-    builder.place = outer_place
-    return [literal(x.val, x.aval) if type(x) is Literal else values[x] for x in jaxpr.outvars]
+            names[equation.outvars[0]] = form.write(builder, operands)
+    builder.place = places
+    return [value_of(x) for x in jaxpr.outvars]
 
 
-def _emit(
-    builder: FunctionBuilder, primitive: Primitive, parameters: tuple[Any, ...], key: tuple[Any, ...],
-    operands: Sequence[Value],
-) -> Any:  # fmt: skip
-    """Write an equation that has no form yet, or none at all."""
-    place = builder.place
+def _keep(
+    names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], found: Sequence[Value]
+) -> None:  # fmt: skip
+    """Note the values of variables, by their names alone where these have the variables' types."""
+    for variable, value in zip(variables, found, strict=True):
+        if type(value) is Value and value.aval is variable.aval:
+            names[variable] = value.name
+        else:
+            values[variable] = value
+
+
+def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: Sequence[Value]) -> Any:
+    """Write an equation that has literals, no form yet, or none at all."""
+    primitive, parameters, place = equation.primitive, equation.parameters, builder.place
+    results = builder.results = [v.aval for v in equation.outvars]
+    # Literals are part of the text, other operands gaps in it.
+    kinds = [(x.text, x.aval) if type(x) is Constant else x.aval for x in operands]
+    key = (context, parameters, *kinds) if primitive.memoised else (context, parameters, *kinds, tuple(results))
     try:
-        for aval in builder.results:
+        form = primitive.forms.get(key)
+    except TypeError:  # a parameter without a hash
+        form = None
+    if form is not None:
+        return form.write_values(builder, operands, results)
+    try:
+        for aval in results:
             check_size(aval, primitive.name)
-        if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in builder.results):
+        if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in results):
             return _emit_on_storage(builder, primitive, parameters, operands)
         named = dict(zip(primitive.parameters, parameters, strict=True))
         if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
-            form = form_of(primitive.emit, builder.platform, operands, builder.results, named)
+            form = form_of(primitive.emit, builder.platform, operands, results, named)
             remember(primitive.forms, key, form)
             if form is not None:
-                return form.write(builder, operands)
+                return form.write_values(builder, operands, results)
         return primitive.emit(builder, *operands, **named)
     except Exception as error:
         note_rule(error, "emit", primitive, operands, place[0] if place is not None else None)
