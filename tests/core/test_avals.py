@@ -213,10 +213,20 @@ def test_structs_print_as_jax(keywords):
         assert repr(ShapeDtypeStruct(shape, dtype, **keywords)) == repr(jax.ShapeDtypeStruct(shape, dtype, **keywords))
 
 
-def test_structs_take_the_dtype_that_the_settings_allow():
-    assert ShapeDtypeStruct((), np.float64).dtype == np.float32
-    with xtrace.enable_x64(True):
-        assert ShapeDtypeStruct((), np.float64).dtype == np.float64
+@pytest.mark.parametrize("dtype", ["float64", "uint64", "complex128", int, float])
+@pytest.mark.parametrize("x64", [False, True])
+def test_structs_keep_dtypes_of_64_bits(dtype, x64):
+    """And what they describe is narrowed where they are given to a function."""
+
+    def facts(module):
+        one = module.ShapeDtypeStruct((3,), dtype)
+        traced = module.jit(lambda x: x).trace(one)
+        narrow = module.ShapeDtypeStruct((3,), "float32")
+        inside = [repr(traced.jaxpr.in_avals[0]), repr(module.typeof(one)), module.numpy.zeros_like(one).dtype]
+        return repr(one), one.dtype, one == narrow, repr(one.update(shape=(4,))), repr(traced.out_info), inside
+
+    with xtrace.enable_x64(x64), jax.enable_x64(x64):
+        assert facts(xtrace) == facts(jax)
 
 
 def test_wrong_structs():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import MemorySpace, aval_of, is_array_like, memory_space_of_kind, not_an_array
+from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, is_array_like, memory_space_of_kind, not_an_array
 from xtrace.core.trace import Tracer
 from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
@@ -208,8 +208,8 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def typeof(x: Any) -> Any:
-    """Return the abstract value of an array, tracer or scalar."""
-    return aval_of(x)
+    """Return the abstract value of an array, tracer or scalar, or that a ShapeDtypeStruct describes."""
+    return x.aval if isinstance(x, ShapeDtypeStruct) else aval_of(x)
 
 
 # Environment variables that change what a program does.

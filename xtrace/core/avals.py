@@ -206,7 +206,8 @@ _lock = threading.Lock()
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist: what `eval_shape` returns and `lower` accepts.
 
-    `sharding` and `weak_type` are optional. Raises TypeError for a dtype that arrays cannot have.
+    `sharding` and `weak_type` are optional. A dtype of 64 bits stays one, also where arrays have no such dtypes and the
+    described argument will be of 32. Raises TypeError for a dtype that arrays cannot have.
     """
 
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
@@ -227,7 +228,7 @@ class ShapeDtypeStruct:
             self.shape = tuple(operator.index(n) for n in shape)
         except TypeError:
             raise TypeError(f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}") from None
-        self.dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
+        self.dtype = dtypes.canonicalize(dtype, True)
         self.sharding, self.weak_type = sharding, weak_type
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
@@ -243,8 +244,8 @@ class ShapeDtypeStruct:
 
     @property
     def aval(self) -> ShapedArray:
-        """The abstract value it describes."""
-        return ShapedArray(self.shape, self.dtype, self.weak_type)
+        """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
+        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.enable_x64.value), self.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""

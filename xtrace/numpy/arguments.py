@@ -62,12 +62,35 @@ def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)):
+    if is_sequence_of_axes(axis):
         axes = tuple([canonical_axis(function, a, ndim) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(f"{function}: duplicate value in axis: {tuple(axis)} for an array of dimension {ndim}")
         return axes
     return (canonical_axis(function, axis, ndim),)
+
+
+def is_sequence_of_axes(axis: Any) -> bool:
+    """Return whether `axis` is a tuple, a list, or an array of NumPy's with one axis."""
+    return isinstance(axis, (tuple, list)) or (type(axis) is np.ndarray and axis.ndim == 1)
+
+
+def axis_as_index(function: str, axis: Any, ndim: int) -> int:
+    """Return the one axis `axis` means, where JAX indexes a list of axes with it, and raise the classes that gives.
+
+    IndexError for floats, complex numbers and text; ValueError for None, booleans and lists; NumPy's AxisError, which
+    is both, for an axis that is not there. A tuple may hold the axis.
+    """
+    if type(axis) is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis is None or isinstance(axis, (bool, np.bool_, list, tuple)):
+        raise ValueError(f"{function}: axis must be an integer, got {axis!r}")
+    try:
+        return canonical_axis(function, axis, ndim)
+    except ValueError as error:
+        raise np.exceptions.AxisError(str(error)) from None
+    except TypeError as error:
+        raise (IndexError(str(error)) if type(error) is TypeError else error) from None
 
 
 def refuse(function: str, **unsupported: Any) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
-from xtrace.numpy.arguments import scalar_of, type_of
+from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
 from xtrace.ops import elementwise, reductions, slicing
@@ -27,7 +27,7 @@ def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]
     a = atleast_1d(as_array(function, a))
     if axis is None:
         return ravel(a), 0
-    return a, canonical_axis(function, axis, a.ndim)
+    return a, axis_as_index(function, axis, a.ndim)
 
 
 @unit

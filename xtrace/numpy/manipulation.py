@@ -18,7 +18,18 @@ from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.arguments import (
+    axes_of,
+    axis_as_index,
+    cast_to,
+    chosen,
+    is_sequence_of_axes,
+    refuse,
+    requested_dtype,
+    scalar_of,
+    spread_to,
+    type_of,
+)
 from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
 from xtrace.ops import elementwise, slicing, sorting
@@ -129,13 +140,13 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Return `a` with two axes exchanged. NumPy's AxisError, an IndexError and a ValueError, for axes it has not."""
+    """Return `a` with two axes exchanged. NumPy's AxisError, an IndexError and a ValueError, for axes it has not.
+
+    Other than in NumPy, an axis that is no integer is an IndexError, and None, a boolean or a list a ValueError.
+    """
     a = as_array("swapaxes", a)
     order = list(range(a.ndim))
-    try:
-        first, second = (canonical_axis("swapaxes", i, a.ndim) for i in (axis1, axis2))
-    except ValueError as error:
-        raise np.exceptions.AxisError(str(error)) from None
+    first, second = (axis_as_index("swapaxes", i, a.ndim) for i in (axis1, axis2))
     order[first], order[second] = second, first
     return _permuted(a, order)
 
@@ -146,7 +157,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     ValueError if the two differ in number or name an axis twice.
     """
     a = as_array("moveaxis", a)
-    listed = [x if isinstance(x, (tuple, list)) else (x,) for x in (source, destination)]
+    listed = [x if is_sequence_of_axes(x) else (x,) for x in (source, destination)]
     if len(listed[0]) != len(listed[1]):
         raise ValueError(f"moveaxis: Inconsistent number of elements: {len(listed[0])} vs {len(listed[1])}")
     sources, targets = (axes_of("moveaxis", x, a.ndim) for x in listed)
@@ -573,7 +584,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         total: Any = sum(shift) if isinstance(shift, (tuple, list)) else shift
         total = total if type_of("roll", total, 1).ndim == 0 else total.sum()
         return set_shape(_rolled("roll", ravel(a), [total], (0,)), a.shape)
-    axes = [canonical_axis("roll", i, a.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    axes = [canonical_axis("roll", i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
     shifts = list(shift) if isinstance(shift, (tuple, list)) else _each("roll", shift)
     if len(shifts) == 1:
         shifts = shifts * len(axes)
