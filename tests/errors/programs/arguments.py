@@ -337,6 +337,8 @@ PROGRAMS = [
         """,
         error="RuntimeError",
         says=["Array has been deleted", "float32[3]", "donat"],
+        jax="RuntimeError or ValueError",
+        why="jax's dispatch in C++ raises the latter, once the operation has been compiled for other arrays",
         underlined="x + y",
         fix="keep a copy (x.copy())",
         in_message=False,
