@@ -183,11 +183,9 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
     )
 
 
-def _linearized(flat: Flat, differentiated: Sequence[bool] | None = None) -> tuple[list[Any], LinearMap]:
-    avals = flat.avals()
-    if differentiated is None:
-        differentiated = [is_differentiable(a) for a in avals]
-    return linearize_flat(flat, [as_value(x) for x in flat.leaves], differentiated, flat.info)
+def _linearized(flat: Flat, in_groups: bool = False) -> tuple[list[Any], LinearMap]:
+    differentiated = [is_differentiable(a) for a in flat.avals()]
+    return linearize_flat(flat, [as_value(x) for x in flat.leaves], differentiated, flat.info, in_groups)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -326,7 +324,7 @@ def value_and_grad(
         avals = flat.avals()
         for position, aval in enumerate(avals):
             check_input("grad", flat, position, aval, holomorphic, allow_int)
-        results, linear = _linearized(flat)
+        results, linear = _linearized(flat, in_groups=True)
         _check_scalar(flat, results, holomorphic)
         one = aval_of(results[0])
         out = _gradients(linear, avals, [Literal(dtypes.scalar_type_of(one.dtype)(1), one)])

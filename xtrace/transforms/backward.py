@@ -13,6 +13,8 @@ from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import Trace, current_trace
+from xtrace.transforms.evaluate import evaluate
+from xtrace.transforms.recordings import Group
 from xtrace.transforms.stacks import Stack
 
 
@@ -38,7 +40,10 @@ def backward(
             _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
     stack = Stack.of(current_trace.get())
     for equation in reversed(pending):
-        _transpose(equation, values, linear, found, stack)
+        if type(equation) is Group:
+            _transpose_group(equation, values, linear, found, stack)
+        else:
+            _transpose(equation, values, linear, found, stack)
     return [found.get(v) for v in jaxpr.invars]
 
 
@@ -53,6 +58,10 @@ def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> 
                 break
         else:
             operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
+            if type(equation) is Group:
+                jaxpr, consts = equation.recording.jaxpr(equation.source)
+                values.update(zip(equation.outvars, evaluate(jaxpr, consts, operands), strict=True))
+                continue
             result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
             values.update(zip(equation.outvars, results, strict=True))
@@ -128,3 +137,32 @@ def _copied(stack: Stack, equation: JaxprEqn, given: Any, operands: Sequence[Any
     head = ("transpose", parameters, zero, linear)
     copied = stack.copied(primitive.recordings, head, by_rule, known, equation.source)
     return copied[0] if copied is not None else None
+
+
+def _transpose_group(
+    group: Group, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: Stack | None
+) -> None:
+    """Transpose what was recorded once as a whole; what that does is recorded, too."""
+    given = [found.pop(v, None) for v in group.outvars]
+    zero = tuple([c is None for c in given])
+    if all(zero):
+        return
+    flags = tuple([x in linear for x in group.invars])
+    known = [c for c in given if c is not None]
+    known += [x if isinstance(x, Literal) else values[x] for x, flag in zip(group.invars, flags) if not flag]
+    recording, source = group.recording, group.source
+
+    def by_rules(top: Trace | None, *operands: Any) -> tuple[Any, None]:
+        left = iter(operands)
+        cotangents = [None if z else next(left) for z in zero]
+        rest = [Linear(aval) if flag else next(left) for aval, flag in zip(recording.inputs, flags, strict=True)]
+        jaxpr, consts = recording.jaxpr(source)
+        return backward(jaxpr, consts, rest, cotangents), None
+
+    copied = None
+    if stack is not None:
+        copied = stack.copied(recording.transposes, (zero, flags), by_rules, known, source)
+    results, _ = by_rules(None, *known) if copied is None else copied
+    for x, cotangent in zip(group.invars, results, strict=True):
+        if cotangent is not None:
+            _accumulate(found, x, cotangent)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xtrace.core import config, explain
 from xtrace.core.arrays import Array
@@ -11,11 +11,16 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.check import check_jaxpr
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, Literal, Var
 from xtrace.core.primitive import Primitive
+from xtrace.core.source import Position
 from xtrace.core.tangents import tangent_aval
-from xtrace.core.trace import Trace, current_trace, use_trace
+from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.jvp import JVPTrace, JVPTracer
+from xtrace.transforms.recordings import Group, Recording, written_out
 from xtrace.transforms.stage import StagedTracer, StagingTrace
+
+if TYPE_CHECKING:
+    from xtrace.core.diagnostics.provenance import Provenance
 
 
 class Known:
@@ -33,15 +38,17 @@ class Known:
 class Tape(StagingTrace):
     """Records what is bound on its tracers, the tangents; its parent does everything else, at once.
 
-    This is partial evaluation: the tangents are what is unknown.
+    This is partial evaluation: the tangents are what is unknown. With `in_groups`, what is copied stays together, to be
+    transposed as a whole.
     """
 
-    __slots__ = ("residuals",)
+    __slots__ = ("residuals", "in_groups")
 
     is_tape = True
 
-    def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
+    def __init__(self, parent: Trace, debug_info: DebugInfo, in_groups: bool = False) -> None:
         super().__init__(parent, debug_info)
+        self.in_groups = in_groups
         # By the variable of the parent, where that records too.
         self.residuals: dict[Var, Var] = {}
 
@@ -103,6 +110,21 @@ class Tape(StagingTrace):
             self.constants.append((found, StagedTracer(self.parent, atom.aval, atom)))  # type: ignore[arg-type]
         return found
 
+    def append(self, recording: Recording, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
+        """Append what was recorded, applied to `inputs`, and return the outputs."""
+        if not self.in_groups or len(recording.steps) < 2:
+            return recording.write(self, inputs, source)
+        group = Group(recording, inputs, source)
+        self.equations.append(group)
+        return group.outvars
+
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        if self.in_groups:
+            assert isinstance(tracer, StagedTracer)
+            self.equations, (variable,) = written_out(self, [tracer.variable])
+            self.in_groups, tracer = False, StagedTracer(self, tracer.aval, variable)
+        return super().provenance_of(tracer)
+
     def constant(self, value: Any, aval: Any) -> Any:
         assert self.parent is not None
         return self.parent.constant(value, aval)
@@ -122,14 +144,16 @@ class LinearMap:
 
 
 def linearize(
-    function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo
-) -> tuple[list[Any], LinearMap]:
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo,
+    in_groups: bool = False,
+) -> tuple[list[Any], LinearMap]:  # fmt: skip
     """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
 
-    The map's inputs are the tangents of those primals that are `differentiated`.
+    The map's inputs are the tangents of those primals that are `differentiated`. in_groups: it may hold a `Group`, so
+    that nothing but `backward` can be done with it.
     """
     parent = current_trace.get()
-    tape = Tape(parent, info)
+    tape = Tape(parent, info, in_groups)
     trace = JVPTrace(parent, tape)
     try:
         inputs = [
@@ -187,5 +211,6 @@ def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearM
     kept = [(v, value) for v, value in tape.constants if v in read]
     jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
     if config.enable_checks.value:
-        check_jaxpr(jaxpr)
+        equations, results = written_out(tape, outvars)
+        check_jaxpr(Jaxpr([v for v, _ in tape.constants], tape.inputs, results, equations, tape.effects))
     return LinearMap(jaxpr, [value for _, value in kept], nonzero)

@@ -65,7 +65,7 @@ def linearized(
     outputs = found.known.write(trace, atoms, source)
     inputs = [tape.atom(t) for t in tangents if t is not None]
     inputs += [tape.residual(x) for x in outputs[found.results :]]
-    linear = iter(found.linear.write(tape, inputs, source))
+    linear = iter(tape.append(found.linear, inputs, source))
     out = [StagedTracer(tape, (x := next(linear)).aval, x) if wanted else None for wanted in found.tangents]
     return [StagedTracer(trace, x.aval, x) for x in outputs[: found.results]], out, found.tree
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from xtrace.core.avals import ShapedArray
+from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.effects import NO_EFFECTS, Effects
-from xtrace.core.ir import Atom, JaxprEqn, Literal, Var
+from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position
 from xtrace.core.trace import Tracer
@@ -35,10 +35,11 @@ def is_closed(trace: RecordingTrace, constants: Sequence[tuple[Var, Any]]) -> bo
 class Recording:
     """Equations with numbers in place of atoms: the inputs come first, then literals, constants, and what is computed.
 
-    The constants are arrays. `outputs` are the numbers of what is asked for.
+    The constants are arrays. `outputs` are the numbers of what is asked for. `inputs` and `types` are the types of the
+    inputs and outputs, and `transposes` is a table of what transposing all of it does.
     """
 
-    __slots__ = ("literals", "constants", "steps", "outputs")
+    __slots__ = ("inputs", "literals", "constants", "steps", "outputs", "types", "transposes")
 
     def __init__(
         self, trace: RecordingTrace, inputs: Sequence[Atom], constants: Sequence[tuple[Var, Any]],
@@ -47,6 +48,8 @@ class Recording:
         read = [*outputs, *[x for e in trace.equations for x in e.invars]]
         self.literals = [x for x in dict.fromkeys(read) if type(x) is Literal and x not in inputs]
         self.constants = [value for _, value in constants]
+        self.inputs, self.types = [x.aval for x in inputs], [x.aval for x in outputs]
+        self.transposes: dict[Any, Any] = {}
         order: list[Atom] = [*inputs, *self.literals, *[v for v, _ in constants]]
         number = {atom: i for i, atom in enumerate(order)}
         self.steps: list[tuple[Primitive, tuple[Any, ...], list[int], list[ShapedArray]]] = []
@@ -68,3 +71,49 @@ class Recording:
             append(JaxprEqn([atoms[i] for i in places], outvars, primitive, parameters, NO_EFFECTS, source))
             atoms += outvars
         return [atoms[i] for i in self.outputs]
+
+    def jaxpr(self, source: Position | None) -> tuple[Jaxpr, list[Any]]:
+        """Return it as a jaxpr with its constants; the equations are at `source`."""
+        into, inputs = _Equations(), [Var(aval) for aval in self.inputs]
+        outputs = self.write(into, [*inputs], source)
+        return Jaxpr([v for v, _ in into.constants], inputs, outputs, into.equations), self.constants
+
+
+class _Equations:
+    """Equations by themselves, with their constants."""
+
+    def __init__(self) -> None:
+        self.equations: list[JaxprEqn] = []
+        self.constants: list[tuple[Var, Any]] = []
+        self.effects = NO_EFFECTS
+
+    def capture(self, value: Any) -> Atom:
+        variable = Var(aval_of(value))
+        self.constants.append((variable, value))
+        return variable
+
+
+class Group(JaxprEqn):
+    """A recording in the place of an equation, in a jaxpr that is transposed at once and that nobody else sees."""
+
+    __slots__ = ("recording",)
+
+    def __init__(self, recording: Recording, inputs: list[Atom], source: Position | None) -> None:
+        outvars = [Var(aval) for aval in recording.types]
+        super().__init__(inputs, outvars, None, (), NO_EFFECTS, source)  # type: ignore[arg-type]
+        self.recording = recording
+
+
+def written_out(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[JaxprEqn], list[Atom]]:
+    """Return the equations of `trace` without groups, and the atoms that `outputs` are then."""
+    into = _Equations()
+    into.constants = trace.constants
+    found: dict[Atom, Atom] = {}
+    for equation in trace.equations:
+        inputs = [found.get(x, x) for x in equation.invars]
+        if type(equation) is Group:
+            made = equation.recording.write(into, inputs, equation.source)
+            found.update(zip(equation.outvars, made, strict=True))
+        else:
+            into.equations.append(equation.replace(invars=inputs))
+    return into.equations, [found.get(x, x) for x in outputs]
