@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import xtrace
 import xtrace.numpy as jnp
 from tests.support.cost import calls_while
 from tests.support.operands import assert_same
@@ -97,3 +98,25 @@ def test_only_calls_with_arrays_become_a_program():
             except TypeError as error:
                 assert "axis" in str(error)
         assert seen == [type(args[0])] * 2
+
+
+def test_under_a_trace_what_a_program_binds_is_remembered():
+    seen = []
+
+    @one_program("axis", "how")
+    def total(x, y=None, axis=0, how=None):
+        seen.append((axis, how))
+        return jnp.sum(x if y is None else x + y, axis)
+
+    def traced(*args, **kwargs):
+        seen.clear()
+        texts = {str(xtrace.make_jaxpr(lambda x: total(x, *args, **kwargs).sum())(M)) for _ in range(2)}
+        gradients = [xtrace.jit(xtrace.grad(lambda x: total(x, *args, **kwargs).sum()))(M).tolist() for _ in range(2)]
+        assert len(texts) == 1 and gradients[0] == gradients[1] == [[1.0] * 4] * 3
+        return len(seen)
+
+    # Once as it is and once under a derivative, by position or by keyword.
+    assert traced(None, 1) == traced(axis=1) == traced(how="so") == 2
+    assert traced(axis=True) == 2, "an integer is not the Boolean that equals it"
+    # Arrays among the others, functions, and what does not hash: each time.
+    assert traced(M) == 2 and traced(y=M) == traced(axis=1, how=abs) == traced(None, (0,), how=[]) == 4

@@ -218,18 +218,21 @@ def jit(
     return _wrap(fun, static, donated, options)
 
 
-def jit_for(fun: Callable[..., Any], static_argnames: Sequence[str], takes: Callable[[Any, Any], bool]) -> Any:
-    """Return `fun`, jitted for the arguments that `takes` accepts and called as it is for others.
+def jit_for(
+    fun: Callable[..., Any], static_argnames: Sequence[str], takes: Callable[[Any, Any], bool],
+    otherwise: Callable[[Any, Any], Any],
+) -> Any:  # fmt: skip
+    """Return `fun`, jitted for the arguments that `takes` accepts; for others `otherwise` is called.
 
-    `takes` is asked of a call's positional and named arguments, but not again for signatures that have been called
-    often. Static arguments that do not hash are called as they are, too.
+    Both get a call's positional and named arguments; `takes` is not asked again for signatures that have been called
+    often. Static arguments that do not hash are not taken either.
     """
     jitted: Jitted = jit(fun, static_argnames=static_argnames, inline=True)._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
             return jitted.call(args, kwargs)
-        return fun(*args, **kwargs)
+        return otherwise(args, kwargs)
 
     function = functools.wraps(fun)(dispatch.entry_point(call))
     jitted.cache.add_wrapper(function)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace.api.arguments import Selection
 from xtrace.api.jit import jit, jit_for
 from xtrace.core import pytree
+from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
 from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.tables import remember
@@ -124,7 +128,8 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
     """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 
     Its checks are then part of what is compiled, and are not repeated for arguments of types and values met before.
-    Under a trace, and where other parameters get anything but arrays and None, the function is called as it is.
+    Under a trace what it binds is remembered. Where other parameters get anything but arrays and None, the function is
+    called as it is.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,9 +144,54 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
             others += [x for name, x in kwargs.items() if name not in names]
             return all(type(x) is ConcreteArray or x is None for x in others)
 
-        return jit_for(function, static, takes)  # type: ignore[no-any-return]
+        return jit_for(function, static, takes, _remembering(function))  # type: ignore[no-any-return]
 
     return decorate
+
+
+# Types of arguments that decide what a function binds by their value; those that they contain need not be hashable.
+_PLAIN = (bool, int, str, tuple, type, type(None), np.dtype, enum.Enum)
+
+
+def _remembering(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return how `function` is called: under a trace by a copy of what it bound for such arguments before.
+
+    It is called as it is where arrays are followed by anything but plain arguments.
+    """
+    code = function.__code__
+    names, first = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
+    tables: dict[tuple[type, ...], dict[Any, Any] | None] = {}
+    trace_of_thread = current_trace.get
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        trace = trace_of_thread()
+        arrays = tuple(itertools.takewhile(lambda x: isinstance(x, Array), args))
+        count = len(arrays)
+        static = kwargs
+        if trace is base_trace or not first <= count or not arrays or len(args) > len(names):
+            return function(*args, **kwargs)
+        if count < len(args):
+            static = dict(zip(names[count:], args[count:], strict=False)) | kwargs
+        # Equal numbers of unlike types are told apart.
+        kinds = tuple([type(x) for x in static.values()])
+        try:
+            table = tables[kinds]
+        except KeyError:
+            table = {} if all(issubclass(kind, _PLAIN) for kind in kinds) else None
+            remember(tables, kinds, table, _LIMIT)
+        if table is None or (tuple in kinds and not _is_hashable(static)):
+            return function(*args, **kwargs)
+        return trace.call(function, arrays, static, table)
+
+    return call
+
+
+def _is_hashable(static: dict[str, Any]) -> bool:
+    try:
+        hash(tuple(static.values()))
+    except TypeError:
+        return False
+    return True
 
 
 def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -162,6 +212,6 @@ def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..
             others += [x for name, x in kwargs.items() if name not in static]
             return all(map(is_array_like, pytree.tree_leaves(others)))
 
-        return jit_for(function, static, takes)  # type: ignore[no-any-return]
+        return jit_for(function, static, takes, lambda args, kwargs: function(*args, **kwargs))  # type: ignore[no-any-return]
 
     return decorate

@@ -14,12 +14,15 @@ from xtrace.core import config, explain, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.diagnostics.failures import note_rule
-from xtrace.core.ir import DebugInfo
+from xtrace.core.ir import Atom, DebugInfo, can_be_remembered
 from xtrace.core.primitive import Primitive
+from xtrace.core.source import user_position
+from xtrace.core.tables import remember
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.transforms.recorded_rules import linearized
+from xtrace.transforms.recorded_rules import Linearized
+from xtrace.transforms.recordings import NEVER
 from xtrace.transforms.stacks import Stack, StackedTrace
-from xtrace.transforms.stage import StagingTrace
+from xtrace.transforms.stage import StagedTracer, StagingTrace
 
 if TYPE_CHECKING:
     from xtrace.core.diagnostics.provenance import Provenance
@@ -88,24 +91,24 @@ class JVPTrace(StackedTrace):
         return JVPTracer(self, *values)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        primals, tangents, involved = self._parts(operands)
-        if not involved:
+        if not self._owns_one(operands):
             assert self.parent is not None
             return self.parent.process(primitive, operands, parameters)
         try:
-            if self.staging is not None and primitive.recordable:
-                rule = functools.partial(_by_rule, primitive, parameters)
-                copied = linearized(self.staging, self.rules, primitive.recordings, parameters, primals, tangents, rule)
-                if copied is not None:
-                    made = self._tracers(copied[0], copied[1])
-                    return made if primitive.multiple_results else made[0]
-            if self.stack is not None:
-                made = self.stack.process(primitive, operands, parameters)
-                if made is not None:
-                    return made
+            if primitive.recordable:
+                if self.staging is not None:
+                    copied = self._copied(primitive.recordings, parameters, operands, _by_rule, primitive, parameters)
+                    if copied is not None:
+                        return copied[0] if primitive.multiple_results else copied[0][0]
+                elif self.stack is not None:
+                    made = self.stack.process(primitive, operands, parameters)
+                    if made is not None:
+                        return made
             own = primitive.linearize if self.linearizing else None
             if own is None:
                 own = primitive.rule("jvp")
+            primals = [x.primal if type(x) is JVPTracer and x.owner is self else x for x in operands]
+            tangents = [x.tangent if type(x) is JVPTracer and x.owner is self else None for x in operands]
             token = current_trace.set(self.rules)
             try:
                 results, out = own(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
@@ -115,43 +118,76 @@ class JVPTrace(StackedTrace):
             note_rule(error, "jvp", primitive, operands)
             raise
         if primitive.multiple_results:
-            return self._tracers(results, out)
+            return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, out, strict=True)]
         return results if out is None else JVPTracer(self, results, out)
 
     def call(
         self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
     ) -> Any:
         """Return ``function(*operands, **static)``, whose linearization is copied if it was called like this before."""
-        primals, tangents, involved = self._parts(operands)
-        if not involved:
+        if not self._owns_one(operands):
             assert self.parent is not None
             return self.parent.call(function, operands, static, table)
         if self.stack is not None:
             return self.stack.call(function, operands, static, table)
-        if self.staging is None or not all(isinstance(x, Array) for x in operands):
-            return function(*operands, **static)
-        parameters, rule = tuple(static.items()), functools.partial(_by_calling, function, static)
-        copied = linearized(self.staging, self.rules, table, parameters, primals, tangents, rule)
-        if copied is None:
-            return function(*operands, **static)
-        results, out, tree = copied
-        return tree.unflatten(self._tracers(results, out))
+        copied = None
+        if self.staging is not None and all(isinstance(x, Array) for x in operands):
+            copied = self._copied(table, tuple(static.items()), operands, _by_calling, function, static)
+        return function(*operands, **static) if copied is None else copied[1].unflatten(copied[0])
 
-    def _parts(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
-        """Return the operands' values and tangents, and whether one is a tracer of this trace."""
-        primals, tangents, involved = [], [], False
-        for x in operands:
+    def _owns_one(self, operands: Sequence[Any]) -> bool:
+        """Return whether one of the operands is a tracer of this trace."""
+        for x in operands:  # noqa: SIM110 - a generator would be another frame for each operation
             if type(x) is JVPTracer and x.owner is self:
-                involved = True
-                primals.append(x.primal)
-                tangents.append(x.tangent)
-            else:
-                primals.append(x)
-                tangents.append(None)
-        return primals, tangents, involved
+                return True
+        return False
 
-    def _tracers(self, results: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, tangents, strict=True)]
+    def _copied(
+        self, table: dict[Any, Any], head: tuple[Any, ...], operands: Sequence[Any], rule: Callable[..., Any],
+        *bound: Any,
+    ) -> tuple[list[Any], Any] | None:  # fmt: skip
+        """Return the tracers that ``rule(*bound, primals, tangents)`` leads to, and the tree that goes with them.
+
+        `table` has what it did before; `head` is what that depends on besides the operands' types. None if it is not
+        recorded.
+        """
+        trace, tape = self.staging, self.rules
+        assert trace is not None
+        if not trace.records_copies():
+            return None
+        atoms: list[Atom] = []
+        tangents: list[Any] = []
+        key: list[Any] = [head, config.cache_key()]
+        try:
+            for x in operands:
+                if type(x) is JVPTracer and x.owner is self:
+                    key.append(x.tangent.aval)
+                    tangents.append(x.tangent)
+                    x = x.primal
+                else:
+                    key.append(None)
+                atom = x.variable if type(x) is StagedTracer and x.owner is trace else trace.capture(x)
+                key.append(atom.aval)
+                atoms.append(atom)
+            found = table.get(tuple(key))
+        except (TypeError, AttributeError):
+            # An operand that is no array, or a parameter that cannot be compared: the rule itself says what is wrong.
+            return None
+        if found is None:
+            if not can_be_remembered(head):
+                return None
+            found = Linearized.of(trace, tape, key[3::2], key[2::2], functools.partial(rule, *bound))
+            remember(table, tuple(key), found)
+        if found is NEVER:
+            return None
+        results, moved = found.write(trace, tape, atoms, tangents, user_position(2))
+        made: list[Any] = [StagedTracer(trace, x.aval, x) for x in results]
+        left = iter(moved)
+        for i, wanted in enumerate(found.tangents):
+            if wanted:
+                atom = next(left)
+                made[i] = JVPTracer(self, made[i], StagedTracer(tape, atom.aval, atom))  # type: ignore[arg-type]
+        return made, found.tree
 
     def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the values and the tangents of a function's results."""
@@ -202,7 +238,7 @@ def jvp(
 def _by_rule(
     primitive: Primitive, parameters: tuple[Any, ...], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], Any]:
-    """Return what the jvp rule of a primitive does, in the form of `linearized`."""
+    """Return what the jvp rule of a primitive does, in the form of `Linearized`."""
     named = dict(zip(primitive.parameters, parameters, strict=True))
     results, out = primitive.rule("jvp")(primals, tangents, **named)
     return (results, out, None) if primitive.multiple_results else ([results], [out], None)
@@ -211,7 +247,7 @@ def _by_rule(
 def _by_calling(
     function: Callable[..., Any], static: dict[str, Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], Any]:
-    """Return what a function does to tangents, in the form of `linearized`."""
+    """Return what a function does to tangents, in the form of `Linearized`."""
     trees = []
 
     def flat(*operands: Any) -> list[Any]:

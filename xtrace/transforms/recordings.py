@@ -67,8 +67,16 @@ class Recording:
             atoms += [trace.capture(x) for x in self.constants]
         append = trace.equations.append
         for primitive, parameters, places, avals in self.steps:
-            outvars = [Var(aval) for aval in avals]
-            append(JaxprEqn([atoms[i] for i in places], outvars, primitive, parameters, NO_EFFECTS, source))
+            # Most have one or two operands and one result; a comprehension takes longer than all the rest of this.
+            if len(places) == 2:
+                first, second = places
+                invars = [atoms[first], atoms[second]]
+            elif len(places) == 1:
+                invars = [atoms[places[0]]]
+            else:
+                invars = [atoms[i] for i in places]
+            outvars = [Var(avals[0])] if len(avals) == 1 else [Var(aval) for aval in avals]
+            append(JaxprEqn(invars, outvars, primitive, parameters, NO_EFFECTS, source))
             atoms += outvars
         return [atoms[i] for i in self.outputs]
 

@@ -124,7 +124,7 @@ class Provenance:
             reasons.append(_because(p.arguments, whose) if p.arguments else f"It depends on a value{whose}.")
         if not reasons and not self.operations and not self.note:
             reasons.append("It is a constant made while tracing, by xtrace.numpy; the values of numpy stay concrete.")
-        return " ".join([*reasons, self.note] if self.note else reasons)
+        return " ".join(dict.fromkeys([*reasons, self.note] if self.note else reasons))
 
     def _operations(self, equations: Sequence[JaxprEqn]) -> list[str]:
         grouped: list[tuple[str, Position | None, int]] = []
