@@ -1,166 +1,338 @@
-"""Hypergeometric functions of real numbers."""
+"""Hypergeometric functions of real numbers.
+
+Each is the solution of a linear differential equation of second order that is regular at 0 (DLMF 13.2.1, 15.10.1). Its
+power series is summed as far as the terms do not cancel, and Taylor series about one place after another continue it
+from there: it grows as fast as any solution does in that direction, so errors do not (Pearson, Olver and Porter,
+Numerical methods for the computation of the confluent and Gauss hypergeometric functions, 2017, compare the methods).
+Where it does not grow it is a polynomial, which a recurrence in its degree gives.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.custom_derivatives import SymbolicZero, custom_jvp
 from xtrace.api.grad import jvp
+from xtrace.api.jit import jit
 from xtrace.api.operators import choose
 from xtrace.core import dtypes
 from xtrace.numpy.reductions import any
-from xtrace.numpy.ufuncs import abs, exp, floor, maximum, minimum
+from xtrace.numpy.ufuncs import abs, exp, floor, log, maximum, minimum, rint, sign, sin, sqrt
 from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
-from xtrace.scipy.special.factorials import gamma
-from xtrace.scipy.special.primitive import inlined, operands
+from xtrace.ops.stop_gradient import stop_gradient
+from xtrace.scipy.special.primitive import gammaln, inlined, operands
 from xtrace.scipy.special.series import real_operands
 
-# Terms of a series, far more than any value that is finite needs.
+# Terms of a series, steps of a continuation and of a recurrence, far more than any value that is finite needs.
 _TERMS = 5000
 
 
-def _product(values: Sequence[Any]) -> Any:
-    found: Any = 1.0
-    for x in values:
-        found = found * x
-    return found
+def _series(above: Any, other: Any, below: Any, x: Any, far: Any = None) -> tuple[Any, Any]:
+    """Return the sum of products of (a)_k (b)_k over (c)_k x**k / k!, and its derivative by x times x, to rounding.
 
-
-def _series(above: Sequence[Any], below: Any, x: Any) -> Any:
-    """Return the sum of products of (a)_k over (b)_k x**k / k!, to rounding, and its derivatives too."""
+    Derivatives by the parameters are exact to rounding too. `far`, 1 or 0: whether there is b, or else c.
+    """
     tolerance = float(dtypes.finfo(x.dtype).eps) / 1024
+    tiny = float(dtypes.finfo(x.dtype).tiny)
+    has = (1.0, 1.0) if far is None else (far, 1 - far)
 
     def going(state: tuple[Any, ...]) -> Any:
-        k, _, total, size, *_ = state
-        return any(size > tolerance * maximum(abs(total), float(dtypes.finfo(x.dtype).tiny))) & (k < _TERMS)
+        k, _, _, _, size, *_ = state
+        return any(size > 0) & (k < _TERMS)
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        k, term, total, size, *given = state
-        *above, below, x = given
-        scale = x / ((below + k) * (k + 1))
-        term = term * _product([a + k for a in above]) * scale
+        k, term, total, slope, size, above, other, below, x, *has = state
+        one, two, three = above + k, other + k * has[0], below + k * has[1]
+        # The terms of an asymptotic expansion grow again.
+        scale = choose(size > tolerance * maximum(abs(total), tiny), x / (three * (k + 1)), 0.0)
+        term = term * one * two * scale
         # A term may vanish where its derivatives do not, and those after it.
-        size = size * _product([maximum(abs(a + k), 1.0) for a in above]) * abs(scale)
-        return (k + 1, term, total + term, size, *given)
+        size = size * maximum(abs(one), 1.0) * maximum(abs(two), 1.0) * abs(scale)
+        return k + 1, term, total + term, slope + (k + 1) * term, size, above, other, below, x, *has
 
     one = 0 * x + 1
-    return while_loop(going, step, (converted(0, x.dtype), one, one, one, *above, below, x))[2]
+    state = while_loop(going, step, (converted(0, x.dtype), one, one, 0 * x, one, above, other, below, x, *has))
+    return state[2], state[3]
+
+
+def _continued(equation: Callable[..., Any], place: Any, value: Any, slope: Any, x: Any, given: Sequence[Any]) -> Any:
+    """Return the solution at `x` of a differential equation, from its value and slope at a `place` before it.
+
+    ``equation(place, *given)`` returns the distance to the next singular point, and numbers with which
+    weight (k + 1) (k + 2) c[k + 2] = product(k) c[k] - (k + 1) (first k + linear) c[k + 1] for the Taylor coefficients.
+    """
+    count, smallest = 60 if x.dtype == dtypes.float64 else 30, float(dtypes.finfo(x.dtype).tiny)
+
+    def going(state: tuple[Any, ...]) -> Any:
+        steps, place, _, _, x, *_ = state
+        return any(abs(x - place) > 0) & (steps < _TERMS)
+
+    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        steps, place, last, slope, x, *given = state
+        distance, weight, first, linear, product = equation(place, *given)
+        here = place == x
+        weight = choose(here, 1.0, weight)
+        # Solutions grow at most this fast. Twice that much growth does not let terms cancel.
+        size = abs(stop_gradient(linear))
+        rate = size + sqrt(size * size + 4 * abs(stop_gradient(weight * product(0.0))))
+        reach = minimum(0.5 * distance, 4 * abs(weight) / maximum(rate, smallest))
+        reach = choose(here, 1.0, reach)
+        part = (x - place) / reach
+        following = choose(abs(part) < 1, x, place + reach * sign(part))
+        part = (following - place) / reach
+
+        def term(i: Any, sums: tuple[Any, ...]) -> tuple[Any, ...]:
+            one, two, power, value, slope = sums
+            k = converted(i, x.dtype)
+            new = product(k) * reach * reach * one - (first * k + linear) * (k + 1) * reach * two
+            new = new / (weight * (k + 1) * (k + 2))
+            return two, new, power * part, value + new * power * part, slope + (k + 2) * new * power
+
+        initial = (last, slope * reach, part, last + slope * reach * part, slope * reach)
+        _, _, _, value, slope = fori_loop(0, count, term, initial)
+        moved = choose(here, last, value), slope / reach
+        return (steps + 1, following, *moved, x, *given)
+
+    return while_loop(going, step, (converted(0, x.dtype), place, value, slope, x, *given))[2]
 
 
 def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """Return what the tangents of the parameters add: forward derivatives, since loops have no others."""
+    """Return what the tangents of the parameters add, by forward derivatives, since loops have no others.
+
+    They are taken forward again for derivatives of theirs.
+    """
     total: Any = 0.0
-    for i, (value, tangent) in enumerate(zip(values, tangents, strict=True)):
+    for i, tangent in enumerate(tangents):
+        if type(tangent) is SymbolicZero:
+            continue
 
-        def of_one(moving: Any, i: int = i) -> Any:
-            return formula(*values[:i], moving, *values[i + 1 :])
+        def of_one(*values: Any, i: int = i) -> Any:
+            def moved(moving: Any) -> Any:
+                return formula(*values[:i], moving, *values[i + 1 :])
 
-        total = total + jvp(of_one, (value,), (0 * value + 1,))[1] * tangent
+            return jvp(moved, (values[i],), (0 * values[i] + 1,))[1]
+
+        total = total + _by_forward_derivatives(of_one)(*values) * tangent
     return total
 
 
+def _tangent(
+    name: str, formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
+) -> Any:
+    """Return the tangent of a function: by its parameters from `formula`, by the last value as `of_last` says."""
+    total: Any = 0.0
+    if not all(type(t) is SymbolicZero for t in tangents[:-1]):
+        wide, dtype = real_operands(name, *values)
+        total = converted(_slopes(formula, wide, tangents[:-1]), dtype)
+    return total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
+
+
+def _by_forward_derivatives(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `formula`, with derivatives that reverse mode can use too."""
+    found = custom_jvp(formula)
+    found.defjvp(lambda values, tangents: (found(*values), _slopes(formula, values, tangents)), symbolic_zeros=True)
+    return found
+
+
+def _ends(a: Any) -> Any:
+    """Return where a series with (a)_k above ends."""
+    return (a <= 0) & (a == floor(a))
+
+
+def _recurring(a: Any, following: Callable[..., Any], given: Sequence[Any]) -> Any:
+    """Return the polynomial of degree -a, an integer, by ``last, now = following(k, last, now, a, *given)`` from 1."""
+
+    def going(state: tuple[Any, ...]) -> Any:
+        k, a, *_ = state
+        return any(k < -a) & (k < _TERMS)
+
+    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        k, a, last, now, *given = state
+        found = following(k, last, now, a, *given)
+        kept = [choose(k < -a, new, old) for new, old in zip(found, (last, now), strict=True)]
+        return (k + 1, a, *kept, *given)
+
+    one = 0 * a + 1
+    return while_loop(going, step, (converted(0, a.dtype), a, one, one, *given))[3]
+
+
+@jit
+def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
+    """Return a factor and a logarithm, 1 / Γ(a) being the one times the exponential of the other (DLMF 5.5.3)."""
+    left, nearest = a < 0.5, rint(a)
+    turned = sin(math.pi * (a - nearest)) / math.pi * choose(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)
+    return choose(left, turned, 1.0), choose(left, 1.0, -1.0) * gammaln(choose(left, 1 - a, a))
+
+
+# Kummer's function
+
+
+def _kummer_equation(z: Any, a: Any, b: Any) -> Any:
+    """z w'' + (b - z) w' - a w = 0 (DLMF 13.2.1)."""
+    return abs(z), z, 1.0, b - z, lambda k: a + k
+
+
+def _kummer_far(a: Any, b: Any, x: Any) -> Any:
+    """What the sum of the asymptotic expansion is multiplied with (DLMF 13.7.2)."""
+    factor, logarithm = _reciprocal_gamma(choose(x > 0, a, b - a))
+    pole, other = _reciprocal_gamma(b)
+    power = choose(x > 0, a - b, -a) * log(abs(x)) + maximum(x, 0.0)
+    return factor / pole * exp(power + logarithm - other)
+
+
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    # Kummer's transformation (DLMF 13.2.39): terms of alternating sign would cancel.
-    negative = x < 0
-    found = _series((choose(negative, b - a, a),), b, abs(x))
-    return choose(negative, exp(minimum(x, 0.0)) * found, found)
+    fixed_a, fixed_b, size, left = stop_gradient(a), stop_gradient(b), abs(x), x < 0
+    far = size > 50 + 2 * maximum(abs(fixed_a), 1.0) * maximum(abs(fixed_b - fixed_a), 1.0)
+    # Kummer's transformation (DLMF 13.2.39) where its terms have one sign, or at least grow less.
+    forward = choose(left, fixed_b - fixed_a, fixed_a)
+    steady = choose(forward < 0, forward >= fixed_b, (fixed_b > 0) | ~left)
+    turned = choose(steady, left, abs(fixed_b - fixed_a) < abs(fixed_a))
+    above = choose(turned, b - a, a)
+    # How far terms neither cancel nor, in a factor of a small number, overflow. The solution that is x**(1 - b) near 0
+    # must not be larger than what has to be found.
+    spread = abs(stop_gradient(above)) + 1
+    longest = choose(turned, minimum(20.0, 400 / spread), math.inf)
+    limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / spread), 1 / spread))
+    start = sign(x) * minimum(size, limit)
+    inner = choose(turned, -start, start)
+    total, moved = _series(
+        choose(far, choose(left, a, 1 - a), above), choose(far, choose(left, a - b + 1, b - a), 1.0),
+        choose(far, 1.0, b), choose(far, 1 / size, inner), choose(far, 1.0, 0.0),
+    )  # fmt: skip
+    factor = choose(turned, exp(start), 1.0)
+    slope = factor * (moved / choose(start == 0, 1.0, start) + choose(turned, total, 0.0))
+    near = _continued(_kummer_equation, start, factor * total, slope, choose(far, start, x), (a, b))
+    return choose(far, _kummer_far(a, b, choose(far, x, 100.0)) * total, near)
+
+
+def _laguerre(k: Any, last: Any, now: Any, a: Any, b: Any, z: Any) -> tuple[Any, Any]:
+    """The recurrence in the first parameter (DLMF 13.3.1)."""
+    return now, ((2 * k + b - z) * now - k * last) / (b + k)
 
 
 @custom_jvp
 @inlined
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's confluent hypergeometric function 1F1(a; b; x), by its series; 1 for a = b = 0.
+    """Kummer's confluent hypergeometric function 1F1(a; b; x); inf where it has a pole in b, 1 for x = 0.
 
-    It is exact where the terms do not cancel: for a and b from 0 on. ValueError for complex numbers.
+    Digits are lost where b is large and negative, and x too. ValueError for complex numbers.
     """
     (a, b, x), dtype = real_operands("hyp1f1", a, b, x)
-    nothing = (a == 0) | (x == 0)
-    found = _hyp1f1(a, choose(nothing, 1.0, b), x)
-    return converted(choose(nothing, 1.0, found), dtype)
+    polynomial, pole, rest = _ends(a), _ends(b), b - a
+    other = _ends(rest) & ((b > -1) | (rest == 0))
+    degree = choose(polynomial, a, choose(other, rest, 0.0))
+    ended = _recurring(degree, _laguerre, (b, choose(polynomial, x, -x)))
+    found = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
+    found = choose(pole & ~(polynomial & (a >= b)), math.inf, found)
+    return converted(choose(x == 0, 1.0, found), dtype)
 
 
-@hyp1f1.defjvp
+@functools.partial(hyp1f1.defjvp, symbolic_zeros=True)
 def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     a, b, x = operands("hyp1f1", *primals)
-    (wide_a, wide_b, wide_x), dtype = real_operands("hyp1f1", a, b, x)
-    of_parameters = _slopes(lambda a, b: _hyp1f1(a, b, wide_x), (wide_a, wide_b), tangents[:2])
-    return hyp1f1(a, b, x), converted(of_parameters, dtype) + tangents[2] * (a / b * hyp1f1(a + 1, b + 1, x))
+
+    def of_x() -> Any:
+        return a / b * hyp1f1(a + 1, b + 1, x)
+
+    return hyp1f1(a, b, x), _tangent("hyp1f1", _hyp1f1, (a, b, x), tangents, of_x)
 
 
-def _continued(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Return 2F1 for x from 0 to 1: the series up to 1/2, then Taylor steps that halve the distance to 1.
+# Gauss' function
 
-    The coefficients of a step follow from the differential equation (DLMF 15.10.1). What is infinite at 1 becomes
-    finite by Euler's transformation (DLMF 15.8.1).
-    """
-    excess = c - a - b
-    infinite = (excess < 0) & (x > 0.5)
-    a, b = choose(infinite, c - a, a), choose(infinite, c - b, b)
-    wide = x.dtype == dtypes.float64
-    count, limit = (60, 1 - 2.0**-53) if wide else (30, 1 - 2.0**-24)
-    x = minimum(x, limit)
-    start = minimum(x, 0.5)
-    value = _series((a, b), c, start)
-    slope = a * b / c * _series((a + 1, b + 1), c + 1, start)
 
-    def going(state: tuple[Any, ...]) -> Any:
-        return any(state[0] < state[-1])
+def _gauss_equation(z: Any, a: Any, b: Any, c: Any) -> Any:
+    """z (1 - z) w'' + (c - (a + b + 1) z) w' - a b w = 0 (DLMF 15.10.1)."""
+    return minimum(abs(z), 1 - z), z * (1 - z), 1 - 2 * z, c - (a + b + 1) * z, lambda k: (a + k) * (b + k)
 
-    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        place, value, slope, a, b, c, x = state
-        reach = (1 - place) / 2
-        part = minimum((x - place) / reach, 1.0)
-        weight, first, linear = place * (1 - place), 1 - 2 * place, c - (a + b + 1) * place
 
-        def term(i: Any, sums: tuple[Any, ...]) -> tuple[Any, ...]:
-            one, two, power, value, slope = sums
-            k = converted(i, x.dtype)
-            new = (k + a) * (k + b) * reach * reach * one - (first * k + linear) * (k + 1) * reach * two
-            new = new / (weight * (k + 1) * (k + 2))
-            return two, new, power * part, value + new * power * part, slope + (k + 2) * new * power
-
-        initial = (value, slope * reach, part, value + slope * reach * part, slope * reach)
-        _, _, _, value, slope = fori_loop(0, count, term, initial)
-        return choose(part < 1, x, place + reach), value, slope / reach, a, b, c, x
-
-    # Up to 1/2 the value is there already.
-    found = while_loop(going, step, (0 * x + 0.5, value, slope, a, b, c, maximum(x, 0.5)))[1]
-    return choose(infinite, (1 - x) ** choose(infinite, excess, 1.0), 1.0) * found
+def _longest(a: Any, b: Any, c: Any) -> Any:
+    """Return for how large an argument, up to 1, the terms of the series do not cancel."""
+    largest = maximum(abs(a * b / c), abs((a + 1) * (b + 1) / (2 * (c + 1))))
+    # Where the first two ratios of terms are no larger than 2, others are not much larger.
+    one_sign = ((a >= 0) & (b >= 0)) | ((c > 0) & (2 * maximum(a, b) <= minimum(a, b)))
+    return choose(one_sign, 1.0, 2 / maximum(largest, 2.0))
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    # Pfaff's transformation (DLMF 15.8.1).
-    negative = x < 0
-    below = minimum(x, 0.0)
-    found = _continued(a, choose(negative, c - b, b), c, choose(negative, below / (below - 1), x))
-    return choose(negative, (1 - below) ** -a, 1.0) * found
+    left = x < 0
+    z = x / choose(left, x - 1, 1.0)
+    # Pfaff's transformations to the left of 0, none or Euler's to the right of it (DLMF 15.8.1).
+    forms = [
+        (a, choose(left, c - b, b), choose(left, -a, 0.0)),
+        (c - a, choose(left, b, c - b), choose(left, -b, c - a - b)),
+    ]
+    limits = [_longest(*[stop_gradient(v) for v in (*form[:2], c)]) for form in forms]
+    excess = stop_gradient(c - forms[0][0] - forms[0][1])
+    second = choose(((z > 0.5) & (c > 0)) | (limits[0] == limits[1]), excess < 0, limits[1] > limits[0])
+    p, q, exponent = (choose(second, two, one) for one, two in zip(*forms, strict=True))
+    # Terms fall like a power of order 10 and more even at 1.
+    limit = choose(choose(second, -excess, excess) > 10, choose(left, 0.75, 1.0), 0.5)
+    start = minimum(minimum(z, choose(second, limits[1], limits[0])), limit)
+    total, moved = _series(p, q, c, start)
+    slope = moved / choose(start == 0, 1.0, start)
+    # To the left it goes on in x, since z comes close to 1.
+    ratio = choose(left, 1 - start, 1.0)
+    place = choose(start == z, x, start / choose(left, start - 1, 1.0))
+    before, after = ratio**-exponent, (1 - x) ** choose(left, 0.0, exponent)
+    slope = choose(left, -before * ratio * (exponent * total + ratio * slope), slope)
+    given = choose(left, a, p), choose(left, b, q), c
+    return after * _continued(_gauss_equation, place, choose(left, before, 1.0) * total, slope, x, given)
+
+
+def _jacobi(k: Any, last: Any, now: Any, a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
+    """The recurrence in the first parameter (DLMF 15.5.11), or for negative c the next term."""
+    term = last * (a + k) * (b + k) * z / ((c + k) * (k + 1))
+    recurring = ((2 * k + c - (b + k) * z) * now + k * (z - 1) * last) / (c + k)
+    return choose(c > -1, now, term), choose(c > -1, recurring, now + term)
+
+
+def _degree(a: Any, b: Any) -> Any:
+    """Return the smaller degree of the polynomials that (a)_k and (b)_k make of a series, inf where there is none."""
+    return minimum(choose(_ends(a), -a, math.inf), choose(_ends(b), -b, math.inf))
 
 
 @custom_jvp
 @inlined
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Gauss's hypergeometric function 2F1(a, b; c; x) for x up to 1, NaN beyond. ValueError for complex numbers.
+    """Gauss's hypergeometric function 2F1(a, b; c; x); inf where it has a pole in c, 1 for x = 0.
 
-    It is exact where the terms of its series up to 1/2 do not cancel, for parameters that are not large and negative.
+    NaN for x above 1 unless the series ends. Digits are lost where c is large and negative. ValueError for complex
+    numbers.
     """
     (a, b, c, x), dtype = real_operands("hyp2f1", a, b, c, x)
+    excess, pole = c - a - b, _ends(c)
+    own, turned_degree = _degree(a, b), _degree(c - a, c - b)
+    turned = (turned_degree < own) & ~pole
+    degree = choose(turned, turned_degree, own)
+    ends, short = own < math.inf, degree < math.inf
+    first = choose(turned, c - a, a)
+    other = choose(first == -degree, choose(turned, c - b, b), first)
+    ended = _recurring(choose(short, -degree, 0.0), _jacobi, (other, c, x))
+    ended = choose(turned, (1 - x) ** choose(turned, excess, 1.0), 1.0) * ended
+    # At 1 (DLMF 15.4.20 and 15.4.23).
+    finite = excess > 0
+    above = [_reciprocal_gamma(choose(finite, c - v, v)) for v in (a, b)]
+    under = [_reciprocal_gamma(v) for v in (c, abs(excess))]
+    logarithm = above[0][1] + above[1][1] - under[0][1] - under[1][1]
+    factor = above[0][0] * above[1][0] / (under[0][0] * under[1][0])
+    at_one = choose(finite, factor * exp(choose(finite, logarithm, 0.0)), choose(factor < 0, -math.inf, math.inf))
     nothing = (a == 0) | (b == 0) | (x == 0)
-    found = _hyp2f1(a, b, choose(nothing, 1.0, c), x)
-    # At 1 (DLMF 15.4.20); a polynomial has a value there in any case.
-    excess = c - a - b
-    ends = ((a <= 0) & (a == floor(a))) | ((b <= 0) & (b == floor(b)))
-    at_one = choose(excess > 0, gamma(c) * gamma(excess) / (gamma(c - a) * gamma(c - b)), math.inf)
-    found = choose((x == 1) & ~ends, at_one, choose(x > 1, math.nan, found))
+    usual = ~(nothing | short | pole | (x >= 1))
+    found = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
+    found = choose(short, ended, choose(x == 1, at_one, found))
+    found = choose(pole & ~(own <= -c), math.inf, choose((x > 1) & ~short, math.nan, found))
     return converted(choose(nothing, 1.0, found), dtype)
 
 
-@hyp2f1.defjvp
+@functools.partial(hyp2f1.defjvp, symbolic_zeros=True)
 def _hyp2f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     a, b, c, x = operands("hyp2f1", *primals)
-    *wide, wide_x = real_operands("hyp2f1", a, b, c, x)[0]
-    of_parameters = _slopes(lambda a, b, c: _hyp2f1(a, b, c, wide_x), wide, tangents[:3])
-    of_x = a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)
-    return hyp2f1(a, b, c, x), converted(of_parameters, x.dtype) + tangents[3] * of_x
+
+    def of_x() -> Any:
+        return a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)
+
+    return hyp2f1(a, b, c, x), _tangent("hyp2f1", _hyp2f1, (a, b, c, x), tangents, of_x)
