@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED, is_kind
 from xtrace.algebra.vector_space import broadcast_in_dim, convert, converted
-from xtrace.api.jit import jit
+from xtrace.api.jit import jit, with_code_of
 from xtrace.api.promotion import (
     align_ranks,
     as_inexact,
@@ -156,7 +156,7 @@ class _NumpyFunction:
                 hide_frames(error)
                 raise
 
-        return function
+        return with_code_of(jitted, function)  # type: ignore[no-any-return]
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.operators import choose, spread
+from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
@@ -44,6 +45,7 @@ def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
     return random_bits.apply((key,), (width, shape))
 
 
+@one_program("shape", "dtype", "out_sharding")
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return random bits as unsigned integers of `dtype`, by default uint32, or uint64 where 64 bits are enabled.
 
@@ -85,6 +87,7 @@ def unit_interval(key: Any, *, shape: tuple[int, ...], dtype: Any, low: Any = 0)
     return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
 
+@one_program("shape", "dtype", "out_sharding")
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -123,6 +126,7 @@ def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
 _normal = program(normal_numbers)
 
 
+@one_program("shape", "dtype", "out_sharding")
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return numbers drawn from the normal distribution of mean 0 and variance 1.
 
