@@ -308,7 +308,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     own, turned_degree = _degree(a, b), _degree(c - a, c - b)
     turned = (turned_degree < own) & ~pole
     degree = choose(turned, turned_degree, own)
-    ends, short = own < math.inf, degree < math.inf
+    short = degree < math.inf
     first = choose(turned, c - a, a)
     other = choose(first == -degree, choose(turned, c - b, b), first)
     ended = _recurring(choose(short, -degree, 0.0), _jacobi, (other, c, x))
