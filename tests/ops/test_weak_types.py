@@ -78,7 +78,7 @@ def test_results_are_weakly_typed_as_in_jax(case):
         assert results(xtrace, case, weak) == results(jax, case, weak), weak
 
 
-@pytest.mark.parametrize("name", ["cholesky", "eigh", "svd", "lu"])
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "svd", "lu", "qr"])
 def test_derivatives_of_weakly_typed_matrices(name):
     def both(api):
         weak = api.ShapeDtypeStruct((2, 2), np.float32, weak_type=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import operand_aval, zeros
+from xtrace.algebra.vector_space import converted, operand_aval, zeros
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
@@ -260,6 +260,8 @@ def _qr_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, full_matrices: bool, use_magma: bool | None
 ) -> tuple[list[Any], list[Any]]:
     (x,), (dx,) = primals, tangents
+    # As in JAX, what is solved for has a type of its own, weak or not as the matrix may be.
+    dx = converted(dx, aval_of(x).dtype)
     results = qr.apply(primals, (pivoting, full_matrices, use_magma))
     q, r = results[:2]
     rows, columns = aval_of(x).shape[-2:]
