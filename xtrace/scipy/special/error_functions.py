@@ -9,12 +9,12 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.operators import choose
 from xtrace.core import dtypes
-from xtrace.numpy.ufuncs import abs, exp
+from xtrace.numpy.ufuncs import exp, maximum
 from xtrace.ops.elementwise import imag
-from xtrace.ops.special import chebyshev
+from xtrace.ops.special import erfc
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.primitive import inlined, promoted
-from xtrace.scipy.special.series import fitted, polynomial, quotient, real_operands, square_parts
+from xtrace.scipy.special.series import fitted, polynomial, quotient, real_operands, rolled_polynomial, square_parts
 
 _ROOT = math.sqrt(math.pi)
 
@@ -37,11 +37,15 @@ dawsn.defjvps(lambda t, y, x: t * (1 - 2 * x * y))
 
 
 def _scaled(x: Any) -> Any:
-    size = abs(x)
-    right = chebyshev(2 - 15 / (size + 3.75), fits.ERFCX) / (1 + 2 * size)
-    # exp(x²) overflows long before 100.
-    high, low = square_parts(choose(size < 100, x, 100.0))
-    return choose(x < 0, 2 * exp(high) * exp(low) - right, right)
+    # From here on the asymptotic expansion (DLMF 7.12.1) is exact, and erfc(x) is no subnormal number yet.
+    limit, count = (25.0, 8) if x.dtype == dtypes.float64 else (9.0, 5)
+    inverse = 0.5 / (x * x)
+    far = polynomial(inverse, tuple(math.prod(range(1 - 2 * k, 0, 2)) for k in range(count))) / (_ROOT * x)
+    # To the right erfc has the factor exp(-x²) with x² rounded, which cancels; to the left it is no smaller than 1.
+    x = maximum(x, -2 * limit)
+    high, low = square_parts(x)
+    high, low = choose(x < 0, high, x * x), choose(x < 0, low, 0.0)
+    return choose(x > limit, far, exp(high) * erfc(x) * exp(low))
 
 
 @custom_jvp
@@ -60,11 +64,14 @@ erfcx.defjvps(lambda t, y, x: t * (2 * x * y - 2 / _ROOT))
 
 def _faddeeva(z: Any) -> Any:
     """Weideman, Computation of the Complex Error Function, SIAM J. Numer. Anal. 31 (1994), above the real axis."""
-    scale = math.sqrt(len(fits.FADDEEVA) / math.sqrt(2))
+    wide = z.dtype == dtypes.complex128
+    coefficients = fits.FADDEEVA if wide else fits.FADDEEVA_NARROW
+    scale = math.sqrt(len(coefficients) / math.sqrt(2))
     below = imag(z) < 0
-    upper = choose(below, -z, z)
-    inverse = 1 / (scale - 1j * upper)
-    series = polynomial((scale + 1j * upper) * inverse, fits.FADDEEVA)
+    turned = 1j * choose(below, -z, z)
+    inverse = 1 / (scale - turned)
+    ratio = (scale + turned) * inverse
+    series = rolled_polynomial(ratio, coefficients, 8) if wide else polynomial(ratio, coefficients)
     found = (2 * series * inverse + 1 / _ROOT) * inverse
     # w(-z) = 2 exp(-z²) - w(z)
     return choose(below, 2 * exp(-z * z) - found, found)

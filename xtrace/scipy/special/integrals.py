@@ -149,11 +149,17 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     turns = _quarter_turns(minimum(size, 1 / float(dtypes.finfo(x.dtype).eps)))
     sine, cosine = sin(turns), cos(turns)
     inverse = 1 / (math.pi * square)
-    f = quotient(inverse * inverse, fits.FRESNEL_F) / (math.pi * size)
-    g = quotient(inverse * inverse, fits.FRESNEL_G) * inverse / (math.pi * size)
+    if x.dtype == dtypes.float64:
+        s, c = quotient(fourth, fits.FRESNEL_S), quotient(fourth, fits.FRESNEL_C)
+        of_f, of_g = fits.FRESNEL_F, fits.FRESNEL_G
+    else:
+        s, c = polynomial(fourth, fits.FRESNEL_S_NARROW), polynomial(fourth, fits.FRESNEL_C_NARROW)
+        of_f, of_g = fits.FRESNEL_F_NARROW, fits.FRESNEL_G_NARROW
+    f = quotient(inverse * inverse, of_f) / (math.pi * size)
+    g = quotient(inverse * inverse, of_g) * inverse / (math.pi * size)
     near = size <= 1.6
-    s = choose(near, size * square * quotient(fourth, fits.FRESNEL_S), 0.5 - (f * cosine + g * sine))
-    c = choose(near, size * quotient(fourth, fits.FRESNEL_C), 0.5 + (f * sine - g * cosine))
+    s = choose(near, size * square * s, 0.5 - (f * cosine + g * sine))
+    c = choose(near, size * c, 0.5 + (f * sine - g * cosine))
     return converted(odd(x, s), dtype), converted(odd(x, c), dtype)
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose
 from xtrace.core import dtypes
+from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.ops.elementwise import reduce_precision
+from xtrace.ops.slicing import dynamic_index_in_dim
 from xtrace.ops.special import chebyshev
 from xtrace.scipy.special.primitive import operands, refuse_complex
 
@@ -18,6 +22,19 @@ def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
     for coefficient in reversed(coefficients[:-1]):
         found = found * x + coefficient
     return found
+
+
+def rolled_polynomial(x: Any, coefficients: tuple[float, ...], terms: int) -> Any:
+    """Return what `polynomial` does by a loop, which takes so many terms at a time; there are a multiple of these."""
+    table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
+
+    def step(i: Any, found: Any) -> Any:
+        row = dynamic_index_in_dim(table, i, keepdims=False)
+        for k in range(terms):
+            found = found * x + row[k]
+        return found
+
+    return fori_loop(0, len(table), step, 0 * x)
 
 
 def quotient(x: Any, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
