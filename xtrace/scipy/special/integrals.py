@@ -149,6 +149,8 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     turns = _quarter_turns(minimum(size, 1 / float(dtypes.finfo(x.dtype).eps)))
     sine, cosine = sin(turns), cos(turns)
     inverse = 1 / (math.pi * square)
+    of_f: Any
+    of_g: Any
     if x.dtype == dtypes.float64:
         s, c = quotient(fourth, fits.FRESNEL_S), quotient(fourth, fits.FRESNEL_C)
         of_f, of_g = fits.FRESNEL_F, fits.FRESNEL_G
