@@ -30,7 +30,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import xtrace
-from tests.support import reference
+from tests.support import reference, sampling
 from tests.support.sampling import Sample, default_seed, number_of_draws
 from xtrace.core import config, primitive
 from xtrace.core.trace import base_trace, current_trace
@@ -48,6 +48,11 @@ def pytest_addoption(parser):
     parser.addoption("--sample", type=float, default=1.0, help="the part of the tests to run, such as 0.3")
     parser.addoption("--sample-seed", default=default_seed(), help="what draws them; by default the commit")
     parser.addoption("--whole-tables", action="store_true", help="run all rows also of tables marked `drawn`")
+
+
+def pytest_configure(config):
+    """Let tests know how many of them there are: few do not share what is made for many."""
+    sampling.part_run = config.getoption("sample")
 
 
 def _sample(config):

@@ -18,7 +18,7 @@ CASES = [
 
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
-    check_eagerly(text, 1)
+    check_eagerly(text, 1, among=CASES)
 
 
 def test_jitted_values_are_those_of_jax():

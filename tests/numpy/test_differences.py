@@ -31,7 +31,7 @@ CASES = [
 
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
-    check_eagerly(text, 64)
+    check_eagerly(text, 64, among=CASES)
 
 
 def test_jitted_values_are_those_of_jax():

@@ -15,7 +15,7 @@ CASES = [
 
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
-    check_eagerly(text, 4)
+    check_eagerly(text, 4, among=CASES)
 
 
 def test_jitted_values_are_those_of_jax():

@@ -57,7 +57,7 @@ def test_eager_values_are_those_of_jax(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("text", OF_SIZE)
 def test_eager_values_of_a_size_are_those_of_jax(text):
-    check_eagerly(text)
+    check_eagerly(text, among=OF_SIZE)
 
 
 @pytest.mark.slow

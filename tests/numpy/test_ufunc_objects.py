@@ -85,7 +85,7 @@ def test_jitted_values_are_those_of_jax(texts):
 
 @pytest.mark.parametrize("text", MORE[::3])
 def test_eager_values_are_those_of_jax(text):
-    check_eagerly(text, rounding=32)
+    check_eagerly(text, rounding=32, among=MORE)
 
 
 ERRORS = [

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 import xtrace
+from tests.support import sampling
 from tests.support.operands import assert_same, ours, theirs
 
 # Values as in NumPy; those of the names in WEAK are weakly typed.
@@ -51,24 +52,57 @@ def evaluate(package: Any, text: str, operands: Mapping[str, Any]) -> Any:
     return eval(text, {"jnp": jnp, "np": np, "lax": lax, "package": package, **operands})
 
 
-def check_eagerly(text: str, rounding: float = 8) -> None:
-    """Assert that an expression gives what it gives with jax: structure, shapes, dtypes, weak types, values."""
-    expected = evaluate(jax, text, operands_of(theirs))
+def check_eagerly(text: str, rounding: float = 8, among: Sequence[str] = ()) -> None:
+    """Assert that an expression gives what it gives with jax: structure, shapes, dtypes, weak types, values.
+
+    among: expressions that jax evaluates as one program, which pays where most of them are tested; without, and in a
+    run of few tests, it evaluates `text` eagerly.
+    """
+    together = text in among and sampling.part_run > 0.5
+    expected = _of_jax(among)[text] if together else evaluate(jax, text, operands_of(theirs))
     _check(evaluate(xtrace, text, operands_of(ours)), expected, rounding, text)
 
 
 def check_jitted(texts: Sequence[str], rounding: float = 8) -> None:
-    """Assert that the expressions, as one jitted function of the operands, give what they give with jax eagerly."""
+    """Assert that the expressions, as one jitted function of the operands, give what they give with jax's jit."""
+    expected = _of_jax(texts)
+    for text, result in zip(texts, _as_one_program(xtrace, texts, operands_of(ours)), strict=True):
+        _check(result, expected[text], rounding, text)
+
+
+_results_of_jax: dict[str, Any] = {}
+_EAGERLY = object()
+# Of jax: values that it needs known, and NumPy's warning of a cast, which XLA does otherwise.
+_OUTSIDE_JIT = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError, RuntimeWarning)
+
+
+def _of_jax(texts: Sequence[str]) -> Mapping[str, Any]:
+    """Return what jax gives for these expressions, among others."""
+    missing = [text for text in texts if text not in _results_of_jax]
+    # XLA casts without NumPy's warnings.
+    with np.errstate(over="ignore"):
+        found = _as_one_program(jax, missing, operands_of(theirs))
+    for text, result in zip(missing, found, strict=True):
+        _results_of_jax[text] = evaluate(jax, text, operands_of(theirs)) if result is _EAGERLY else result
+    return _results_of_jax
+
+
+def _as_one_program(package: Any, texts: Sequence[str], operands: Mapping[str, Any]) -> list[Any]:
+    """Return what the expressions give as one jitted function; _EAGERLY for what jax does only outside jit."""
     shown: list[Any] = []
 
-    def every(operands: Any) -> list[Any]:
-        shown[:] = [evaluate(xtrace, text, operands) for text in texts]
-        return [leaf for result in shown for leaf in xtrace.tree.leaves(result) if _is_array(leaf)]
+    def traced(text: str, operands: Mapping[str, Any]) -> Any:
+        try:
+            return evaluate(package, text, operands)
+        except _OUTSIDE_JIT:
+            return _EAGERLY
 
-    found = iter(xtrace.jit(every)(operands_of(ours)))
-    for text, traced in zip(texts, shown, strict=True):
-        result = xtrace.tree.map(lambda leaf: next(found) if _is_array(leaf) else leaf, traced)
-        _check(result, evaluate(jax, text, operands_of(theirs)), rounding, text)
+    def every(operands: Any) -> list[Any]:
+        shown[:] = [traced(text, operands) for text in texts]
+        return [leaf for result in shown for leaf in package.tree.leaves(result) if _is_array(leaf)]
+
+    found = iter(package.jit(every)(operands))
+    return [package.tree.map(lambda leaf: next(found) if _is_array(leaf) else leaf, result) for result in shown]
 
 
 def _is_array(value: Any) -> bool:

@@ -8,6 +8,7 @@ A test draws a NumPy value, makes of it one array of ours and one of jax's, and 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -155,13 +156,18 @@ def theirs(value: Any, weak_type: bool = False) -> Any:
     """Return `value` as an array of jax's, as `ours` does."""
     if isinstance(value, (np.ndarray, np.generic)):
         if not weak_type:
-            return jax.numpy.asarray(value)
+            # asarray gives the same, and compiles a program for each shape and dtype.
+            return jax.device_put(value)
         array = np.asarray(value)
-        # jax makes weak arrays of Python scalars only.
-        if not array.size:
-            return jax.numpy.broadcast_to(array.dtype.type(0).item(), array.shape)
-        return jax.numpy.stack([jax.numpy.asarray(v) for v in array.reshape(-1).tolist()]).reshape(array.shape)
+        return _weak_array(array.reshape(-1).tolist() or [array.dtype.type(0).item()], array.shape)
     return _mapped(theirs, value, weak_type)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _weak_array(values: list[Any], shape: tuple[int, ...]) -> Any:
+    """Return Python scalars, which are all that jax makes weak arrays of, as one."""
+    stacked = jax.numpy.stack([jax.numpy.asarray(v) for v in values])
+    return stacked.reshape(shape) if 0 not in shape else jax.numpy.broadcast_to(stacked[0], shape)
 
 
 def _mapped(convert: Any, value: Any, weak_type: bool) -> Any:

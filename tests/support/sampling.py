@@ -9,6 +9,9 @@ import subprocess
 import zlib
 from typing import Any
 
+# The part of the tests that this run takes.
+part_run = 1.0
+
 
 def default_seed() -> str:
     """Return the commit that is tested; outside a repository, the day."""
