@@ -247,7 +247,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
     avals = flat.avals()
-    results, linear = _linearized(flat)
+    results, linear = _linearized(flat, in_groups=True)
     out_avals = [aval_of(x) for x in results]
     out_tree = flat.out_tree
     aux = flat.release()

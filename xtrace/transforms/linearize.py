@@ -9,7 +9,7 @@ from xtrace.core import config, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.check import check_jaxpr
-from xtrace.core.ir import Atom, DebugInfo, Jaxpr, Literal, Var
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position
 from xtrace.core.tangents import tangent_aval
@@ -111,7 +111,6 @@ class Tape(StagingTrace):
         return found
 
     def append(self, recording: Recording, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
-        """Append what was recorded, applied to `inputs`, and return the outputs."""
         if not self.in_groups or len(recording.steps) < 2:
             return recording.write(self, inputs, source)
         group = Group(recording, inputs, source)
@@ -206,11 +205,19 @@ def partial_evaluate(
 
 
 def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:
-    jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, tape.equations, tape.effects, tape.debug_info))
-    read = {x for e in jaxpr.eqns for x in e.invars} | set(outvars)
+    jaxpr, read = _without_unread(tape, tape.equations, outvars)
+    if tape.in_groups and any(type(e) is Group and not read.issuperset(e.outvars) for e in jaxpr.eqns):
+        # Residuals that only the unread rest of a group reads would be kept.
+        jaxpr, read = _without_unread(tape, *written_out(tape, outvars))
     kept = [(v, value) for v, value in tape.constants if v in read]
     jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
     if config.enable_checks.value:
         equations, results = written_out(tape, outvars)
         check_jaxpr(Jaxpr([v for v, _ in tape.constants], tape.inputs, results, equations, tape.effects))
     return LinearMap(jaxpr, [value for _, value in kept], nonzero)
+
+
+def _without_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
+    """Return the jaxpr of those equations that the outputs need, without its constants, and what it reads."""
+    jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, equations, tape.effects, tape.debug_info))
+    return jaxpr, {x for e in jaxpr.eqns for x in e.invars} | set(outvars)

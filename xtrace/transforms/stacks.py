@@ -247,5 +247,5 @@ class _StackedRecording:
         for number, residuals in enumerate(self.residuals, 1):
             tape = recorders[number]
             given = inputs[number] + [tape.atom(stack._made(s, next_atom)) for s in residuals]
-            outputs.append(iter(recordings[number].write(tape, given, source)))
+            outputs.append(iter(tape.append(recordings[number], given, source)))
         return [None if s is None else stack._made(s, next_atom) for s in self.results], self.rest

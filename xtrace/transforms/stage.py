@@ -99,6 +99,10 @@ class StagingTrace(Trace):
         # What is copied was recorded in a trace of its own, where leaks of a user's rule would not be looked for.
         return not self.ended and not self.checked
 
+    def append(self, recording: Recording, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
+        """Append what was recorded, applied to `inputs`, and return the outputs."""
+        return recording.write(self, inputs, source)
+
     def call(
         self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
     ) -> Any:
