@@ -120,3 +120,5 @@ def test_under_a_trace_what_a_program_binds_is_remembered():
     assert traced(axis=True) == 2, "an integer is not the Boolean that equals it"
     # Arrays among the others, functions, and what does not hash: each time.
     assert traced(M) == 2 and traced(y=M) == traced(axis=1, how=abs) == traced(None, (0,), how=[]) == 4
+    with pytest.raises(TypeError, match="multiple values for argument 'axis'"):
+        xtrace.make_jaxpr(lambda x: total(x, None, 0, axis=1))(M)

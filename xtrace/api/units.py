@@ -171,7 +171,10 @@ def _remembering(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         if trace is base_trace or not first <= count or not arrays or len(args) > len(names):
             return function(*args, **kwargs)
         if count < len(args):
-            static = dict(zip(names[count:], args[count:], strict=False)) | kwargs
+            static = dict(zip(names[count:], args[count:], strict=False))
+            if not static.keys().isdisjoint(kwargs):
+                return function(*args, **kwargs)
+            static |= kwargs
         # Equal numbers of unlike types are told apart.
         kinds = tuple([type(x) for x in static.values()])
         try:
