@@ -84,9 +84,11 @@ def test_each_transformation(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
 def test_stacks_of_transformations(shard: int) -> None:
+    """2,000 compositions in all."""
+
     @examples_of(shard)
-    @settings(max_examples=125, deadline=None, suppress_health_check=_HEALTH)
-    @given(st.tuples(*[compositions()] * 4))
+    @settings(max_examples=50, deadline=None, suppress_health_check=_HEALTH)
+    @given(st.tuples(*[compositions()] * 10))
     def compare(together: Sequence[Composition]) -> None:
         _compare_as_one_program(together)
 
