@@ -26,7 +26,7 @@ from tests.support.shards import examples_of
 _TOGETHER = 50
 _BATCHES = 25
 _SHARDS = 4
-_EAGERLY_EVERY = 5
+_EAGERLY_EVERY = 10
 _SHAPES = [(), (3,), (0,), (2, 3), (3, 1), (2, 0, 3), (3, 2, 4), (2, 3, 1, 2)]
 _INDEX_DTYPES = [np.int32, np.int8, np.uint8, np.int16, np.uint32]
 _MODES = [None, "clip", "fill", "drop", "promise_in_bounds"]
@@ -79,6 +79,7 @@ class Expression(NamedTuple):
 # The grammar
 
 
+@functools.cache
 def _slices(length: int) -> st.SearchStrategy[slice]:
     bound = st.none() | st.integers(-length - 2, length + 2)
     return st.builds(slice, bound, bound, st.none() | st.sampled_from([1, 2, 3, -1, -2]))
