@@ -36,7 +36,7 @@ def test_rules():
         library = modules[lax]
         return [library.cov(x), library.corrcoef(x)[0, 1], library.cov(x, aweights=library.abs(x[0]))]
 
-    check_rules(several, x, second=False, jitted=False, rounding=64)
+    check_rules(several, x, second=False, rounding=64)
 
 
 ERRORS = [

@@ -52,7 +52,7 @@ def test_rules():
             library.interp(x, f, f * f),
         ]
 
-    check_rules(several, x, np.arange(3, dtype=np.float32), second=False, jitted=False, rounding=64)
+    check_rules(several, x, np.arange(3, dtype=np.float32), second=False, rounding=64)
 
 
 ERRORS = [

@@ -103,8 +103,8 @@ def test_weak_integers_adapt():
 def test_a_gradient_and_batches_are_those_of_jax():
     x, y, square = (finite_values(np.float32, shape, 3) for shape in ((2, 3), (4, 3), (3, 3)))
     modules = {xtrace.lax: jnp, jax.lax: jax.numpy}
-    check_rules(lambda lax, x, y: modules[lax].einsum("ij,kj->ki", x, y), x, y, rounding=64, second=False, jitted=False)
-    check_rules(lambda lax, x: modules[lax].einsum("ii->i", x), square, rounding=16, batching=False, jitted=False)
+    check_rules(lambda lax, x, y: modules[lax].einsum("ij,kj->ki", x, y), x, y, rounding=64, second=False)
+    check_rules(lambda lax, x: modules[lax].einsum("ii->i", x), square, rounding=16, batching=False)
 
 
 @pytest.mark.parametrize(

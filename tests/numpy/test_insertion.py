@@ -51,7 +51,7 @@ def test_rules():
             library.insert(x, np.array([0, 2]), 7.0, axis=0),
         ]
 
-    check_rules(several, x, second=False, jitted=False, rounding=64)
+    check_rules(several, x, second=False, rounding=64)
 
 
 # Their shapes depend on values, so that they do not go into a jitted function.

@@ -49,7 +49,7 @@ def test_rules():
             library.partition(x, 0, 0),
         ]
 
-    check_rules(several, x, second=False, jitted=False, rounding=64)
+    check_rules(several, x, second=False, rounding=64)
 
 
 ERRORS = [

@@ -46,7 +46,7 @@ def test_rules():
         library = modules[lax]
         return [library.pad(x, 1, m) for m in ("edge", "reflect", "mean", "linear_ramp", "wrap")]
 
-    check_rules(several, x, second=False, jitted=False, rounding=64)
+    check_rules(several, x, second=False, rounding=64)
 
 
 ERRORS = [

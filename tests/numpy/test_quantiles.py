@@ -65,7 +65,7 @@ def test_rules():
         library = modules[lax]
         return [library.median(x, 0), library.nanquantile(x, q, 1), library.quantile(x, q, 1, method="nearest")]
 
-    check_rules(several, x, np.array([0.3, 0.8], np.float32), second=False, jitted=False, rounding=32,
+    check_rules(several, x, np.array([0.3, 0.8], np.float32), second=False, rounding=32,
                 not_smooth="a NaN makes NaN of the median and the quantile")  # fmt: skip
 
 
