@@ -1,8 +1,8 @@
-"""Public numerical functions with drawn arguments, compared with jax: values, types, errors, derivatives, vmap.
+"""Public functions with drawn arguments, compared with jax: values, types, errors, derivatives, vmap.
 
 There are `EXAMPLES` calls of each function in each of `ROUNDS` rounds, always the same ones, and an ordinary run takes
 the round that the commit, or else the day, draws; the header of the report names it. `XTRACE_DRAWS_SEED=n` repeats
-that, `XTRACE_DRAWS=all` and --whole-tables run all rounds.
+that, `XTRACE_DRAWS=all` and --whole-tables run all rounds. Of the functions in `COSTLY` a run takes one in `PARTS`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from collections.abc import Sequence
 import pytest
 
 from tests.architecture.test_names_in_tests import public_functions
-from tests.differential import draws_elementwise, draws_linear, draws_other, draws_reductions, draws_shapes
+from tests.differential import (
+    draws_elementwise,
+    draws_linear,
+    draws_other,
+    draws_reductions,
+    draws_scipy,
+    draws_shapes,
+)
 from tests.support.draws import Row, differences, drawn_calls
 from tests.support.sampling import number_of_draws
 
-EXAMPLES, ROUNDS = 3, 2
+EXAMPLES, ROUNDS, PARTS = 3, 2, 12
 # Functions whose calls are one program on each side.
 _TOGETHER = 16
 _NUMPY = (draws_elementwise, draws_reductions, draws_shapes, draws_linear, draws_other)
@@ -33,7 +40,17 @@ ROWS: dict[str, Row] = {
     for table in tables
     for name, row in table.items()
 }  # fmt: skip
+COSTLY: dict[str, Row] = draws_scipy.OTHER | {
+    f"{module}.{name}": row
+    for module, table in {
+        "scipy.special": draws_scipy.SPECIAL, "scipy.stats": draws_scipy.STATS, "scipy.linalg": draws_scipy.LINALG,
+        "scipy.signal": draws_scipy.SIGNAL, "scipy.fft": draws_scipy.FFT, "random": draws_scipy.RANDOM,
+        "nn.initializers": draws_scipy.INITIALIZERS,
+    }.items()
+    for name, row in table.items()
+}  # fmt: skip
 _NAMES = list(ROWS)
+_COSTLY_NAMES = list(COSTLY)
 # Why functions have no row.
 WITHOUT = {
     "it reads or writes files and buffers: tests/numpy/test_files.py":
@@ -44,36 +61,77 @@ WITHOUT = {
         "array_repr array_str get_printoptions printoptions set_printoptions",
     "it plans a contraction: tests/numpy/test_einsum.py": "einsum_path",
     "the order of eigenvalues is LAPACK's: tests/numpy/test_polynomials.py": "roots",
-    "jax has no number, or few digits, in some dtypes: tests/scipy/test_special_integrals.py":
-        "bernoulli bessel_jn expi expn wofz",
-    "costly to compile: tests/scipy/test_special_integrals.py": "hyp2f1 sici",
     "degrees, orders and angles belong together: tests/scipy/test_special_integrals.py": "sph_harm_y",
     "it takes dtypes and scales of 8 bits: tests/nn": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
+    "factors are not unique, or it takes a function: tests/scipy/test_linalg.py":
+        "funm rsf2csf schur solve_sylvester",
+    "the result is an object: tests/scipy/test_samples.py": "gaussian_kde",
+    "it stops at a tolerance: tests/scipy/test_optimize.py, test_sparse.py": "minimize bicgstab gmres",
+    "it makes typed keys or takes them apart: tests/random/test_keys.py":
+        "clone key key_data key_dtype key_impl wrap_key_data",
+    "it may return anything of a set: tests/random": "random_gamma_p",
+    "it returns a function: tests/nn":
+        "constant delta_orthogonal glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform "
+        "lecun_normal lecun_uniform variance_scaling xavier_normal xavier_uniform nn.initializers.normal "
+        "nn.initializers.orthogonal nn.initializers.truncated_normal nn.initializers.uniform",
+    "it makes or takes structures, paths or functions: tests/core/test_pytree.py":
+        "broadcast flatten flatten_with_path leaves_with_path map_with_path static structure transpose unflatten "
+        "ravel_pytree",
+    "it makes a dtype: tests/core/test_dtypes.py": "finfo iinfo",
 }  # fmt: skip
-_MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops"]
+_MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops", "scipy.stats", "scipy.linalg",
+            "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.integrate", "scipy.cluster.vq", "scipy.optimize",
+            "scipy.sparse.linalg", "random", "nn.initializers", "tree", "dtypes", "flatten_util",
+            *sorted({f"scipy.stats.{n.partition('.')[0]}" for n in draws_scipy.STATS if "." in n})]  # fmt: skip
 
 
 def rounds(config: pytest.Config) -> Sequence[int]:
     """Return the numbers of the rounds that this run takes."""
-    if os.environ.get("XTRACE_DRAWS") == "all" or config.getoption("whole_tables"):
+    if whole(config):
         return range(ROUNDS)
     return [number_of_draws(config.getoption("sample_seed")) % ROUNDS]
+
+
+def whole(config: pytest.Config) -> bool:
+    """Return whether the run takes all rounds, and all functions."""
+    return os.environ.get("XTRACE_DRAWS") == "all" or bool(config.getoption("whole_tables"))
+
+
+def check(rows: dict[str, Row], names: Sequence[str], number: int, examples: int) -> None:
+    """Compare calls of the functions; every other round is under x64."""
+    calls = [call for name in names for call in drawn_calls(name, rows[name], number, examples)]
+    found = differences(calls, [rows[call.function] for call in calls], x64=bool(number % 2))
+    assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_NAMES), _TOGETHER), ids=lambda i: f"from {_NAMES[i]}")
 def test_drawn_calls_give_what_they_give_in_jax(first: int, pytestconfig: pytest.Config) -> None:
-    """Every other round is under x64."""
     for number in rounds(pytestconfig):
-        calls = [c for n in _NAMES[first : first + _TOGETHER] for c in drawn_calls(n, ROWS[n], number, EXAMPLES)]
-        found = differences(calls, [ROWS[c.function] for c in calls], x64=bool(number % 2))
-        assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
+        check(ROWS, _NAMES[first : first + _TOGETHER], number, EXAMPLES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, len(_COSTLY_NAMES), _TOGETHER * PARTS),
+                         ids=lambda i: f"from {_COSTLY_NAMES[i]}")  # fmt: skip
+def test_drawn_calls_of_costly_functions(first: int, pytestconfig: pytest.Config) -> None:
+    number = number_of_draws(pytestconfig.getoption("sample_seed"))
+    parts = range(PARTS) if whole(pytestconfig) else [number // ROUNDS % PARTS]
+    for part in parts:
+        # The number says which part is drawn, so it is that of the calls too.
+        check(COSTLY, _COSTLY_NAMES[first + part : first + _TOGETHER * PARTS : PARTS], number, 1)
+
+
+def functions_of(name: str) -> set[str]:
+    """Return the functions of a module that are no classes."""
+    module = importlib.import_module(f"xtrace.{name}")
+    values = {n: getattr(module, n, None) for n in public_functions(name)}
+    return {n for n, v in values.items() if callable(v) and not isinstance(v, type)}
 
 
 @pytest.mark.parametrize("name", _MODULES)
 def test_every_public_function_has_a_row(name: str) -> None:
-    module = importlib.import_module(f"xtrace.{name}")
-    functions = {n for n in public_functions(name) if not isinstance(getattr(module, n), type)}
     reasons = {n for names in WITHOUT.values() for n in names.split()}
-    missing = sorted(n for n in functions if f"{name}.{n}" not in ROWS and n not in reasons)
+    rows = ROWS.keys() | COSTLY.keys()
+    missing = sorted(n for n in functions_of(name) if f"{name}.{n}" not in rows and not {n, f"{name}.{n}"} & reasons)
     assert missing == [], f"xtrace.{name}: no row draws arguments for {missing}; add one to draws_*.py"

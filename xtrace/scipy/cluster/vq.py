@@ -19,7 +19,7 @@ def _nearest(observations: Any, codes: Any) -> tuple[Any, Any]:
     if observations.ndim == 1:
         observations, codes = observations[:, None], codes[:, None]
     distances = norm(observations[:, None, :] - codes[None], axis=-1)
-    return argmin(distances, axis=-1).astype("int32"), min(distances, axis=-1)
+    return argmin(distances, axis=-1), min(distances, axis=-1)
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:

@@ -148,7 +148,8 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 def _before(index: Any, size: int) -> Any:
     """Return which positions come before `index`."""
-    return lax.lt(broadcasted_iota(dtypes.int32, (size,), 0), broadcast_in_dim(index, (size,), ()))
+    positions = broadcasted_iota(aval_of(index).dtype, (size,), 0)
+    return lax.lt(positions, broadcast_in_dim(index, (size,), ()))
 
 
 def _column(x: Any, index: Any) -> Any:

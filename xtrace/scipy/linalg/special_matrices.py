@@ -273,18 +273,17 @@ def _binomials(size: int) -> Any:
 
 
 def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
-    chosen = {"symmetric": symmetric, "lower": lower, "upper": lower.T}[found]
-    return _of_default_float(chosen.astype(np.float64))
+    return {"symmetric": symmetric, "lower": lower, "upper": lower.T}[found]
 
 
 def pascal(n: int, kind: str | None = None) -> Any:
     """Return the matrix of binomial coefficients: symmetric (None), or "lower" or "upper" triangular.
 
-    ValueError for another kind.
+    In float32, as in JAX. ValueError for another kind.
     """
     found = _kind("pascal", kind)
     lower = _binomials(_size("pascal", n))
-    return _triangle(lower, found, lower.dot(lower.T))
+    return asarray(_triangle(lower, found, lower.dot(lower.T)).astype(np.float32))
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
@@ -293,4 +292,4 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     size = _size("invpascal", n)
     i, j = _grid(size)
     inverse = _binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
-    return _triangle(inverse, found, inverse.T.dot(inverse))
+    return _of_default_float(_triangle(inverse, found, inverse.T.dot(inverse)).astype(np.float64))

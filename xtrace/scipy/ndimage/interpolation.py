@@ -15,6 +15,7 @@ from xtrace.core import dtypes
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.ufuncs import clip, floor, mod, rint, where
+from xtrace.ops.elementwise import round as rounded
 
 
 def _mirrored(i: Any, n: int) -> Any:
@@ -40,7 +41,8 @@ def _neighbours(x: Any, order: int) -> list[tuple[Any, Any]]:
         index = converted(x, dtypes.int32)
         return [(index, 1), (index + 1, 0)] if order else [(index, None)]
     if not order:
-        return [(converted(rint(x), dtypes.int32), None)]
+        # Halves go away from 0.
+        return [(converted(rounded(x), dtypes.int32), None)]
     low = floor(x)
     upper = x - low
     index = converted(low, dtypes.int32)

@@ -28,5 +28,6 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, loc, scale = promoted("laplace.cdf", x, loc, scale)
     distance = (x - loc) / scale
-    half = 0.5 * exp(-abs(distance))
-    return choose(distance <= 0, half, 1 - half)
+    below = distance <= 0
+    half = 0.5 * exp(choose(below, distance, -distance))
+    return choose(below, half, 1 - half)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.algebra.vector_space import converted
+from xtrace.core import config, dtypes
 from xtrace.numpy.ufuncs import exp, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.special.primitive import inlined, promoted
@@ -51,15 +53,19 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return log_ndtr((loc - x) / scale)
 
 
+def _of_default_dtype(x: Any) -> Any:
+    return converted(x, dtypes.default_float(config.enable_x64.value))
+
+
 @inlined
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to q."""
+    """The value that `cdf` maps to q, in the default floating dtype."""
     q, loc, scale = promoted("norm.ppf", q, loc, scale)
-    return ndtri(q) * scale + loc
+    return _of_default_dtype(ndtri(q) * scale + loc)
 
 
 @inlined
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `sf` maps to q."""
+    """The value that `sf` maps to q, in the default floating dtype."""
     q, loc, scale = promoted("norm.isf", q, loc, scale)
-    return loc - ndtri(q) * scale
+    return _of_default_dtype(loc - ndtri(q) * scale)
