@@ -240,7 +240,7 @@ def test_scaled_dot_of_other_operands():
 
 
 def test_scaled_dot_is_batched():
-    check_rules(scaled(), *scaled_operands(), derivatives=False, rounding=32, jitted=False)
+    check_rules(scaled(), *scaled_operands(), derivatives=False, rounding=32)
 
 
 def test_scaled_dot_is_a_composite():

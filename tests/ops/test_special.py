@@ -177,7 +177,7 @@ def test_batched_forms_agree(name):
 def test_derivatives_of_incomplete_gamma(name):
     a, x = operands(name, shape=(2, 3))
     check_rules(
-        lambda lax, a, x: getattr(lax, name)(a, x), a, x, rounding=256, second=False, batching=False, jitted=False
+        lambda lax, a, x: getattr(lax, name)(a, x), a, x, rounding=256, second=False, batching=False
     )
 
 
@@ -196,7 +196,7 @@ def test_derivatives_of_the_derivative_of_a_sample():
     a, x = operands("random_gamma_grad", shape=(2, 3))
     # jax differentiates its loop, in forward mode only.
     function = lambda lax, a, x: lax.random_gamma_grad(a, x)  # noqa: E731
-    check_rules(function, a, x, rounding=256, reverse=False, batching=False, jitted=False)
+    check_rules(function, a, x, rounding=256, reverse=False, batching=False)
     tangents = [np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)]
     _, forward = xtrace.jvp(lax.random_gamma_grad, ours([a, x]), ours(tangents))
     backward = xtrace.grad(lambda a: lax.reduce_sum(lax.random_gamma_grad(a, ours(x)), (0, 1)))(ours(a))

@@ -50,35 +50,35 @@ def test_rules_agree(name):
 def test_complex():
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated(x, y, (2,), [(1, 0)], feature_group_count=2),
-        values((2, 4, 4), 1, np.complex64), values((2, 2, 2), 3, np.complex64), rounding=128, jitted=False,
+        values((2, 4, 4), 1, np.complex64), values((2, 2, 2), 3, np.complex64), rounding=128,
     )  # fmt: skip
 
 
 def test_a_wider_element_type():
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated(x, y, (1,), "SAME", preferred_element_type=np.float32),
-        values((2, 3, 4), 1, np.float16), values((2, 3, 2), 2, np.float16), rounding=64, jitted=False,
+        values((2, 3, 4), 1, np.float16), values((2, 3, 2), 2, np.float16), rounding=64,
     )  # fmt: skip
 
 
 def test_conv_transpose():
     check_rules(
         lambda lax, x, y: lax.conv_transpose(x, y, (2,), "SAME", transpose_kernel=True),
-        values((2, 3, 3), 1), values((3, 2, 3), 2), rounding=64, jitted=False,
+        values((2, 3, 3), 1), values((3, 2, 3), 2), rounding=64,
     )  # fmt: skip
 
 
 def test_local():
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated_local(x, y, (1,), "VALID", (2,)),
-        values((2, 3, 4), 1), values((2, 6, 3), 2), rounding=64, jitted=False,
+        values((2, 3, 4), 1), values((2, 6, 3), 2), rounding=64,
     )  # fmt: skip
 
 
 def test_patches():
     check_rules(
         lambda lax, x: lax.conv_general_dilated_patches(x, (2, 2), (1, 2), "SAME"), values((2, 3, 3, 4), 1),
-        rounding=64, jitted=False,
+        rounding=64,
     )  # fmt: skip
 
 
