@@ -125,7 +125,7 @@ DERIVED = [name for name, form in FORMS.items() if form[-1] and "no " not in nam
 @pytest.mark.parametrize("name", DERIVED)
 def test_derivatives(name):
     x, y, sizes = operands(FORMS[name])
-    check_rules(product(FORMS[name]), x, y, sizes, rounding=256, batching=False, jitted=name == "rows")
+    check_rules(product(FORMS[name]), x, y, sizes, rounding=256, batching=False)
 
 
 def total(x):

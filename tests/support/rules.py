@@ -51,45 +51,34 @@ def check_rules(
     reverse: bool = True,
     second: bool = True,
     batching: bool = True,
-    jitted: bool = True,
     not_smooth: str = "",
 ) -> None:
     """Assert that ``function(library.lax, *operands)`` has jax's value, derivatives and batched forms.
 
     The operands are NumPy arrays. derivatives, reverse, second, batching: what to check besides the value: jvp, vjp,
-    the jvp of the vjp, and vmap over each operand and all, alone and of the vjp. jitted: also under jit, around the
-    function and around all of the checks, and jax's so; without, neither. rounding: how many units of the dtype's
-    spacing values may be apart; it follows from the number of operations. not_smooth: why finite differences do not
-    give the derivatives, where they do not: the function jumps or turns at these values, or rounds.
+    the jvp of the vjp, and vmap over each operand and all, alone and of the vjp. rounding: how many units of the
+    dtype's spacing values may be apart; it follows from the number of operations. not_smooth: why finite differences
+    do not give the derivatives, where they do not: the function jumps or turns at these values, or rounds.
+
+    All checks are one program on each side: operations one by one would be a program each. In ours each is there twice,
+    of the function and of the function under jit, of which the compiler removes what is common. Evaluated eagerly are
+    only those of _EAGERLY: what the others need besides is more operations of the same kinds.
     """
     operands = tuple(map(np.asarray, operands))
     checks = _checks(operands, derivatives, reverse, second, batching)
-    if not jitted:
-        for check in checks:
-            assert_same(check(OURS, function), check(THEIRS, function), rounding, check.__name__)
-    else:
-        _check_staged(function, checks, rounding)
-    if derivatives and not not_smooth:
-        check_differences(lambda *a: function(xtrace.lax, *a), operands, rounding, reverse)
-
-
-def _check_staged(function: Callable[..., Any], checks: Sequence[Callable[..., Any]], rounding: float) -> None:
-    """Compare all checks, as one program on each side: operations one by one would be a program each.
-
-    In ours each check is there twice, of the function and of the function under jit; the compiler removes what is
-    common. Evaluated eagerly are only some: what others need besides is more operations of the same kinds.
-    """
     expected = _staged(THEIRS, checks, lambda library, check: check(library, function))
 
     def under_jit(lax: Any, *operands: Any) -> Any:
         return xtrace.jit(lambda *a: function(lax, *a))(*operands)
 
     got = _staged(OURS, checks, lambda library, check: (check(library, function), check(library, under_jit)))
-    for check, both, wanted in zip(checks, got, expected, strict=True):
-        assert_same(both[0], wanted, rounding, check.__name__)
-        assert_same(both[1], wanted, rounding, f"{check.__name__} under jit")
+    for check, (direct, jitted), wanted in zip(checks, got, expected, strict=True):
+        assert_same(direct, wanted, rounding, check.__name__)
+        assert_same(jitted, wanted, rounding, f"{check.__name__} under jit")
         if check.__name__ in _EAGERLY:
             assert_same(check(OURS, function), wanted, rounding, f"{check.__name__}, eagerly")
+    if derivatives and not not_smooth:
+        check_differences(lambda *a: function(xtrace.lax, *a), operands, rounding, reverse)
 
 
 def _staged(library: Library, checks: Sequence[Callable[..., Any]], run: Callable[..., Any]) -> list[Any]:
