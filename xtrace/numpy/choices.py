@@ -77,7 +77,7 @@ def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any)
     def branch(function: Any) -> Callable[[Any], Any]:
         if callable(function):
             return lambda value: asarray(function(value, *args, **kw)).astype(value.dtype)
-        return lambda value: asarray(function, value.dtype)
+        return lambda value: asarray(function).astype(value.dtype)
 
     branches = [branch(f) for f in (chosen[-1], *chosen[:-1])]
     return vectorize(lambda place, value: switch(place, branches, value))(index, x)

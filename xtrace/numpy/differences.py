@@ -43,11 +43,11 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     count = operator.index(n)
     if count < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
+    if not count:
+        return a
     if not a.ndim:
         raise ValueError("diff requires input that is at least one dimensional; got a scalar")
     along = canonical_axis("diff", axis, a.ndim)
-    if not count:
-        return a
     parts = [a]
     for value, place in ((prepend, 0), (append, 2)):
         if value is not None:

@@ -187,10 +187,13 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
     shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
     p, x = converted(p, dtype, False), spread_to("polyval", converted(x, dtype, False), avals[1].shape, shape)
     total = full(shape, 0, dtype)
+    booleans = dtypes.is_boolean(dtype)
+    multiply = elementwise.bitwise_and if booleans else elementwise.mul
+    add = elementwise.bitwise_or if booleans else elementwise.add
 
     def step(total: Any, coefficient: Any) -> tuple[Any, None]:
         spread = spread_to("polyval", coefficient, coefficient.shape, shape)
-        return elementwise.add(elementwise.mul(total, x), spread), None
+        return add(multiply(total, x), spread), None
 
     if p.shape[0] >= _LONG:
         return scan(step, total, p, unroll=unroll)[0]

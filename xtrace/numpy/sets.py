@@ -236,11 +236,12 @@ def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) 
     zero = broadcast_in_dim(scalar_of(0, own.dtype), own.shape, ())
     first = take(order, elementwise.select_n(there, zero, own), 0, mode="clip")
     values = take(moved, first, 0, mode="clip")
-    if fills:
+    filled = bool(fills) and size > 0
+    if filled:
         fill = broadcast_to(converted(fills[0], moved.dtype), values.shape)
         mask = broadcast_in_dim(there, values.shape, (0,))
         values = elementwise.select_n(mask, fill, values)
-    values = converted(values, moved.dtype, moved.aval.weak_type and not fills)
+    values = converted(values, moved.dtype, moved.aval.weak_type and not filled)
     return [values, first, converted(elementwise.sub(later, own), dtypes.int32)]
 
 
