@@ -226,7 +226,8 @@ _POSITIVE = operand(_WIDE, [(3,), ()], "positive", PLAIN)
 
 def _drawn(names: str, *parameters: Any, dtype: Any = _TYPE, **changes: Any) -> dict[str, Row]:
     strategy = given_as(_KEY, *parameters, shape=sampled((2, 3), (3,)), dtype=dtype)
-    return family(names, Row(strategy, **{"modes": _VALUE, "wider": "a dtype that the parameters are not of"} | changes))
+    row = {"modes": _VALUE, "wider": "a dtype that the parameters are not of"} | changes
+    return family(names, Row(strategy, **row))
 
 
 RANDOM: dict[str, Row] = {
