@@ -49,7 +49,7 @@ CHANGED: dict[str, str] = {
     "tests/scipy/test_special.py::test_binary[gammaincc]": "another formula of lgamma",
     "tests/nn/test_activations.py::test_derivatives[smooth]": "the derivative of expm1 far out",
     "tests/api/test_profiler.py::test_names_and_parameters_are_those_of_jax": "the folder of a trace has a default",
-    "tests/core/test_avals.py::test_structs_keep_dtypes_of_64_bits[False": "dtypes of 64 bits are narrowed, with a warning",
+    "tests/core/test_avals.py::test_structs_keep_dtypes_of_64_bits[False": "it narrows dtypes of 64 bits",
     "tests/numpy/test_linalg.py::test_products": "cross products of vectors of two elements are refused",
 }
 
