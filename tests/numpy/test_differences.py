@@ -38,6 +38,7 @@ def test_jitted_values_are_those_of_jax():
     check_jitted(CASES[::4], 64)
 
 
+@pytest.mark.slow
 def test_rules():
     modules = {xtrace.lax: jnp, jax.lax: jax.numpy}
     x = np.array([[1.5, 4.0, -3.0, 2.5], [0.5, 3.0, -1.0, 7.0]], np.float32)

@@ -67,6 +67,7 @@ MODULES = {xtrace.lax: jnp, jax.lax: jax.numpy}
 
 
 @pytest.mark.parametrize("names", [["nanvar", "nanmax"], ["nanmean", "nancumprod"]])
+@pytest.mark.slow
 def test_rules(names):
     x = np.array([[1.5, np.nan, 3.0], [0.5, 2.0, -1.0]], np.float32)
     check_rules(lambda lax, x: [getattr(MODULES[lax], n)(x, 1) for n in names], x, second=False,

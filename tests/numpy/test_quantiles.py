@@ -57,6 +57,7 @@ def test_shapes_dtypes_and_axes(data, shape, dtype, seed):
         assert_same(getattr(jnp, name)(ours(value), ours(shares), **keywords), expected, 16, name)
 
 
+@pytest.mark.slow
 def test_rules():
     modules = {xtrace.lax: jnp, jax.lax: jax.numpy}
     x = np.array([[1.5, 4.0, 3.0], [0.5, 2.0, -1.0]], np.float32)
