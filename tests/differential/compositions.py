@@ -144,11 +144,12 @@ def _allowed(stack: list[str], name: str) -> bool:
 
 @st.composite
 def compositions(draw: Any) -> Composition:
-    """One to four operations under one to four transformations."""
-    operations = draw(st.lists(st.sampled_from(sorted(OPERATIONS)), min_size=1, max_size=4))
+    """One to four transformations, of four operations at most, of two where all four transform: they multiply."""
     stack: list[str] = []
     for _ in range(draw(st.integers(1, 4))):
         stack.append(draw(st.sampled_from([n for n in sorted(TRANSFORMATIONS) if _allowed(stack, n)])))
+    most = min(4, 6 - len(stack))
+    operations = draw(st.lists(st.sampled_from(sorted(OPERATIONS)), min_size=1, max_size=most))
     # No two elements are equal, or multiples of each other: there the derivatives of sort and maximum jump.
     argument = tuple(draw(st.integers(-20, 20)) / 16 + n / 64 + 0.0078125 for n in (0, 1.37, 2.71))
     return Composition(tuple(operations), tuple(stack), argument)
