@@ -83,3 +83,11 @@ def test_wrong_arguments_are_named(text, error, fragment):
     names = {"x": jnp.arange(12.0).reshape(3, 4), "v": jnp.arange(4.0), "n": jnp.arange(3), "c": jnp.ones(3, complex)}
     with pytest.raises(error, match=fragment):
         eval(text, {"jnp": jnp, "np": np, **names})
+
+
+def test_interpolation_of_wide_integers():
+    with xtrace.enable_x64(True), jax.enable_x64(True):
+        for values, places in (("int64", "float32"), ("int32", "float32"), ("int64", "int32")):
+            points = np.arange(3, dtype=places)
+            ours, theirs = (api.numpy.interp(points, points, np.arange(3, dtype=values)) for api in (xtrace, jax))
+            assert ours.dtype == theirs.dtype and ours.tolist() == theirs.tolist()

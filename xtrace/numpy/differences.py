@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace.api.promotion import as_inexact, common_dtype, promote
 from xtrace.api.units import one_program, unit
-from xtrace.core import dtypes
+from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, cast_to, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
@@ -227,6 +227,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
     points, dtype, _ = common_dtype("interp", (x, xp), as_inexact)
     avals, result, _ = common_dtype("interp", (x, xp, fp, *numbers), as_inexact)
+    # Integers among the values become floating numbers of their own width.
+    _, own, weak = common_dtype("interp", (fp,), as_inexact)
+    result = dtypes.promote(((result, False), (own, weak)), config.enable_x64.value)[0]
     if points[1].ndim != 1 or avals[2].shape != points[1].shape:
         raise ValueError(
             f"interp: xp and fp must be one-dimensional arrays of equal size; got shapes {points[1].shape} and "
