@@ -37,7 +37,8 @@ TYPES = [
 def test_types(left, right, preferred):
     check_rules(
         dot(preferred_element_type=preferred), values((2, 3), 1, left), values((3, 4), 3, right), rounding=64,
-        second=np.dtype(left).itemsize > 1, jitted=left is BF16 and right is not BF16,
+        second=np.dtype(left).itemsize > 1,
+        apart="XLA leaves out roundings to bfloat16 in between" if left is np.float32 and preferred is BF16 else "",
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def check_rules(
     second: bool = True,
     batching: bool = True,
     not_smooth: str = "",
+    apart: str = "",
 ) -> None:
     """Assert that ``function(library.lax, *operands)`` has jax's value, derivatives and batched forms.
 
@@ -62,10 +63,21 @@ def check_rules(
 
     All checks are one program on each side: operations one by one would be a program each. In ours each is there twice,
     of the function and of the function under jit, of which the compiler removes what is common. Evaluated eagerly are
-    only those of _EAGERLY: what the others need besides is more operations of the same kinds.
+    only those of _EAGERLY: what the others need besides is more operations of the same kinds. apart: why all operations
+    are programs of their own instead.
     """
     operands = tuple(map(np.asarray, operands))
     checks = _checks(operands, derivatives, reverse, second, batching)
+    if apart:
+        for check in checks:
+            assert_same(check(OURS, function), check(THEIRS, function), rounding, check.__name__)
+    else:
+        _check_together(function, checks, rounding)
+    if derivatives and not not_smooth:
+        check_differences(lambda *a: function(xtrace.lax, *a), operands, rounding, reverse)
+
+
+def _check_together(function: Callable[..., Any], checks: Sequence[Callable[..., Any]], rounding: float) -> None:
     expected = _staged(THEIRS, checks, lambda library, check: check(library, function))
 
     def under_jit(lax: Any, *operands: Any) -> Any:
@@ -77,8 +89,6 @@ def check_rules(
         assert_same(jitted, wanted, rounding, f"{check.__name__} under jit")
         if check.__name__ in _EAGERLY:
             assert_same(check(OURS, function), wanted, rounding, f"{check.__name__}, eagerly")
-    if derivatives and not not_smooth:
-        check_differences(lambda *a: function(xtrace.lax, *a), operands, rounding, reverse)
 
 
 def _staged(library: Library, checks: Sequence[Callable[..., Any]], run: Callable[..., Any]) -> list[Any]:

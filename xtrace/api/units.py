@@ -6,7 +6,7 @@ import enum
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,7 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
             others += [x for name, x in kwargs.items() if name not in names]
             return all(type(x) is ConcreteArray or x is None for x in others)
 
-        return jit_for(function, static, takes, _remembering(function))  # type: ignore[no-any-return]
+        return jit_for(function, static, takes, _remembering(function, numbers))  # type: ignore[no-any-return]
 
     return decorate
 
@@ -153,13 +153,14 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
 _PLAIN = (bool, int, str, tuple, type, type(None), np.dtype, enum.Enum)
 
 
-def _remembering(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) -> Callable[[Any, Any], Any]:
     """Return how `function` is called: under a trace by a copy of what it bound for such arguments before.
 
-    It is called as it is where arrays are followed by anything but plain arguments.
+    It is called as it is where arrays are followed by anything but plain arguments, or are given for static ones.
     """
     code = function.__code__
     names, first = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
+    most = min(static_numbers, default=len(names))
     tables: dict[tuple[type, ...], dict[Any, Any] | None] = {}
     trace_of_thread = current_trace.get
 
@@ -168,7 +169,7 @@ def _remembering(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         arrays = tuple(itertools.takewhile(lambda x: isinstance(x, Array), args))
         count = len(arrays)
         static = kwargs
-        if trace is base_trace or not first <= count or not arrays or len(args) > len(names):
+        if trace is base_trace or not first <= count <= most or not arrays or len(args) > len(names):
             return function(*args, **kwargs)
         if count < len(args):
             static = dict(zip(names[count:], args[count:], strict=False))
