@@ -232,3 +232,22 @@ def test_errors(number):
     call, error, words = ERRORS[number]
     with pytest.raises(error, match=words):
         call()
+
+
+def test_slopes_of_positive_systems_are_those_of_general_ones():
+    """jax differentiates complex ones as if they were symmetric, so real ones are compared with it."""
+    system, right = np.array([[3, 1j], [-1j, 2]], np.complex64), np.array([1, 2j], np.complex64)
+
+    def slopes(library, assumption, system, right):
+        return library.grad(
+            lambda a, b: library.numpy.abs(library.scipy.linalg.solve(a, b, assume_a=assumption, lower=True)).sum(),
+            (0, 1),
+        )(system, right)
+
+    def check(found, expected):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+    real_system, real_right = np.abs(system), np.abs(right)
+    check(slopes(xtrace, "pos", system, right), slopes(xtrace, "gen", system, right))
+    check(slopes(xtrace, "pos", real_system, real_right), slopes(jax, "pos", real_system, real_right))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
@@ -44,6 +45,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if count < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
     if not count:
+        # Any integer is an axis along which nothing is done.
+        canonical_axis("diff", axis, sys.maxsize)
         return a
     if not a.ndim:
         raise ValueError("diff requires input that is at least one dimensional; got a scalar")

@@ -34,6 +34,8 @@ from xtrace.ops.linalg.polar import qdwh
 from xtrace.ops.linalg.triangular import triangular_solve
 from xtrace.ops.shape import concatenate, squeeze
 from xtrace.ops.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
+from xtrace.ops.solvers import custom_linear_solve
+from xtrace.ops.stop_gradient import stop_gradient
 
 # Arguments that say memory may be reused, or that values are to be checked, change nothing here.
 
@@ -173,7 +175,23 @@ def solve(
     if assume_a != "pos":
         return linalg.solve(a, b)
     _check_system("solve", a, b)
-    return cho_solve(cho_factor(a, lower), b)
+    return _solve_positive(a, b, lower=bool(lower))
+
+
+@unit
+def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
+    a, b, vector = _columns("solve", a, b)
+    factor = cholesky(stop_gradient(a), lower)
+
+    def forwards(_: Any, right: Any) -> Any:
+        return _cho_solve(factor, right, lower=lower)
+
+    def backwards(_: Any, right: Any) -> Any:
+        # The transposed system is the conjugate of this one.
+        return conjugated(forwards(None, conjugated(right)))
+
+    # The derivative is that of a matrix all of whose elements are read.
+    return _as_given(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
 
 
 @unit

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose
+from xtrace.core.avals import aval_of
 from xtrace.numpy.ufuncs import exp, floor, log1p
 from xtrace.scipy.special.factorials import betaln
 from xtrace.scipy.special.primitive import inlined, promoted
@@ -14,6 +16,7 @@ from xtrace.scipy.special.primitive import inlined, promoted
 @inlined
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of floor(k); NaN for parameters that are negative."""
+    weak = all(aval_of(x).weak_type for x in (k, n, a, b, loc))
     k, n, a, b, loc = promoted("betabinom.logpmf", k, n, a, b, loc)
     m = floor(k) - loc
     inside = (m >= 0) & (m <= n)
@@ -21,7 +24,9 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     m = choose(inside, m, 0.0)
     ways = -log1p(n) - betaln(n - m + 1, m + 1)
     found = choose(inside, ways + betaln(m + a, n - m + b) - betaln(a, b), -math.inf)
-    return choose((n < 0) | (a < 0) | (b < 0), math.nan, found)
+    found = choose((n < 0) | (a < 0) | (b < 0), math.nan, found)
+    # As in JAX, whole numbers of a type of their own make the result strongly typed.
+    return converted(found, found.dtype, weak)
 
 
 @inlined
