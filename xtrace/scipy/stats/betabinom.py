@@ -16,7 +16,7 @@ from xtrace.scipy.special.primitive import inlined, promoted
 @inlined
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of floor(k); NaN for parameters that are negative."""
-    weak = all(aval_of(x).weak_type for x in (k, n, a, b, loc))
+    weak = all(aval.weak_type or not aval.ndim for aval in map(aval_of, (k, n, a, b, loc)))
     k, n, a, b, loc = promoted("betabinom.logpmf", k, n, a, b, loc)
     m = floor(k) - loc
     inside = (m >= 0) & (m <= n)
@@ -25,8 +25,8 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     ways = -log1p(n) - betaln(n - m + 1, m + 1)
     found = choose(inside, ways + betaln(m + a, n - m + b) - betaln(a, b), -math.inf)
     found = choose((n < 0) | (a < 0) | (b < 0), math.nan, found)
-    # As in JAX, whole numbers of a type of their own make the result strongly typed.
-    return converted(found, found.dtype, weak)
+    # As in JAX, an array of whole numbers makes the result strongly typed.
+    return converted(found, found.dtype, aval_of(found).weak_type and weak)
 
 
 @inlined
