@@ -128,10 +128,12 @@ class _Cache:
         for wrapper in self.living_wrappers():
             code.become_body_of(wrapper)
 
-    def add_wrapper(self, wrapper: Callable[..., Any]) -> None:
-        """Note that `wrapper` calls through this cache."""
+    def entry_point(self, slow: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
+        """Return a function that gets the code written for signatures called often, and leaves others to `slow`."""
+        wrapper = dispatch.entry_point(slow)
         with _lock:
             self.wrappers.add(wrapper)
+        return wrapper
 
     def living_wrappers(self) -> list[Callable[..., Any]]:
         with _lock:
@@ -234,9 +236,7 @@ def jit_for(
             return jitted.call(args, kwargs)
         return otherwise(args, kwargs)
 
-    function = functools.wraps(fun)(dispatch.entry_point(call))
-    jitted.cache.add_wrapper(function)
-    return function
+    return functools.wraps(fun)(jitted.cache.entry_point(call))
 
 
 def with_code_of(jitted: Any, fun: Callable[..., Any]) -> Any:
@@ -244,9 +244,7 @@ def with_code_of(jitted: Any, fun: Callable[..., Any]) -> Any:
 
     That is written for signatures that have been called often, and saves a call of Python's.
     """
-    function = dispatch.entry_point(lambda args, kwargs: fun(*args, **kwargs))
-    jitted._xtrace_jitted.cache.add_wrapper(function)
-    return function
+    return jitted._xtrace_jitted.cache.entry_point(lambda args, kwargs: fun(*args, **kwargs))
 
 
 def _device(device: Any, backend: Any) -> Any:
@@ -286,8 +284,7 @@ class Jitted:
 
     def callable(self) -> Any:
         """Return the jitted function, with its stages as attributes."""
-        jitted = dispatch.entry_point(self.call)
-        self.cache.add_wrapper(jitted)
+        jitted = self.cache.entry_point(self.call)
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
         if not hasattr(self.fun, "__name__"):
             jitted.__name__ = jitted.__qualname__ = self.name

@@ -17,6 +17,7 @@ from xtrace.core import pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.ir import can_be_remembered
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
@@ -166,10 +167,12 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         trace = trace_of_thread()
+        if trace is base_trace:
+            return function(*args, **kwargs)
         arrays = tuple(itertools.takewhile(lambda x: isinstance(x, Array), args))
         count = len(arrays)
         static = kwargs
-        if trace is base_trace or not first <= count <= most or not arrays or len(args) > len(names):
+        if not first <= count <= most or not arrays or len(args) > len(names):
             return function(*args, **kwargs)
         if count < len(args):
             static = dict(zip(names[count:], args[count:], strict=False))
@@ -183,19 +186,11 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
         except KeyError:
             table = {} if all(issubclass(kind, _PLAIN) for kind in kinds) else None
             remember(tables, kinds, table, _LIMIT)
-        if table is None or (tuple in kinds and not _is_hashable(static)):
+        if table is None or (tuple in kinds and not can_be_remembered(tuple(static.values()))):
             return function(*args, **kwargs)
         return trace.call(function, arrays, static, table)
 
     return call
-
-
-def _is_hashable(static: dict[str, Any]) -> bool:
-    try:
-        hash(tuple(static.values()))
-    except TypeError:
-        return False
-    return True
 
 
 def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
