@@ -15,7 +15,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import jit
-from xtrace.api import jit as jit_module
+from xtrace.api import dispatch
 from xtrace.api.caches import OnceTable, table_of
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.execute import Program
@@ -323,13 +323,13 @@ def test_clearing_frees_what_was_compiled():
 
 
 def test_specialised_code_is_bounded(monkeypatch):
-    monkeypatch.setattr(jit_module, "_SPECIALISED_LIMIT", 4)
+    monkeypatch.setattr(dispatch, "_MOST_SIGNATURES", 4)
     f = jit(lambda x: x * 2)
     for size in range(1, 20):
         for _ in range(6):
             assert f(np.ones(size, np.float32)).shape == (size,)
             assert f(jnp.ones(size)).shape == (size,)
-        assert len(f._xtrace_jitted.cache.specialised) <= 4
+        assert len(f._xtrace_jitted.cache.forms) <= 4
         assert sum(n.startswith("objects_") for n in f.__globals__) <= 5
 
 

@@ -29,7 +29,7 @@ CALLS = 7  # more than it takes for a signature to get code of its own
 
 
 def specialised(jitted):
-    return len(jitted._xtrace_jitted.cache.specialised)
+    return len(jitted._xtrace_jitted.cache.forms)
 
 
 def host(value):
@@ -435,13 +435,10 @@ def test_a_failure_of_the_program_is_raised_and_forgotten():
     def fails(*_):
         raise ValueError("the device is on fire")
 
-    constants = f.__code__.co_consts
-    assert sum(getattr(c, "__name__", "") == "execute_sharded" for c in constants) == 1
-    code = next(iter(f._xtrace_jitted.cache.specialised.values()))
-    code._code = f.__code__.replace(
-        co_consts=tuple(fails if getattr(c, "__name__", "") == "execute_sharded" else c for c in constants)
-    )
-    code.become_body_of(f)
+    [table] = [form.table for form in f._xtrace_jitted.cache.forms._forms.values()]
+    [(key, row)] = table.items()
+    assert sum(getattr(c, "__name__", "") == "execute_sharded" for c in row) == 1
+    table[key] = tuple(fails if getattr(c, "__name__", "") == "execute_sharded" else c for c in row)
     assert float(f(2.0)) == 3  # the slow way works
     assert specialised(f) == 0
     for _ in range(CALLS):
@@ -449,13 +446,16 @@ def test_a_failure_of_the_program_is_raised_and_forgotten():
     assert specialised(f) == 1
 
 
-def test_code_taken_back():
+def test_code_of_caches_that_were_cleared():
     f = jit(lambda x: x + 1)
     for _ in range(CALLS):
         f(1.0)
-    code = next(iter(f._xtrace_jitted.cache.specialised.values()))
-    code.leave(f)
+    f.clear_cache()
+    assert specialised(f) == 0
     assert float(f(2.0)) == 3
+    for _ in range(CALLS):
+        assert float(f(2.0)) == 3
+    assert specialised(f) == 1
 
 
 def test_a_call_of_another_signature_runs_the_function_once():
@@ -541,6 +541,7 @@ def test_each_static_value_has_code_of_its_own():
     for _ in range(CALLS):
         for args, kwargs in calls:
             assert_same(f(*args, **kwargs), jax.numpy.ones((2, 3)).sum(kwargs["axis"]) * args[1])
-    assert {k[1][1] for k in f._xtrace_jitted.cache.specialised} == {1, 2}
+    forms = f._xtrace_jitted.cache.forms
+    assert {key[1] for form in forms._forms.values() for key in form.table} == {1, 2}
     assert calls_while(lambda: f(x, 2, axis=0)) < 20
     assert calls_while(lambda: f(x, 2, axis=1)) < 20

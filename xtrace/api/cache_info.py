@@ -99,7 +99,7 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
     count = len(tree.children()[0].children()) + len(static.positional)
     changed = config.changed(settings) | ({"mapped axes": axes} if axes else {})
     calls = sum(compiled.calls.values()) if compiled is not None else 0
-    specialised = compiled is not None and compiled.specialised > 0
+    specialised = compiled is not None and compiled.specialised
     return CacheEntry(arguments, static_values(function, static, count), changed, *seconds, calls, specialised)
 
 

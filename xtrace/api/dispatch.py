@@ -1,15 +1,18 @@
-"""The call of a compiled function, written out as Python code for one signature.
+"""The call of a compiled function, written out as Python code for one form of call.
 
-A signature that has been called a few times gets code of its own: it compares each leaf's type with the one it was
-compiled for, by identity, and runs the program. Loops, key tuples and tree flattening all disappear. The newest such
-code becomes the body of the jitted function itself, which saves a Python call.
+A signature that has been called a few times gets code: it finds what it needs to know of the signature in a table, by
+the leaves' types, and runs the program. Loops and tree flattening disappear. Signatures that differ in shapes, dtypes
+or static values have one form, and share code and table. The newest form becomes the body of the jitted function
+itself, which saves a Python call.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
+import threading
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -36,48 +39,127 @@ _DEEPEST = 32
 _MOST_PARAMETERS = 8
 _MISSING = object()
 
+# How many signatures of one function have code, and how many forms of calls with arguments of the same names.
+_MOST_SIGNATURES = 1024
+_MOST_FORMS = 8
+
+_lock = threading.RLock()
+
 # How every call ends that fails; see ``core/diagnostics/tracebacks.py``.
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
-_UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n  return slow(args, kwargs)\n" + _BOUNDARY
+_UNSPECIALISED = (
+    "def jitted(*args, **kwargs):\n"
+    " try:\n"
+    "  result = run(args, kwargs)\n"
+    "  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
+)
+
+_Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
-class Specialised:
-    """Code for one signature. `call` takes a call's arguments and returns MISS for those of another signature.
+class Forms:
+    """The code there is for one function under one set of options, by forms of calls.
 
-    The objects it refers to are constants of the code: taking it back out of a function does not disturb a call that
-    another thread is in the middle of.
+    The newest is the body of the functions made by `entry_point`; these try the others for what it does not take.
     """
 
-    __slots__ = ("call", "_code")
+    __slots__ = ("_forms", "_by_arguments", "_wrappers")
 
-    def __init__(self, parameters: Sequence[str], lines: Sequence[str], objects: dict[str, Any]) -> None:
-        """Arguments by position are called `parameters`; `lines` name objects as ``'@name'``."""
-        head, given = "def jitted(*args, **kwargs):", "args"
-        if parameters:
-            head = f"def jitted({', '.join(f'{p}=missing' for p in parameters)}, /, *args, **kwargs):"
-            given = f"given({', '.join(parameters)}, *args)"
-        code = _code_of("\n".join([head, " try:", *lines, f"  return slow({given}, kwargs)", _BOUNDARY]))
-        # Signatures of one form have one text; only the constants differ.
-        named = {f"@{name}": value for name, value in objects.items()}
-        self._code = code.replace(
-            co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts])
-        )
-        self.call = entry_point(_missed)
-        self.become_body_of(self.call)
+    def __init__(self) -> None:
+        self._forms: dict[Any, _Form] = {}
+        # By the number of arguments by position, and the names of the others.
+        self._by_arguments: dict[tuple[Any, ...], tuple[_Form, ...]] = {}
+        self._wrappers: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 
-    def become_body_of(self, jitted: Callable[..., Any]) -> None:
-        """Make this the code of `jitted`, made by `entry_point`; other signatures go on to its `slow`."""
-        jitted.__code__ = self._code
+    def __len__(self) -> int:
+        """How many signatures there is code for."""
+        return sum(len(form.table) for form in list(self._forms.values()))
 
-    def leave(self, jitted: Callable[..., Any]) -> None:
-        """Take this code back out of `jitted`, if it is there."""
-        if jitted.__code__ is self._code:
-            jitted.__code__ = _code_of(_UNSPECIALISED)
+    def entry_point(self, slow: _Slow) -> Callable[..., Any]:
+        """Return a function that gets the code written here, and leaves what that does not take to `slow`."""
+        wrapper = _entry_point(slow, self.run)
+        with _lock:
+            self._wrappers.add(wrapper)
+        return wrapper
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the program for these arguments, or return MISS if there is no code for them."""
+        forms = self._by_arguments.get((len(args), *kwargs))
+        if forms is not None and current_trace.get() is base_trace:
+            for form in forms:
+                result = form.call(*args, **kwargs)
+                if result is not MISS:
+                    return result
+        return MISS
+
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> None:
+        """Use the code of `call` from now on for calls with arguments such as these."""
+        with _lock:
+            if len(self) >= _MOST_SIGNATURES:
+                self.clear()
+            form = self._forms.get(call.form)
+            if form is None:
+                form = self._forms[call.form] = _Form(call)
+            form.table[call.key] = call.row
+            place = (len(args), *kwargs)
+            others = [f for f in self._by_arguments.get(place, ()) if f is not form]
+            self._by_arguments[place] = (form, *others[: _MOST_FORMS - 1])
+            for wrapper in self._wrappers:
+                wrapper.__code__ = form.code  # type: ignore[attr-defined]
+
+    def clear(self) -> None:
+        """Forget all code. What is the body of a function goes on as such, and takes nothing."""
+        with _lock:
+            for form in self._forms.values():
+                form.table.clear()
+            self._forms.clear()
+            self._by_arguments.clear()
+
+
+class Call(NamedTuple):
+    """How a signature is called: the text of its form and the objects that this names, and a key and row of its table.
+
+    The first object of a row is called when the program fails, and the signature is forgotten.
+    """
+
+    source: str
+    objects: tuple[tuple[str, Any], ...]
+    key: Any
+    row: tuple[Any, ...]
+
+    @property
+    def form(self) -> Any:
+        """What calls of one form have in common."""
+        return self.source, self.objects
+
+
+class _Form:
+    """Code for calls that differ in what `table` tells of them. `call` returns MISS for all others.
+
+    The objects the code refers to are its constants: what becomes the body of a function needs no other names there.
+    """
+
+    __slots__ = ("call", "code", "table")
+
+    def __init__(self, call: Call) -> None:
+        self.table: dict[Any, tuple[Any, ...]] = {}
+        code = _code_of(call.source)
+        named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects, ("table", self.table))}
+        self.code = code.replace(co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts]))
+        self.call = _entry_point(_missed, _missed)
+        self.call.__code__ = self.code  # type: ignore[attr-defined]
 
 
 def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return MISS
+
+
+def _forget(table: dict[Any, tuple[Any, ...]], key: Any) -> None:
+    """Take a signature whose program failed out of its form's table."""
+    row = table.pop(key, None)
+    if row is not None:
+        row[0]()
 
 
 def _given(*args: Any) -> tuple[Any, ...]:
@@ -96,9 +178,11 @@ def _code_of(source: str) -> CodeType:
     return code
 
 
-def entry_point(slow: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-    """Return the function users call: one that knows no signature yet and hands everything to `slow`."""
-    names = {"slow": slow, "given": _given, "hide_frames": hide_frames, "__builtins__": builtins}
+def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
+    """Return a function that has no code for any signature yet: it asks `run`, and calls `slow` if that has none."""
+    names = {
+        "slow": slow, "run": run, "MISS": MISS, "given": _given, "hide_frames": hide_frames, "__builtins__": builtins,
+    }  # fmt: skip
     # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
     return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)
 
@@ -112,23 +196,40 @@ class _Leaf(NamedTuple):
 
 
 class _Writer:
-    """Collects the lines of the function and the objects they refer to, each under a short name.
+    """Collects the parts of the function, and what the signature at hand contributes to them.
 
-    `checks` compare the arguments, `inputs` are the expressions of the program's inputs, `after` runs when it has been
-    called.
+    `checks` compare what all signatures of the form have in common; `keys` are expressions of what they differ in, with
+    their values in `key`; `names` are those of the objects in `row`, which is found by the key. `agreements` compare
+    arguments with such objects, `inputs` are the expressions of the program's inputs, `after` runs when it has been
+    called. `objects` are constants of the form.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: Any) -> None:
+        self.device, self.devices, self.sharding = device, [device], buffers.sharding_of(device)
         self.checks: list[str] = []
+        self.keys: list[str] = []
+        self.key: list[Any] = []
+        self.names: list[str] = []
+        self.row: list[Any] = []
+        self.agreements: list[str] = []
         self.inputs: list[str] = []
-        self.objects: dict[str, Any] = {}
         self.after: list[str] = []
+        self.objects: list[tuple[str, Any]] = []
         self.supported = True
-        self._names: dict[int, str] = {}
+        self._known: dict[int, str] = {}
 
-    def name(self, prefix: str, value: Any) -> str:
-        name = self._names.setdefault(id(value), f"{prefix}{len(self.objects)}")
-        self.objects[name] = value
+    def in_row(self, prefix: str, value: Any) -> str:
+        """Return the name that `value` has in the function: the rest of its row."""
+        name = self._known.get(id(value))
+        if name is None:
+            name = self._known[id(value)] = f"{prefix}{len(self.row)}"
+            self.names.append(name)
+            self.row.append(value)
+        return name
+
+    def constant(self, value: Any) -> str:
+        name = f"K{len(self.objects)}"
+        self.objects.append((name, value))
         return f"'@{name}'"
 
     def variable(self, expression: str) -> str:
@@ -141,11 +242,30 @@ class _Writer:
     def require(self, condition: str) -> None:
         self.checks.append(f"if not ({condition}): raise KeyError")
 
-    def tree(self, tree: Any, leaves: list[_Leaf], source: str, device: Any, depth: int = 0) -> None:
+    def distinguish(self, expression: str, value: Any) -> None:
+        """Make the value of an expression part of the key."""
+        self.keys.append(expression)
+        self.key.append(value)
+
+    def lookup(self) -> tuple[str, Any]:
+        """Return the expression of the key, and its value."""
+        if len(self.keys) == 1:
+            return self.keys[0], self.key[0]
+        return f"({', '.join(self.keys)})", tuple(self.key)
+
+    def static(self, source: str, value: Any) -> None:
+        """Write the comparison of a static argument with the one compiled for."""
+        self.distinguish(source, value)
+        wanted = self.in_row("c", value)
+        # Equal keys may be of unlike types, as 1 and True are.
+        unlike = f"{source} is not {wanted} and not '@same_static'({source}, {wanted})"
+        self.agreements.append(f"if {unlike}: raise KeyError")
+
+    def tree(self, tree: Any, leaves: list[_Leaf], source: str, depth: int = 0) -> None:
         """Write the checks of a subtree that `source` evaluates to; `leaves` are consumed from the front."""
         data = tree.node_data()
         if data is None:
-            self.leaf(source, leaves.pop(0), device)
+            self.leaf(source, leaves.pop(0))
             return
         kind, metadata = data
         children = tree.children()
@@ -160,32 +280,30 @@ class _Writer:
         keys = metadata if kind is dict else range(len(children))
         for key, child in zip(keys, children, strict=True):
             plain = type(key) is int or (type(key) is str and key.isidentifier())
-            shown = repr(key) if plain else self.name("K", key)
-            self.tree(child, leaves, f"{variable}[{shown}]", device, depth + 1)
+            shown = repr(key) if plain else self.constant(key)
+            self.tree(child, leaves, f"{variable}[{shown}]", depth + 1)
 
-    def leaf(self, source: str, example: _Leaf, device: Any) -> None:
-        """Write the check of one leaf, and how the program's input is made from it."""
+    def leaf(self, source: str, example: _Leaf) -> None:
+        """Write what tells one leaf's type, and how the program's input is made from it."""
         value = example.value
-        variable = self.variable(source)
         if type(value) is ConcreteArray:
-            self.checks.append(
-                f"if {variable}.signature is not {self.name('S', value.signature)}: raise KeyError"
-            )
+            variable = self.variable(source) if example.kept else source
+            self.distinguish(f"{variable}.signature", value.signature)
             # One that is elsewhere is moved to the program's device, at every call.
-            self.supported &= value.device is device
+            self.supported &= value.device is self.device
             if example.kept:
                 self.inputs.append(f"{variable}.buffer")
                 if example.donated:
                     self.after.append(f"{variable}.note_deletion()")
             return
+        variable = self.variable(source)
         if type(value) is np.ndarray:
-            self.require(
-                f"type({variable}) is '@ndarray' and {variable}.dtype is {self.name('D', value.dtype)} "
-                f"and {variable}.shape == {value.shape!r}"
-            )
+            self.require(f"type({variable}) is '@ndarray'")
+            self.distinguish(f"{variable}.dtype", value.dtype)
+            self.distinguish(f"{variable}.shape", value.shape)
             self.supported &= value.dtype.isnative
         elif isinstance(value, np.generic):
-            self.require(f"type({variable}) is {self.name('Y', type(value))}")
+            self.distinguish(f"type({variable})", type(value))
         elif type(value) in (bool, int, float, complex):
             condition = f"type({variable}) is {type(value).__name__}"
             if type(value) is int:
@@ -197,14 +315,13 @@ class _Writer:
         if example.kept and self.supported:
             x64 = config.enable_x64.value
             dtype = dtypes.canonicalize(getattr(value, "dtype", type(value)), x64)
-            aval = self.name("A", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
+            aval = self.in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
             data = variable
             if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
                 # Numbers beyond the narrower type become infinite; jaxlib's cast would warn of it.
-                data = f"'@cast'({variable}, {self.name('D', dtype)})"
-            self.inputs.append(
-                f"'@put'({aval}, '@sharding', [{data}], '@devices', True, True, '@zero_copy', {x64})"
-            )
+                data = f"'@cast'({variable}, {self.in_row('d', dtype)})"
+            sharding, devices = self.in_row("sharding", self.sharding), self.in_row("devices", self.devices)
+            self.inputs.append(f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})")
 
 
 def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
@@ -237,15 +354,18 @@ def specialise(
     program: Program,
     out_tree: Any,
     settings: Any,
-    retire: Callable[[], None],
-) -> Specialised | None:
+    forget: Callable[[], None],
+) -> Call | None:
     """Return the specialised call for arguments like `args` and `kwargs`, or None if their kinds are not simple.
 
-    `donated` says so of each leaf. `retire` is called when the program fails; the slow way, taken then, says why.
+    `donated` says so of each leaf. `forget` is called when the program fails; the slow way, taken then, says why.
     """
     if len(donated) > _MOST_LEAVES:
         return None
-    writer = _Writer()
+    writer = _Writer(program.device)
+    writer.in_row("forget", forget)
+    execute = writer.in_row("execute", program.executable.execute_sharded)
+    handlers = writer.in_row("handlers", program.handlers)
     kept = range(len(donated)) if program.kept is None else set(program.kept)
     position = 0
 
@@ -267,59 +387,66 @@ def specialise(
         writer.checks.append(f"[{', '.join(names)}] = args")
     for number, value in enumerate(args):
         if number in fixed_positions:
-            _static(writer, f"a{number}", value)
+            writer.static(f"a{number}", value)
         else:
-            writer.tree(*leaves_of(value), f"a{number}", program.device)
+            writer.tree(*leaves_of(value), f"a{number}")
     for name in sorted(kwargs):
         if name in fixed_names:
-            _static(writer, f"kwargs[{name!r}]", kwargs[name])
+            writer.static(writer.variable(f"kwargs[{name!r}]"), kwargs[name])
         else:
-            writer.tree(*leaves_of(kwargs[name]), f"kwargs[{name!r}]", program.device)
+            writer.tree(*leaves_of(kwargs[name]), f"kwargs[{name!r}]")
     if not writer.supported:
         return None
     signatures = program.signatures_of_results()
     outputs = [f"b{i}" for i in range(len(signatures))]
     arrays = [f"r{i}" for i in range(len(signatures))]
     making = [
-        f"{r} = '@Array'(); {r}.buffer = {b}; "
-        f"{r}.aval = {writer.name('T', aval)}; {r}.signature = {writer.name('T', signature)}"
+        f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.in_row('t', aval)}; "
+        f"{r}.signature = {writer.in_row('t', signature)}"
         for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)
     ]
-    result = _result(out_tree, list(arrays)) or f"'@unflatten'(({''.join(a + ', ' for a in arrays)}))"
+    result = _result(out_tree, list(arrays))
+    if result is None:
+        result = f"{writer.in_row('unflatten', out_tree.unflatten)}(({''.join(a + ', ' for a in arrays)}))"
     targets = f"[{', '.join(outputs)}] = " if outputs else ""
-    hidden = ["*'@hidden'"] if program.hidden else []
+    hidden = [f"*{writer.in_row('hidden', program.hidden)}"] if program.hidden else []
     inputs = f"({''.join(i + ', ' for i in hidden + writer.inputs)})"
+    head, given = "def jitted(*args, **kwargs):", "args"
+    if parameters:
+        head = f"def jitted({', '.join(f'{p}=missing' for p in parameters)}, /, *args, **kwargs):"
+        given = f"given({', '.join(parameters)}, *args)"
+    lookup, key = writer.lookup()
     # Whatever misses goes on from outside the handlers, so that errors of the slow way have no other as context.
     lines = [
+        head,
+        " try:",
         "  if '@current_trace'() is '@base' and "
         "('@store'.key_everywhere is '@settings' or '@cache_key'() is '@settings'):",
         "   try:",
         *[f"    {line}" for line in writer.checks],
+        f"    {', '.join(writer.names)} = '@table'[{lookup}]",
+        *[f"    {line}" for line in writer.agreements],
         "   except (AttributeError, KeyError, TypeError, ValueError):",
         "    pass",
         "   else:",
         "    try:",
-        f"     {targets}'@execute'({inputs}).consume_with_handlers('@handlers')",
+        f"     {targets}{execute}({inputs}).consume_with_handlers({handlers})",
         "    except Exception:",
-        "     '@retire'()",
+        f"     '@forget'('@table', {lookup})",
         "    else:",
         *[f"     {line}" for line in [*writer.after, *making]],
         f"     return {result}",
+        f"  args = {given}",
+        "  result = run(args, kwargs)",
+        "  return slow(args, kwargs) if result is MISS else result",
+        _BOUNDARY,
     ]
-    objects = {
-        **writer.objects, "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key,
-        "store": config.store(), "settings": settings, "ndarray": np.ndarray, "Array": ConcreteArray,
-        "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY, "sharding": buffers.sharding_of(program.device),
-        "devices": [program.device], "execute": program.executable.execute_sharded, "handlers": program.handlers,
-        "hidden": program.hidden, "unflatten": out_tree.unflatten, "retire": retire, "same_static": same_static,
-        "cast": dtypes.cast,
-    }  # fmt: skip
-    return Specialised(parameters, lines, objects)
+    return Call("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
 
 
-def _static(writer: _Writer, source: str, value: Any) -> None:
-    """Write the comparison of a static argument with the one compiled for."""
-    wanted, variable = writer.name("C", value), writer.variable(source)
-    kind = writer.name("Y", type(value))
-    equal = f"{variable} == {wanted}" if type(value) in (int, str, bool) else f"'@same_static'({variable}, {wanted})"
-    writer.require(f"{variable} is {wanted} or (type({variable}) is {kind} and {equal})")
+# What the code of all forms refers to.
+_COMMON = {
+    "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
+    "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,
+    "same_static": same_static, "cast": dtypes.cast, "forget": _forget,
+}  # fmt: skip

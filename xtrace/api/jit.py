@@ -53,7 +53,7 @@ class _Compiled:
     """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
 
     seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
-    Python types of the leaves; not counted any more where there is specialised code, for `specialised` combinations.
+    Python types of the leaves; not counted any more where there is specialised code.
     """
 
     __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds", "traced")
@@ -64,26 +64,34 @@ class _Compiled:
         self.program, self.run, self.seconds, self.traced = program, run, seconds, traced
         self.out_tree, self.names = traced.out_tree, traced.debug_info.argument_paths
         self.calls: dict[tuple[type, ...], int] = {}
-        self.specialised = 0
+        self.specialised = False
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return pytree.tree_unflatten(self.out_tree, run_program(self.run, leaves, self.names, self.traced))
+
+    def count_call(self, leaves: Sequence[Any]) -> int:
+        """Return how often it has been called with leaves of these Python types, this time included."""
+        kinds = tuple([type(x) for x in leaves])
+        calls = self.calls[kinds] = self.calls.get(kinds, 0) + 1
+        return calls
+
+    def forget_calls(self) -> None:
+        """Count from the start: what was specialised has failed."""
+        self.calls.clear()
+        self.specialised = False
 
 
 class _Cache:
     """What is known of one function under one set of options."""
 
     __slots__ = (
-        "traced", "compiled", "specialised", "wrappers", "last_signature", "misses", "cleared", "warned",
-        "__weakref__",
+        "traced", "compiled", "forms", "last_signature", "misses", "cleared", "warned", "__weakref__",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.traced: OnceTable[TracedFunction] = OnceTable()
         self.compiled: OnceTable[_Compiled] = OnceTable()
-        # Code for signatures called often, by the kinds of their positional arguments, and who runs it.
-        self.specialised: dict[tuple[Any, ...], dispatch.Specialised] = {}
-        self.wrappers: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+        self.forms = dispatch.Forms()
         self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
         # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.
         self.misses = 0
@@ -104,54 +112,8 @@ class _Cache:
         self.misses = 0
         self.traced.clear()
         self.compiled.clear()
-        self.forget_specialised()
+        self.forms.clear()
         self.last_signature = None
-
-    def forget_specialised(self) -> None:
-        """Take all specialised code back, out of the functions that run it too."""
-        for kinds in list(self.specialised):
-            self.withdraw(kinds)
-
-    def withdraw(self, kinds: tuple[Any, ...]) -> None:
-        """Take back the code for arguments of these kinds, if there is one."""
-        code = self.specialised.pop(kinds, None)
-        if code is not None:
-            for wrapper in self.living_wrappers():
-                code.leave(wrapper)
-
-    def specialise(self, kinds: tuple[Any, ...], code: dispatch.Specialised) -> None:
-        """Use `code` for calls of its signature from now on."""
-        if len(self.specialised) >= _SPECIALISED_LIMIT:
-            self.forget_specialised()
-        self.withdraw(kinds)
-        self.specialised[kinds] = code
-        for wrapper in self.living_wrappers():
-            code.become_body_of(wrapper)
-
-    def entry_point(self, slow: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-        """Return a function that gets the code written for signatures called often, and leaves others to `slow`."""
-        wrapper = dispatch.entry_point(slow)
-        with _lock:
-            self.wrappers.add(wrapper)
-        return wrapper
-
-    def living_wrappers(self) -> list[Callable[..., Any]]:
-        with _lock:
-            return list(self.wrappers)
-
-    def retirement(self, kinds: tuple[Any, ...], compiled: _Compiled) -> Callable[[], None]:
-        """Return a function that takes the code for `kinds` back, to be written anew when it has been called again."""
-        # The code belongs to the cache: a strong reference would close a circle.
-        owner = weakref.ref(self)
-
-        def retire() -> None:
-            compiled.calls.clear()
-            compiled.specialised = 0
-            cache = owner()
-            if cache is not None:
-                cache.withdraw(kinds)
-
-        return retire
 
 
 _lock = threading.RLock()
@@ -159,20 +121,6 @@ _CONSTANT = re.compile("dense<[^>]*>")
 
 # A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
 _CALLS_BEFORE_SPECIALISING = 4
-_SPECIALISED_LIMIT = 1024
-
-
-def _kinds_of(args: tuple[Any, ...], kwargs: dict[str, Any], static: Selection) -> tuple[Any, ...]:
-    """Return what tells arguments apart cheaply: an array's signature, a static value, another value's class."""
-    kinds: list[Any] = [x.signature if type(x) is ConcreteArray else type(x) for x in args]
-    count = len(kinds)
-    for i in static.numbers:
-        if -count <= i < count:
-            kinds[i] = (type(args[i]), args[i])
-    for name, x in kwargs.items():
-        kind = x.signature if type(x) is ConcreteArray else type(x)
-        kinds.append((name, kind, x if name in static.names else None))
-    return tuple(kinds)
 
 
 def jit(
@@ -236,7 +184,7 @@ def jit_for(
             return jitted.call(args, kwargs)
         return otherwise(args, kwargs)
 
-    return functools.wraps(fun)(jitted.cache.entry_point(call))
+    return functools.wraps(fun)(jitted.cache.forms.entry_point(call))
 
 
 def with_code_of(jitted: Any, fun: Callable[..., Any]) -> Any:
@@ -244,7 +192,7 @@ def with_code_of(jitted: Any, fun: Callable[..., Any]) -> Any:
 
     That is written for signatures that have been called often, and saves a call of Python's.
     """
-    return jitted._xtrace_jitted.cache.entry_point(lambda args, kwargs: fun(*args, **kwargs))
+    return jitted._xtrace_jitted.cache.forms.entry_point(lambda args, kwargs: fun(*args, **kwargs))
 
 
 def _device(device: Any, backend: Any) -> Any:
@@ -284,7 +232,7 @@ class Jitted:
 
     def callable(self) -> Any:
         """Return the jitted function, with its stages as attributes."""
-        jitted = self.cache.entry_point(self.call)
+        jitted = self.cache.forms.entry_point(self.call)
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
         if not hasattr(self.fun, "__name__"):
             jitted.__name__ = jitted.__qualname__ = self.name
@@ -300,16 +248,6 @@ class Jitted:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with any arguments under any trace."""
-        cache = self.cache
-        if cache.specialised:
-            try:
-                specialised = cache.specialised.get(_kinds_of(args, kwargs, self.static))
-            except Exception:  # a static argument that does not hash or compare; `flatten` says so
-                specialised = None
-            if specialised is not None:
-                result = specialised.call(*args, **kwargs)
-                if result is not dispatch.MISS:
-                    return result
         if config.disable_jit.value:
             return self.fun(*args, **kwargs)
         static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
@@ -325,20 +263,19 @@ class Jitted:
             check_live(leaves, self.name, lambda: arguments.argument_paths(self.fun, static, in_tree))
         settings = config.cache_key()
         key = (settings, static, in_tree, *signatures)
-        compiled = cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
+        compiled = self.cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
         result = compiled(leaves)
-        kinds = tuple([type(x) for x in leaves])
-        calls = compiled.calls[kinds] = compiled.calls.get(kinds, 0) + 1
+        calls = compiled.count_call(leaves)
         program = compiled.program
-        if calls == _CALLS_BEFORE_SPECIALISING and compiled.run is program and not program.callbacks:
-            kinds_of_args = _kinds_of(args, kwargs, self.static)
+        # One that has code and comes here all the same has been forgotten, or names its arguments in another order.
+        due = calls == _CALLS_BEFORE_SPECIALISING or (compiled.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
+        if due and compiled.run is program and not program.callbacks:
             code = dispatch.specialise(
-                args, kwargs, static, donated, compiled.program, compiled.out_tree, settings,
-                cache.retirement(kinds_of_args, compiled),
-            )  # fmt: skip
+                args, kwargs, static, donated, program, compiled.out_tree, settings, compiled.forget_calls
+            )
             if code is not None:
-                compiled.specialised += 1
-                cache.specialise(kinds_of_args, code)
+                compiled.specialised = True
+                self.cache.forms.add(args, kwargs, code)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and type(leaf) is ConcreteArray:
                 leaf.note_deletion()
