@@ -26,6 +26,7 @@ from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program
+from xtrace.runtime.transfer import scalar_buffers
 from xtrace.xla import buffers
 
 # What a specialised call returns when the arguments are not of its signature.
@@ -205,7 +206,7 @@ class _Writer:
     """
 
     def __init__(self, device: Any) -> None:
-        self.device, self.devices, self.sharding = device, [device], buffers.sharding_of(device)
+        self.device, self.devices, self.sharding = device, [device], buffers.transfer_sharding(device)
         self.checks: list[str] = []
         self.keys: list[str] = []
         self.key: list[Any] = []
@@ -313,15 +314,22 @@ class _Writer:
         else:
             self.supported = False
         if example.kept and self.supported:
-            x64 = config.enable_x64.value
-            dtype = dtypes.canonicalize(getattr(value, "dtype", type(value)), x64)
-            aval = self.in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
-            data = variable
-            if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
-                # Numbers beyond the narrower type become infinite; jaxlib's cast would warn of it.
-                data = f"'@cast'({variable}, {self.in_row('d', dtype)})"
-            sharding, devices = self.in_row("sharding", self.sharding), self.in_row("devices", self.devices)
-            self.inputs.append(f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})")
+            self.inputs.append(self.put(variable, example))
+
+    def put(self, variable: str, example: _Leaf) -> str:
+        """Return the expression that puts a NumPy value or a Python scalar on the device."""
+        value, x64 = example.value, config.enable_x64.value
+        dtype = dtypes.canonicalize(getattr(value, "dtype", type(value)), x64)
+        aval = self.in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
+        if type(value) in (bool, int, float) and not example.donated:
+            scalars = scalar_buffers(self.row[self.names.index(aval)], self.device)
+            return f"{self.in_row('scalars', scalars)}({variable})"
+        data = variable
+        if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
+            # Numbers beyond the narrower type become infinite; jaxlib's cast would warn of it.
+            data = f"'@cast'({variable}, {self.in_row('d', dtype)})"
+        sharding, devices = self.in_row("sharding", self.sharding), self.in_row("devices", self.devices)
+        return f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})"
 
 
 def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:

@@ -90,7 +90,7 @@ class ConcreteArray(Array):
     @property
     def device(self) -> Any:
         """The device that holds the array."""
-        return self.buffer._sharding.device
+        return self.buffer._sharding._device
 
     def devices(self) -> set[Any]:
         """Return the devices that hold the array."""
@@ -99,7 +99,7 @@ class ConcreteArray(Array):
     @property
     def sharding(self) -> Any:
         """How the array is laid out over devices."""
-        return self.buffer._sharding
+        return buffers.sharding_of_buffer(self.buffer)
 
     @property
     def addressable_shards(self) -> list[Shard]:

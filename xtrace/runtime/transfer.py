@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,25 +77,52 @@ def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
 _SCALARS = frozenset((bool, int, float, complex))
 _scalars: dict[tuple[Any, ...], ConcreteArray] = {}
 _SCALAR_LIMIT = 1024
+_SCALARS_OF_A_SIGNATURE = 64
+# Python types, and the dtypes that jaxlib makes of their numbers.
+_AS_PYTHON = {
+    float: (np.dtype(np.float32), np.dtype(np.float64)),
+    int: (np.dtype(np.int32), np.dtype(np.int64)),
+    bool: (np.dtype(bool),),
+}
 
 
 def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
     """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
-    # True equals 1, so the type is part of the key; -0.0 equals 0.0, and only the latter is kept.
+    # True equals 1, so the type is part of the key; zeros are equal and told apart by their text.
     kind = type(value)
-    key = (value, kind, aval, device)
-    cacheable = kind is int or kind is bool or (
-        kind is float and value == value and (value != 0 or math.copysign(1.0, value) > 0)
-    )
+    cacheable = kind in _AS_PYTHON
+    key = (value or repr(value), kind, aval, device)
     found = _scalars.get(key) if cacheable else None
     if found is None or found.signature is DELETED:
-        buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
+        if cacheable and aval.dtype in _AS_PYTHON[kind]:
+            if kind is int:
+                check_fits(value, aval.dtype)
+            buffer = buffers.put_scalar(aval, value, device)
+        else:
+            buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
         found = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
             if len(_scalars) >= _SCALAR_LIMIT:
                 _scalars.clear()
             _scalars[key] = found
     return found
+
+
+def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
+    """Return the function from floats, integers that fit or bools to buffers of their type `aval`, shared as above."""
+    known: dict[Any, Any] = {}
+
+    def buffer_of(value: Any) -> Any:
+        key = value or repr(value)
+        found = known.get(key)
+        if found is None:
+            found = buffers.put_scalar(aval, value, device)
+            if len(known) >= _SCALARS_OF_A_SIGNATURE:
+                known.clear()
+            known[key] = found
+        return found
+
+    return buffer_of
 
 
 def to_operand(value: Any) -> ConcreteArray:

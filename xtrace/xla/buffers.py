@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 from collections.abc import Iterator
@@ -53,9 +54,30 @@ def sharding_of(device: Any, memory_kind: str | None = None) -> DeviceSharding:
     return found
 
 
-def _sharding_for(aval: Any, device: Any) -> DeviceSharding:
+def sharding_of_buffer(buffer: Any) -> DeviceSharding:
+    """Return the sharding that says where a buffer is."""
+    where = buffer._sharding
+    return sharding_of(where._device, None if where._memory_kind == "device" else where._memory_kind)
+
+
+class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
+    """All of an array in a device's own memory; what jaxlib asks of it at every transfer is quick to tell."""
+
+    memory_kind = None
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return _REPLICATED
+
+
+@functools.cache
+def transfer_sharding(device: Any) -> Any:
+    """Return the sharding that jaxlib is given to put data in the device's own memory; users do not see it."""
+    return _OnDevice(device)
+
+
+def _sharding_for(aval: Any, device: Any) -> Any:
     kind = aval.memory_space.kind
-    return sharding_of(device, None if kind == "device" else kind)
+    return transfer_sharding(device) if kind == "device" else sharding_of(device, kind)
 
 
 def unstorable(name: str) -> TypeError:
@@ -78,6 +100,12 @@ def put(aval: Any, array: np.ndarray[Any, Any], device: Any, *, copy: bool = Tru
     )
 
 
+def put_scalar(aval: Any, value: Any, device: Any) -> Any:
+    """Put a Python float, int or bool on `device`, which fits `aval`: of rank 0 and of the same kind, 32 or 64 bits."""
+    wide = aval.dtype.itemsize == 8
+    return put_many(aval, transfer_sharding(device), [value], [device], True, True, ZERO_COPY, wide)
+
+
 # For generated code: put_many(aval, sharding, [value], [device], committed, force_copy, ZERO_COPY, enable_x64).
 put_many = _jax.batched_device_put
 ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
@@ -85,7 +113,10 @@ ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
 def move(aval: Any, buffer: Any, device: Any) -> Any:
     """Copy a buffer to another device, or to another memory of its own, which `aval` says."""
-    return _jax.batched_device_put(aval, _sharding_for(aval, device), [buffer], [device], True, enable_x64=True)
+    kind = aval.memory_space.kind
+    # The kind is named in any case: a sharding without one leaves the data in the memory that it is in.
+    target = sharding_of(device, None if kind == "device" else kind)
+    return _jax.batched_device_put(aval, target, [buffer], [device], True, enable_x64=True)
 
 
 def result_handler(aval: Any, device: Any) -> Any:
@@ -118,7 +149,7 @@ def to_host(buffer: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 def copy(aval: Any, buffer: Any) -> Any:
     """Return a buffer with the same data in memory of its own."""
-    return put(aval, to_host(buffer, aval.dtype), buffer._sharding.device)
+    return put(aval, to_host(buffer, aval.dtype), buffer._sharding._device)
 
 
 _hiding = threading.Lock()
