@@ -193,6 +193,19 @@ def test_caches_of_a_bound_method_go_with_the_object():
     assert reference() is None and weights() is None
 
 
+def test_results_do_not_keep_what_made_them():
+    def make():
+        weights = jnp.ones(1000)
+        f, results = jit(lambda x, y: weights[:3] * x + y), []
+        for step in range(8):
+            results += [f(2.0, jnp.ones(3)), f(float(step), np.ones(3))]
+        return results, weakref.ref(weights)
+
+    results, reference = make()
+    gc.collect()
+    assert reference() is None and len(results) == 16
+
+
 def test_caches_of_a_callable_object_and_of_a_partial_go_with_them():
     class Scale:
         def __call__(self, x):
@@ -330,7 +343,6 @@ def test_specialised_code_is_bounded(monkeypatch):
             assert f(np.ones(size, np.float32)).shape == (size,)
             assert f(jnp.ones(size)).shape == (size,)
         assert len(f._xtrace_jitted.cache.forms) <= 4
-        assert sum(n.startswith("objects_") for n in f.__globals__) <= 5
 
 
 # Threads
@@ -432,10 +444,11 @@ def test_ctrl_c_anywhere_leaves_everything_whole():
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    interrupted, start = 0, time.perf_counter()
-    jit(lambda a, b: (a * b + 0.5, {"d": a - b}))(jnp.ones(3), 2.0)
-    span = time.perf_counter() - start
-    x = jnp.asarray(np.arange(3, dtype=np.float32))
+    interrupted, x = 0, jnp.asarray(np.arange(3, dtype=np.float32))
+    for offset in (0.5, 1.5):  # the first is slow for other reasons
+        start = time.perf_counter()
+        jit(lambda a, b, by=offset: (a * b + by, {"d": a - b}))(x, 2.0)
+        span = time.perf_counter() - start
     try:
         for i in range(60):
             f = jit(lambda a, b, i=i: (a * b + i, {"d": a - b}))

@@ -90,7 +90,12 @@ def test_only_calls_with_arrays_become_a_program():
     for axis, _ in itertools.product((0, 1), range(WARM)):
         assert_same(total(M, axis=axis), jax.numpy.ones((3, 4)).sum(axis))
     assert len(seen) == 2
-    for args in ((M, 2.0), (M, np.float32(2)), (np.ones((3, 4), "float32"), M), (M, M, [0])):
+    for first in (np.ones((3, 4), "float32"), np.ones((3, 4)), np.ones((3, 4), "int16")):
+        for _ in range(WARM):
+            assert_same(total(first, M), (jax.numpy.asarray(first) + jax.numpy.ones((3, 4))).sum(0))
+    # Under 32 bits the first two are of one type.
+    assert len(seen) == 4
+    for args in ((M, 2.0), (M, np.float32(2)), (np.ones((3, 4), ">f4"), M), (M, M, [0])):
         seen.clear()
         for _ in range(2):
             try:

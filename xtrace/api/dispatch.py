@@ -40,6 +40,9 @@ _DEEPEST = 32
 _MOST_PARAMETERS = 8
 _MISSING = object()
 
+# Stands for the name of a form's table in the form's text.
+_TABLE = "$table"
+
 # How many signatures of one function have code, and how many forms of calls with arguments of the same names.
 _MOST_SIGNATURES = 1024
 _MOST_FORMS = 8
@@ -65,9 +68,10 @@ class Forms:
     The newest is the body of the functions made by `entry_point`; these try the others for what it does not take.
     """
 
-    __slots__ = ("_forms", "_by_arguments", "_wrappers")
+    __slots__ = ("_forms", "_by_arguments", "_wrappers", "_made")
 
     def __init__(self) -> None:
+        self._made = 0
         self._forms: dict[Any, _Form] = {}
         # By the number of arguments by position, and the names of the others.
         self._by_arguments: dict[tuple[Any, ...], tuple[_Form, ...]] = {}
@@ -101,13 +105,15 @@ class Forms:
                 self.clear()
             form = self._forms.get(call.form)
             if form is None:
-                form = self._forms[call.form] = _Form(call)
+                # No table's name is used again: another thread may be in the middle of code that has it.
+                form = self._forms[call.form] = _Form(call, f"table{self._made}")
+                self._made += 1
             form.table[call.key] = call.row
             place = (len(args), *kwargs)
             others = [f for f in self._by_arguments.get(place, ()) if f is not form]
             self._by_arguments[place] = (form, *others[: _MOST_FORMS - 1])
             for wrapper in self._wrappers:
-                wrapper.__code__ = form.code  # type: ignore[attr-defined]
+                form.become_body_of(wrapper)
 
     def clear(self) -> None:
         """Forget all code. What is the body of a function goes on as such, and takes nothing."""
@@ -138,18 +144,25 @@ class Call(NamedTuple):
 class _Form:
     """Code for calls that differ in what `table` tells of them. `call` returns MISS for all others.
 
-    The objects the code refers to are its constants: what becomes the body of a function needs no other names there.
+    What all have in common are constants of the code. The table is a global of the functions whose body it is: arrays
+    know the code they come from, and would keep a table there, with its programs, as long as they live.
     """
 
-    __slots__ = ("call", "code", "table")
+    __slots__ = ("call", "table", "_code", "_name")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, name: str) -> None:
         self.table: dict[Any, tuple[Any, ...]] = {}
-        code = _code_of(call.source)
-        named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects, ("table", self.table))}
-        self.code = code.replace(co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts]))
+        self._name = name
+        code = _code_of(call.source.replace(_TABLE, name))
+        named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects)}
+        self._code = code.replace(co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts]))
         self.call = _entry_point(_missed, _missed)
-        self.call.__code__ = self.code  # type: ignore[attr-defined]
+        self.become_body_of(self.call)
+
+    def become_body_of(self, function: Any) -> None:
+        """Make this the code of a function made by `_entry_point`."""
+        function.__globals__[self._name] = self.table
+        function.__code__ = self._code
 
 
 def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -432,7 +445,7 @@ def specialise(
         "('@store'.key_everywhere is '@settings' or '@cache_key'() is '@settings'):",
         "   try:",
         *[f"    {line}" for line in writer.checks],
-        f"    {', '.join(writer.names)} = '@table'[{lookup}]",
+        f"    {', '.join(writer.names)} = {_TABLE}[{lookup}]",
         *[f"    {line}" for line in writer.agreements],
         "   except (AttributeError, KeyError, TypeError, ValueError):",
         "    pass",
@@ -440,7 +453,7 @@ def specialise(
         "    try:",
         f"     {targets}{execute}({inputs}).consume_with_handlers({handlers})",
         "    except Exception:",
-        f"     '@forget'('@table', {lookup})",
+        f"     '@forget'({_TABLE}, {lookup})",
         "    else:",
         *[f"     {line}" for line in [*writer.after, *making]],
         f"     return {result}",

@@ -195,6 +195,12 @@ def with_code_of(jitted: Any, fun: Callable[..., Any]) -> Any:
     return jitted._xtrace_jitted.cache.forms.entry_point(lambda args, kwargs: fun(*args, **kwargs))
 
 
+def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Return the function that calls `jitted` with arguments it has been called with often, or returns MISS."""
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = jitted._xtrace_jitted.cache.forms.run
+    return run
+
+
 def _device(device: Any, backend: Any) -> Any:
     """Return the device that `jit` was told to run on, if it was."""
     if device is not None and backend is not None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED, is_kind
 from xtrace.algebra.vector_space import broadcast_in_dim, convert, converted
-from xtrace.api.jit import jit, with_code_of
+from xtrace.api.dispatch import MISS
+from xtrace.api.jit import jit, run_specialised, with_code_of
 from xtrace.api.promotion import (
     align_ranks,
     as_inexact,
@@ -52,9 +53,9 @@ class _NumpyFunction:
     """A NumPy-level function over an elementwise operation, which remembers how it treats operands by their types.
 
     `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function
-    of promoted operands. Concrete arrays go to `jitted`, a jitted function's own code. For others, `direct` is what
-    to bind for operands that need nothing done; `plans`: pairs (settings, function of the operands), valid under these
-    settings, or under all where they are None.
+    of promoted operands. Concrete arrays go to `jitted`, a jitted function's own code; `run_known` is that for operands
+    of other types, if such have come often. `direct` is what to bind for operands that need nothing done; `plans`:
+    pairs (settings, function of the operands), valid under these settings, or under all where they are None.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class _NumpyFunction:
         self.plans: dict[Any, tuple[Any, Callable[..., Any]]] = {}
         self.compiled = unit(_renamed(self.promoted, name))
         self.jitted = jit(_renamed(self.promoted, name), inline=True)
+        self.run_known = run_specialised(self.jitted)
 
     def promoted(self, *operands: Any) -> Any:
         """Apply to operands of any types, remembering nothing."""
@@ -83,16 +85,22 @@ class _NumpyFunction:
         return self.operation
 
     def general(self, *operands: Any) -> Any:
-        """Apply to operands of types not met before, and remember how."""
+        """Apply to operands of types not met before, or that are no arrays, and remember how for those that can be."""
+        result = self.run_known(operands, {})
+        if result is not MISS:
+            return result
         keys = [_type_key(x) for x in operands]
         avals, dtype, weak = common_dtype(self.name, operands, self.adjust)
         shapes = [a.shape for a in avals]
         check_broadcast(self.name, shapes)
         ranks = {len(s) for s in shapes if s}
+        eager = _trace_of_thread() is base_trace
+        if eager and ShapedArray not in [type(k) for k in keys]:
+            return self.jitted(*operands)
         if not all(type(k) is ShapedArray or k in _SCALARS for k in keys) or (
             len(ranks) > 1 and config.numpy_rank_promotion.value != "allow"
         ):
-            return self.compiled(*operands)
+            return self.jitted(*operands) if eager else self.compiled(*operands)
         rank = max(ranks, default=0)
         literal = ShapedArray((), dtype, weak)
         steps = [

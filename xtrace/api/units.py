@@ -25,6 +25,7 @@ from xtrace.runtime.transfer import to_operand
 
 _LIMIT = 1024
 _SCALARS = frozenset((bool, int, float, complex))
+_OF_NUMPY = frozenset(map(np.dtype, "?bhiqBHIQefdFD"))
 
 
 def _with_numbers(
@@ -125,6 +126,11 @@ def to_number_operand(value: Any) -> Any:
     return to_operand(value) if type(value) in _SCALARS and current_trace.get() is base_trace else value
 
 
+def _is_array(value: Any) -> bool:
+    """Whether `value` is an array, or one of NumPy's that jit takes as it is."""
+    return type(value) is ConcreteArray or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
+
+
 def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 
@@ -139,11 +145,11 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-            if trace_of_thread() is not base_trace or not args or type(args[0]) is not ConcreteArray:
+            if trace_of_thread() is not base_trace or not args or not _is_array(args[0]):
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in names]
-            return all(type(x) is ConcreteArray or x is None for x in others)
+            return all(_is_array(x) or x is None for x in others)
 
         return jit_for(function, static, takes, _remembering(function, numbers))  # type: ignore[no-any-return]
 
