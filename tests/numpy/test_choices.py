@@ -48,7 +48,8 @@ CALLS = [
 ]  # fmt: skip
 EAGER = [
     "jnp.extract(b, x)", "jnp.extract(v > 1, x)", "jnp.extract(True, 3)", "jnp.extract(x, i)",
-    "jnp.compress(np.array([1, 0, 1]), x, axis=0)", "jnp.compress(np.array([True, False, True]), x)",
+    "jnp.compress(np.array([1, 0, 1]), x, axis=0)", "jnp.compress(np.array([1, 0, 1]), x, axis=[0])",
+    "jnp.compress(np.array([True, False, True]), x)",
     "jnp.compress(np.array([True, False, False, False, False]), x, axis=1)", "jnp.compress(np.array([True]), 2.0)",
     "jnp.compress(np.array([False]), x, axis=1)",
 ]  # fmt: skip

@@ -40,6 +40,7 @@ PRODUCTS = [
     "jnp.matmul(jnp.full((2,), 1.0), jnp.full((2,), 1))", "jnp.matmul(jnp.full((2,), 1.0), n[:2])",
     "jnp.matmul(i, i.T, preferred_element_type=int)", "jnp.vdot(x, x)", "jnp.vdot(c, c)", "jnp.vdot(w, w)",
     "jnp.vdot(x, np.ones(12))", "jnp.inner(x, x)", "jnp.inner(2, x)", "jnp.inner(v, y)", "jnp.inner(w, w)",
+    "jnp.inner(2.5, i, preferred_element_type=jnp.int32)",
     "jnp.outer(x, v)", "jnp.outer(w, w)", "jnp.outer(i, n)", "jnp.outer(2, v)", "jnp.tensordot(x, x)",
     "jnp.tensordot(x, x, 2)", "jnp.tensordot(x, x, 0)", "jnp.tensordot(x, x.T, 1)", "jnp.tensordot(x, x, (0, 0))",
     "jnp.tensordot(y, x, ((1, 2), (0, 1)))", "jnp.tensordot(y, x, ([-1, 1], [1, 0]))", "jnp.tensordot(w, x, 0)",

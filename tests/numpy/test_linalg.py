@@ -240,7 +240,8 @@ def test_products():
         lambda np_, x, y: np_.linalg.outer(x[0], y[1]), lambda np_, x, y: np_.linalg.vecdot(x, y, axis=0),
         lambda np_, x, y: np_.linalg.matmul(x, y.T), lambda np_, x, y: np_.linalg.tensordot(x, y, axes=2),
         lambda np_, x, y: np_.linalg.trace(x, offset=1), lambda np_, x, y: np_.linalg.diagonal(x, offset=-1),
-        lambda np_, x, y: np_.cross(x[:, :2], y), lambda np_, x, y: np_.cross(x[:, :2], y[:, :2]),
+        lambda np_, x, y: np_.cross(x[:, :2], y), lambda np_, x, y: np_.cross(x.T, y.T, axis=(0,)),
+        lambda np_, x, y: np_.cross(x[:, :2], y[:, :2]),
         lambda np_, x, y: np_.cross(x.T, y.T, axisa=0, axisb=0, axisc=0), lambda np_, x, y: np_.cross(x, y[0]),
         lambda np_, x, y: np_.kron(x, y[0]), lambda np_, x, y: np_.kron(2, y), lambda np_, x, y: np_.kron(x[0, 0], y),
     ):  # fmt: skip

@@ -23,6 +23,7 @@ OF_SIZE = [
     "jnp.unique(x, axis=0, size=4, fill_value=9)", "jnp.unique(z, size=2, fill_value=3)", "jnp.unique(w, size=2)",
     "tuple(jnp.unique_all(q, size=6))", "tuple(jnp.unique_counts(q, size=3, fill_value=0))",
     "tuple(jnp.unique_inverse(b, size=2))", "jnp.unique_values(u, size=7)",
+    "tuple(jnp.unique_all(z, size=2, fill_value=1))", f"jnp.unique(z.T, {ALL_OF_IT}, axis=1, size=2, fill_value=1)",
     "jnp.union1d(n, u, size=7)", "jnp.union1d(n, u, size=9, fill_value=-3)", "jnp.union1d(n, u, size=2)",
     "jnp.intersect1d(n, u, size=4)", "jnp.intersect1d(n, u, return_indices=True, size=4, fill_value=9)",
     "jnp.intersect1d(n, n - 9, return_indices=True, size=2)", "jnp.intersect1d(x, i, True, True, size=3)",

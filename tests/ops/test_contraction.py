@@ -249,6 +249,13 @@ def test_dot_and_batch_matmul():
     check_jaxpr(lambda m, a, b: m.batch_matmul(a, b, "highest"), left, right)
 
 
+def test_real_sums_of_complex_constants():
+    """XLA cannot fold conversions of complex constants: jax ends the process here."""
+    right = np.full(3, 1.5 + 2j)
+    found = xtrace.jit(lambda: lax.mul(2, lax.dot(np.arange(3), right, preferred_element_type="int32")))()
+    assert found.dtype == np.int32 and found == 6
+
+
 F, G = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)
 CUBE = np.ones((2, 2, 3), np.float32)
 ERRORS = [

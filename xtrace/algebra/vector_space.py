@@ -298,8 +298,7 @@ def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, 
 
 def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: Any) -> Value:
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
-        aval = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
-        x = builder.line(f"stablehlo.real {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+        x = builder.convert(x, dtypes.real_part_dtype(x.aval.dtype))
     if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
         zero = builder.broadcast(builder.literal(0, x.aval.update(shape=())), x.aval.shape)
         aval = x.aval.update(dtype=new_dtype)

@@ -75,6 +75,15 @@ def is_sequence_of_axes(axis: Any) -> bool:
     return isinstance(axis, (tuple, list)) or (type(axis) is np.ndarray and axis.ndim == 1)
 
 
+def only_axis(function: str, axis: Any) -> Any:
+    """Return the axis that a sequence of one holds, and what is no sequence as it is; ValueError for several axes."""
+    if not is_sequence_of_axes(axis):
+        return axis
+    if len(axis) != 1:
+        raise ValueError(f"{function}: axis must be one axis, got {len(axis)} of them: {axis!r}")
+    return axis[0]
+
+
 def axis_as_index(function: str, axis: Any, ndim: int) -> int:
     """Return the one axis `axis` means, where JAX indexes a list of axes with it, and raise the classes that gives.
 

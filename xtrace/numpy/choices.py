@@ -14,7 +14,7 @@ from xtrace.api.units import unit
 from xtrace.api.vmap import vmap
 from xtrace.core import config, dtypes, explain
 from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.arguments import only_axis, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
 from xtrace.numpy.vectorization import vectorize
@@ -175,7 +175,7 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
         raise ValueError(f"{function}: condition must be a 1D array, got shape {condition.shape}")
     if axis is None:
         a, axis = reshape(a, (a.size,)), 0
-    along = canonical_axis(function, axis, a.ndim)
+    along = canonical_axis(function, only_axis(function, axis), a.ndim)
     length = a.shape[along]
     if condition.size > length and size is None:
         beyond = getitem(condition, slice(length, None))

@@ -13,7 +13,7 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
+from xtrace.numpy.arguments import chosen, only_axis, refuse, requested_dtype, type_of
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.manipulation import moveaxis, stack
 from xtrace.ops.contraction import dot_general
@@ -206,8 +206,8 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     """Return the sum over the last axes of `a` and `b`; a scalar multiplies. TypeError if their lengths differ."""
     plan = _Plan("inner", a, b, precision, preferred_element_type)
     if plan.left.ndim == 0 or plan.right.ndim == 0:
-        found = multiply(a, b)
-        return found if plan.preferred is None else converted(found, plan.preferred)
+        # As in JAX, not the product but the operands are converted.
+        return multiply(*[x if plan.preferred is None else converted(x, plan.preferred) for x in (a, b)])
     over = (plan.left.ndim - 1,), (plan.right.ndim - 1,)
     plan.check(*over)
     return plan.contract(a, b, (over, ((), ())))
@@ -345,6 +345,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """
     if axis is not None:
         axisa = axisb = axisc = axis
+    axisa, axisb, axisc = [only_axis("cross", i) for i in (axisa, axisb, axisc)]
     avals = [type_of("cross", x, i) for i, x in enumerate((a, b))]
     axes = tuple([canonical_axis("cross", i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
     lengths = [aval.shape[i] for aval, i in zip(avals, axes, strict=True)]

@@ -10,7 +10,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.promotion import as_inexact, common_dtype, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
-from xtrace.numpy.arguments import axes_of, cast_to, refuse, type_of
+from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
@@ -147,7 +147,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None:
         (y,) = promote("trapezoid", y, adjust=as_inexact)
     avals, dtype, _ = common_dtype("trapezoid", (y, spacing), as_inexact)
-    along = canonical_axis("trapezoid", axis, avals[0].ndim)
+    along = canonical_axis("trapezoid", only_axis("trapezoid", axis), avals[0].ndim)
     if not avals[0].shape[along]:
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
     spacing = as_array("trapezoid", spacing)

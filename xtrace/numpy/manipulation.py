@@ -577,13 +577,12 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Return `a` shifted along `axis`, what falls off the end coming back at the start; None: the flattened array.
 
-    `shift` is an integer or one for each axis, and may be traced.
+    `shift` is a number, of which the fraction is dropped, or one for each axis, and may be traced. ValueError for
+    shifts of more than one axis, and where there are not as many of them as axes.
     """
     a = as_array("roll", a)
     if axis is None:
-        total: Any = sum(shift) if isinstance(shift, (tuple, list)) else shift
-        total = total if type_of("roll", total, 1).ndim == 0 else total.sum()
-        return set_shape(_rolled("roll", ravel(a), [total], (0,)), a.shape)
+        return set_shape(roll(ravel(a), shift, 0), a.shape)
     axes = [canonical_axis("roll", i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
     shifts = list(shift) if isinstance(shift, (tuple, list)) else _each("roll", shift)
     if len(shifts) == 1:
@@ -606,11 +605,11 @@ def _rolled(function: str, a: Any, shifts: Sequence[Any], axes: Sequence[int]) -
     static: dict[int, int] = {}
     moving = []
     for shift, axis in zip(shifts, axes, strict=True):
+        if np.ndim(shift):
+            raise ValueError(f"{function}: shift must be a scalar or a vector, got one that holds {shift!r}")
         aval = type_of(function, shift, 1)
-        if not dtypes.is_integer(aval.dtype) or aval.shape:
-            raise TypeError(f"{function}: shift must be an integer, got {aval}")
-        if isinstance(shift, Array):
-            moving.append((shift, axis))
+        if isinstance(shift, Array) or not dtypes.is_integer(aval.dtype):
+            moving.append((as_array(function, shift, 1), axis))
         elif a.shape[axis]:
             static[axis] = (static.get(axis, 0) + int(shift)) % a.shape[axis]
     steps = tuple([(axis, n) for axis, n in static.items() if n])

@@ -193,8 +193,8 @@ def unique(
     empty = not ar.size
     if empty and count and fill_value is None:
         raise ValueError("unique: for an input of size zero and a size other than 0, fill_value must be specified")
-    if not length:
-        found = _unique_of_none(moved, count or 0, fill_value, inverse_shape)
+    if empty:
+        found = _unique_of_none(moved, count, fill_value, inverse_shape)
     else:
         order, new, _ = _ordered(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
         found = _gathered(moved, order, new, fill_value, count)
@@ -210,10 +210,16 @@ def unique(
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
 
-def _unique_of_none(moved: Any, count: int, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
-    values = full((count, *moved.shape[1:]), 0 if fill is None else fill, moved.dtype)
-    zeros = full((count,), 0, dtypes.int32)
-    return [values, zeros, full(inverse_shape, 0, dtypes.int32), zeros]
+def _unique_of_none(moved: Any, count: int | None, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
+    """Return what is unique of no slices, or of slices of no elements, which are equal.
+
+    As in JAX, only the slices themselves are cut or filled up to `count`.
+    """
+    length = moved.shape[0]
+    groups = min(length, 1)
+    values = full((groups if count is None else count, *moved.shape[1:]), 0 if fill is None else fill, moved.dtype)
+    first, counts = [full((groups,), x, dtypes.int32) for x in (0, length)]
+    return [values, first, full(inverse_shape, 0, dtypes.int32), counts]
 
 
 def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> list[Any]:

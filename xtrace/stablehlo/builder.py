@@ -278,9 +278,14 @@ class FunctionBuilder:
         return self.broadcast(stored, (*shape, *trailing), axes_of_storage).seen_as(value.aval.update(shape=shape))
 
     def convert(self, value: Value, dtype: Any) -> Value:
-        """Return `value` converted to `dtype`."""
+        """Return `value` converted to `dtype`, of complex numbers the real part if that is real."""
         if value.aval.dtype == dtype:
             return value
+        if dtypes.is_complex(value.aval.dtype) and not dtypes.is_complex(dtype):
+            # XLA ends the process when it folds a conversion of a complex constant.
+            real = value.aval.update(dtype=dtypes.real_part_dtype(value.aval.dtype))
+            text = f"stablehlo.real {value.name} : ({value.aval.mlir_type}) -> {real.mlir_type}"
+            return self.convert(self.line(text, real), dtype)
         aval = value.aval.update(dtype=dtype)
         return self.line(f"stablehlo.convert {value.name} : ({value.aval.mlir_type}) -> {aval.mlir_type}", aval)
 

@@ -338,14 +338,13 @@ def complex_form(x: Any) -> Any:
 
 
 @unit
-def _schur(a: Any, *, complex_output: bool) -> tuple[Any, Any]:
+def _schur(a: Any, *, complex_output: bool) -> list[Any]:
     (a,) = inexact("schur", a)
-    form, vectors = reduced.schur(complex_form(a) if complex_output else a)
-    return form, vectors
+    return list(reduced.schur(complex_form(a) if complex_output else a))
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """Return T and unitary Z with a = Z T Zᴴ, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
+def schur(a: Any, output: str = "real") -> list[Any]:
+    """Return [T, Z] with a = Z T Zᴴ and unitary Z, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
 
     output: "complex" makes T of real matrices triangular too. ValueError for another output.
     """
