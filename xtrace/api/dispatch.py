@@ -90,9 +90,8 @@ class Forms:
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the program for these arguments, or return MISS if there is no code for them."""
-        forms = self._by_arguments.get((len(args), *kwargs))
-        if forms is not None and current_trace.get() is base_trace:
-            for form in forms:
+        if current_trace.get() is base_trace:
+            for form in self._by_arguments.get((len(args), *kwargs), ()):
                 result = form.call(*args, **kwargs)
                 if result is not MISS:
                     return result

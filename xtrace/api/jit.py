@@ -177,22 +177,26 @@ def jit_for(
     Both get a call's positional and named arguments; `takes` is not asked again for signatures that have been called
     often. Static arguments that do not hash are not taken either.
     """
-    jitted: Jitted = jit(fun, static_argnames=static_argnames, inline=True)._xtrace_jitted
+    function = jit(fun, static_argnames=static_argnames, inline=True)
+    jitted: Jitted = function._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
             return jitted.call(args, kwargs)
         return otherwise(args, kwargs)
 
-    return functools.wraps(fun)(jitted.cache.forms.entry_point(call))
+    return with_code_of(function, call, fun)
 
 
-def with_code_of(jitted: Any, fun: Callable[..., Any]) -> Any:
-    """Return `fun`, which calls `jitted` for concrete arrays, as a function that has the code of `jitted` in its place.
+def with_code_of(jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any) -> Any:
+    """Return `function` as one that has the code of `jitted` in its place, and leaves the rest to `call`.
 
-    That is written for signatures that have been called often, and saves a call of Python's.
+    The code is written for signatures that `jitted` is called with often, and saves a call of Python's. `call` gets
+    the positional and the named arguments.
     """
-    return jitted._xtrace_jitted.cache.forms.entry_point(lambda args, kwargs: fun(*args, **kwargs))
+    wrapper: Any = functools.wraps(function)(jitted._xtrace_jitted.cache.forms.entry_point(call))
+    wrapper._xtrace_jitted = jitted._xtrace_jitted
+    return wrapper
 
 
 def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

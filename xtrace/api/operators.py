@@ -13,7 +13,7 @@ import numpy as np
 from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED, is_kind
 from xtrace.algebra.vector_space import broadcast_in_dim, convert, converted
 from xtrace.api.dispatch import MISS
-from xtrace.api.jit import jit, run_specialised, with_code_of
+from xtrace.api.jit import run_specialised, with_code_of
 from xtrace.api.promotion import (
     align_ranks,
     as_inexact,
@@ -53,7 +53,7 @@ class _NumpyFunction:
     """A NumPy-level function over an elementwise operation, which remembers how it treats operands by their types.
 
     `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function
-    of promoted operands. Concrete arrays go to `jitted`, a jitted function's own code; `run_known` is that for operands
+    of promoted operands. Concrete arrays go to `jitted`, the function as one program; `run_known` is that for operands
     of other types, if such have come often. `direct` is what to bind for operands that need nothing done; `plans`:
     pairs (settings, function of the operands), valid under these settings, or under all where they are None.
     """
@@ -68,8 +68,7 @@ class _NumpyFunction:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
         self.direct: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
         self.plans: dict[Any, tuple[Any, Callable[..., Any]]] = {}
-        self.compiled = unit(_renamed(self.promoted, name))
-        self.jitted = jit(_renamed(self.promoted, name), inline=True)
+        self.jitted = unit(_renamed(self.promoted, name))
         self.run_known = run_specialised(self.jitted)
 
     def promoted(self, *operands: Any) -> Any:
@@ -94,13 +93,13 @@ class _NumpyFunction:
         shapes = [a.shape for a in avals]
         check_broadcast(self.name, shapes)
         ranks = {len(s) for s in shapes if s}
-        eager = _trace_of_thread() is base_trace
-        if eager and ShapedArray not in [type(k) for k in keys]:
-            return self.jitted(*operands)
-        if not all(type(k) is ShapedArray or k in _SCALARS for k in keys) or (
-            len(ranks) > 1 and config.numpy_rank_promotion.value != "allow"
+        kinds = [type(k) for k in keys]
+        if (
+            not all(kind is ShapedArray or k in _SCALARS for kind, k in zip(kinds, keys, strict=True))
+            or (len(ranks) > 1 and config.numpy_rank_promotion.value != "allow")
+            or (ShapedArray not in kinds and _trace_of_thread() is base_trace)
         ):
-            return self.jitted(*operands) if eager else self.compiled(*operands)
+            return self.jitted(*operands)
         rank = max(ranks, default=0)
         literal = ShapedArray((), dtype, weak)
         steps = [
@@ -115,7 +114,7 @@ class _NumpyFunction:
             remember(self.direct, keys[0], (operation, _defaults(operation)))
             return _apply(operation, *operands)
         one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
-        run = _plan(operation, steps, self.jitted, None if one else self.compiled)
+        run = _plan(operation, steps, self.jitted, one)
         remember(self.plans, tuple(keys), (None if fixed else config.cache_key(), run))
         return run(*operands)
 
@@ -164,7 +163,7 @@ class _NumpyFunction:
                 hide_frames(error)
                 raise
 
-        return with_code_of(jitted, function)  # type: ignore[no-any-return]
+        return with_code_of(jitted, lambda args, kwargs: function(*args, **kwargs), function)
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""
@@ -257,16 +256,16 @@ def _plan(
     operation: _Operation,
     steps: Sequence[_Step],
     jitted: Callable[..., Any],
-    compiled: Callable[..., Any] | None,
+    one: bool,
 ) -> Callable[..., Any]:
-    """Return the function that makes operands ready and applies `operation`; eagerly it is `compiled`, if given.
+    """Return the function that makes operands ready and applies `operation`; `one` says that it does the latter only.
 
-    An array beside a scalar is quickest through `jitted`, whose program takes the scalar as an array.
+    Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
     """
     if isinstance(operation, Primitive) and len(steps) == 2:
         left, right = steps
         parameters = _defaults(operation)
-        if compiled is None and left is None and right is not None:
+        if one and left is None and right is not None:
 
             def array_and_scalar(x: Any, y: Any) -> Any:
                 trace = _trace_of_thread()
@@ -275,7 +274,7 @@ def _plan(
                 return trace.process(operation, (x, right(y)), parameters)
 
             return array_and_scalar
-        if compiled is None and right is None and left is not None:
+        if one and right is None and left is not None:
 
             def scalar_and_array(x: Any, y: Any) -> Any:
                 trace = _trace_of_thread()
@@ -287,8 +286,8 @@ def _plan(
 
         def bind(x: Any, y: Any) -> Any:
             trace = _trace_of_thread()
-            if trace is base_trace and compiled is not None:
-                return compiled(x, y)
+            if trace is base_trace and not one:
+                return jitted(x, y)
             return trace.process(
                 operation, (x if left is None else left(x), y if right is None else right(y)), parameters
             )
@@ -296,8 +295,8 @@ def _plan(
         return bind
 
     def run(*operands: Any) -> Any:
-        if compiled is not None and _trace_of_thread() is base_trace:
-            return compiled(*operands)
+        if not one and _trace_of_thread() is base_trace:
+            return jitted(*operands)
         return _apply(operation, *[x if step is None else step(x) for x, step in zip(operands, steps, strict=True)])
 
     return run

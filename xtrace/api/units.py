@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from xtrace.api.arguments import Selection
-from xtrace.api.jit import jit, jit_for
+from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
 from xtrace.core import pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
-from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.ir import can_be_remembered
 from xtrace.core.tables import remember
 from xtrace.core.trace import base_trace, current_trace
@@ -70,52 +69,43 @@ def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict
 def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``function(*arrays, **static)`` as one compiled program for each choice of the hashable `static`.
 
-    Under a trace its operations are recorded in place, as if the function were called. It must depend on nothing but
-    its operands' types, `static` and the settings: what it binds is remembered. Operands that are given by keyword are
-    those by position; ValueError for a static argument that is not hashable.
+    `static` are the parameters that can be given by keyword only. Under a trace its operations are recorded in place,
+    as if the function were called. It must depend on nothing but its operands' types, `static` and the settings: what
+    it binds is remembered. Operands that are given by keyword are those by position; ValueError for a static argument
+    that is not hashable.
     """
+    code = getattr(function, "__code__", None)
+    names = () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
     operands = _operands_by_name(function)
-    compiled: dict[Any, Callable[..., Any]] = {}
+    compiled = jit(function, static_argnames=names, inline=True)
+    jitted: Jitted = compiled._xtrace_jitted
     recordings: dict[Any, Any] = {}
     trace_of_thread = current_trace.get
 
-    @functools.wraps(function)
-    def call(*arrays: Any, **static: Any) -> Any:
-        try:
-            trace = trace_of_thread()
-            if static:
-                if not operands.isdisjoint(static):
-                    arrays = _by_position(function, arrays, static)
-                try:
-                    key = tuple(static.items())
-                    hash(key)
-                except TypeError:
-                    raise _refused(function, arrays, static) from None
-            else:
-                key = ()
-            if trace is not base_trace:
-                fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
-                if not fixed:
-                    return trace.call(function, arrays, static, recordings)
-                # A number is part of what the function does, as it may look at it.
-                numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
-                table = recordings.get(numbers)
-                if table is None:
-                    table = {}
-                    remember(recordings, numbers, table, _LIMIT)
-                others = [x for x in arrays if type(x) not in _SCALARS]
-                return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
-            found = compiled.get(key)
-            if found is None:
-                found = jit(functools.wraps(function)(functools.partial(function, **static)), inline=True)
-                remember(compiled, key, found, _LIMIT)
-            # Scalars that come again are on the device already.
-            return found(*[to_operand(x) if type(x) in _SCALARS else x for x in arrays])
-        except BaseException as error:
-            hide_frames(error)
-            raise
+    def call(arrays: tuple[Any, ...], static: dict[str, Any]) -> Any:
+        if static:
+            if not operands.isdisjoint(static):
+                arrays = _by_position(function, arrays, static)
+            try:
+                hash(tuple(static.items()))
+            except TypeError:
+                raise _refused(function, arrays, static) from None
+        trace = trace_of_thread()
+        if trace is base_trace:
+            return jitted.call(arrays, static)
+        fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
+        if not fixed:
+            return trace.call(function, arrays, static, recordings)
+        # A number is part of what the function does, as it may look at it.
+        numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
+        table = recordings.get(numbers)
+        if table is None:
+            table = {}
+            remember(recordings, numbers, table, _LIMIT)
+        others = [x for x in arrays if type(x) not in _SCALARS]
+        return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
 
-    return call
+    return with_code_of(compiled, call, function)  # type: ignore[no-any-return]
 
 
 def to_number_operand(value: Any) -> Any:
