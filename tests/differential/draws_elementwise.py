@@ -48,8 +48,12 @@ NUMPY: dict[str, Row] = {
     **family("add subtract multiply maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor left_shift "
              "right_shift bitwise_left_shift bitwise_right_shift logical_and logical_or logical_xor equal not_equal "
              "less less_equal greater greater_equal heaviside copysign nextafter gcd lcm ldexp isclose", binary()),
-    **family("divide true_divide floor_divide remainder mod fmod divmod power pow float_power arctan2 atan2 hypot "
-             "logaddexp logaddexp2", binary(kind="quarters")),
+    **family("divide true_divide floor_divide remainder mod fmod divmod power pow float_power arctan2 hypot",
+             binary(kind="quarters")),
+    # Under this name jax wraps negative weak integers to the unsigned type beside them.
+    "atan2": binary(kind="positive"),
+    # Shares of complex numbers may be small where parts of them are not.
+    **family("logaddexp logaddexp2", binary(kind="quarters", floor=1.0)),
     **family("round around", Row(given_as(operand(kind="any"), decimals=sampled(0, 1, 2, -1)))),
     "clip": Row(paired(count=3)),
     "where": Row(paired(count=3)),

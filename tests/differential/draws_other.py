@@ -191,7 +191,8 @@ NUMPY: dict[str, Row] = {
     "histogram_bin_edges": Row(histograms(edges=True), modes=_BATCHED, floor=4.0),
     "histogram2d": Row(given_as(operand(REAL, [(4,)], forms=PLAIN), operand(REAL, [(4,)], forms=PLAIN),
                                 bins=sampled(2, [0, 1, 2]), density=st.booleans()), modes=_VALUE, floor=4.0),
-    "histogramdd": Row(given_as(operand(REAL, [(4, 2), (3, 1)], forms=PLAIN), bins=sampled(2, 3)), modes=_VALUE,
+    # Of no multiples of 1/4, which may be the edges of bins.
+    "histogramdd": Row(given_as(operand(FLOATS, [(4, 2), (3, 1)], "unit", PLAIN), bins=sampled(2, 3)), modes=_VALUE,
                        floor=4.0),
     "mask_indices": Row(given_as(sampled(0, 2, 3), sampled(np.triu, np.tril), k=sampled(0, 1)), modes=_VALUE),
     "issubdtype": Row(given_as(sampled(np.float32, "int8", bool, np.floating),
@@ -220,7 +221,7 @@ NN: dict[str, Row] = {
     "logmeanexp": Row(normalized(keepdims=True), floor=4.0),
     "standardize": Row(normalized(), rounding=64, floor=4.0),
     "one_hot": Row(hot(), modes=_BATCHED),
-    "dot_product_attention": Row(attention(), rounding=64, floor=4.0),
+    "dot_product_attention": Row(attention(), rounding=64, floor=4.0, wider="float16 under jit, on CPUs too"),
 }  # fmt: skip
 SPECIAL: dict[str, Row] = {
     **family("erf erfc expit", Row(given_as(operand()))),
@@ -241,7 +242,8 @@ SPECIAL: dict[str, Row] = {
             rounding=512, floor=1.0),
     **every("kl_div rel_entr xlogy xlog1py", "positive", "positive", rounding=64, floor=4.0),
     **every("dawsn erfcx fresnel spence", "quarters", modes=_VALUE, rounding=64, floor=1.0),
-    **every("exp1", "positive", modes=_VALUE, rounding=64, floor=1.0),
+    # Of float16 jax gives NaN.
+    **every("exp1", "positive", dtypes=FLOATS[:3], modes=_VALUE, rounding=64, floor=1.0),
     **every("owens_t", "quarters", "quarters", modes=_VALUE, rounding=256, floor=1.0),
     **every("hyp1f1", "positive", "positive", "quarters", modes=_VALUE, rounding=256, floor=1.0),
     **family("softmax log_softmax", Row(normalized(where=False), floor=1.0)),

@@ -124,10 +124,17 @@ def repeated(draw: Any) -> Any:
     """Draw an operand, how often, and mostly an axis and the length of the result."""
     x = draw(_ARRAY)
     repeats = draw(sampled(2, 0, 1, [1, 2, 0], np.array([2, 1, 3]), [2], Operand(np.array([1, 0, 2], np.int32)), -1))
-    if isinstance(repeats, int) and 0 in shape_of(x):
-        # Of no elements jax takes negative numbers.
+    found = draw(options(axis=axis(rank_of(x), none=True), total_repeat_length=sampled(0, 3, 6)))
+    if isinstance(repeats, int) and (0 in shape_of(x) or "total_repeat_length" in found):
+        # Of no elements, and where the length is given, jax takes negative numbers.
         repeats = abs(repeats)
-    return (x, repeats), draw(options(axis=axis(rank_of(x), none=True), total_repeat_length=sampled(0, 3, 6)))
+    return (x, repeats), found
+
+
+def values_for(x: Any, shapes: Sequence[tuple[int, ...]]) -> st.SearchStrategy[Any]:
+    """Return a strategy for what is put into an operand: with others jax takes large integers through floats."""
+    own = np.asarray(x.value if isinstance(x, Operand) else x).dtype
+    return operand([own] if own.kind in "iu" else EVERY, shapes, forms=ARRAYS)
 
 
 @st.composite
@@ -135,9 +142,7 @@ def placed(draw: Any) -> Any:
     """Draw an operand, positions, values and a mode."""
     x = draw(_ARRAY)
     indices = numbers(draw(st.sampled_from(INTEGERS)), draw(st.sampled_from([(2,), (), (3,)])), draw(seeds))
-    # With values of another dtype jax takes large integers through floats and back.
-    own = np.asarray(x.value if isinstance(x, Operand) else x).dtype
-    values = draw(operand([own] if own.kind in "iu" else EVERY, [(), (2,), (3,)], forms=ARRAYS))
+    values = draw(values_for(x, [(), (2,), (3,)]))
     return (x, Operand(indices), values), {"inplace": False, **draw(options(mode=sampled("clip", "wrap", "other")))}
 
 
@@ -173,7 +178,7 @@ def masked(draw: Any) -> Any:
 def place_arguments(draw: Any) -> Any:
     """Draw an operand, a mask of its shape and the values for the places."""
     (condition, x), _ = draw(masked())
-    return (x, condition, draw(operand(shapes=[(2,), (1,), (), (3,)]))), {"inplace": False}
+    return (x, condition, draw(values_for(x, [(2,), (1,), (), (3,)]))), {"inplace": False}
 
 
 @st.composite
@@ -250,7 +255,7 @@ NUMPY: dict[str, Row] = {
     **family("split array_split", Row(split(), wider=_PAST_THE_END)),
     **family("hsplit vsplit dsplit", Row(split(any_axis=False), wider=_PAST_THE_END)),
     "unstack": Row(with_axes(optional="axis")),
-    "pad": Row(padded(), floor=4.0),
+    "pad": Row(padded(), floor=4.0, wider="ramps of no elements"),
     "take": Row(taken()),
     "take_along_axis": Row(taken(along=True)),
     "put": Row(placed(), wider="values for a scalar, as in NumPy", errors="of several faults jax names another"),
@@ -270,11 +275,13 @@ NUMPY: dict[str, Row] = {
         lambda a: (a[0], {**a[1], "inplace": False}))),
     "vander": Row(given_as(operand(shapes=[*VECTORS, (2, 3), ()]), N=sampled(0, 2, 4), increasing=st.booleans()),
                   wider="booleans"),
-    "trim_zeros": Row(given_as(operand(shapes=VECTORS), trim=sampled("fb", "f", "b")), modes=("value",)),
+    # jax looks at the real parts only.
+    "trim_zeros": Row(given_as(operand(REAL, VECTORS), trim=sampled("fb", "f", "b")), modes=("value",)),
     "packbits": Row(given_as(operand([np.dtype(bool), *INTEGERS, *EVERY[:1]], forms=ARRAYS),
                              axis=sampled(0, -1, 1, None), bitorder=sampled("big", "little"))),
     "unpackbits": Row(given_as(operand([np.dtype(np.uint8)] * 4 + REAL, forms=ARRAYS), axis=sampled(0, -1, None),
-                               bitorder=sampled("big", "little"), count=sampled(0, 3, 9, -2))),
+                               bitorder=sampled("big", "little"), count=sampled(0, 3, 9, -2)),
+                      wider="no bytes"),
     "tril_indices_from": Row(given_as(operand(shapes=MATRICES, forms=ARRAYS), k=sampled(0, 1, -1)), modes=("value",)),
     "triu_indices_from": Row(given_as(operand(shapes=MATRICES, forms=ARRAYS), k=sampled(0, 1, -1)), modes=("value",)),
     "diag_indices_from": Row(given_as(operand(shapes=MATRICES, forms=ARRAYS)), modes=("value",)),
@@ -287,8 +294,10 @@ NUMPY: dict[str, Row] = {
                            operand(EVERY, [(3,), (3,), (4,)]), left=sampled(-5, 1.5), right=sampled(7),
                            period=sampled(2.5)), floor=8.0),
     "piecewise": Row(given_as(_ARRAY, sampled([True], [False]), sampled([1, 2], [3], [1.5, -2.5]))),
-    "unravel_index": Row(given_as(operand(INTEGERS, kind="positive"), sampled((2, 3), (6,), (), (4, 2, 3), 5)),
-                         modes=("value", "vmap")),
+    # jax takes fractions, and gives them back.
+    "unravel_index": Row(given_as(
+        operand(INTEGERS, kind="positive", forms=ARRAYS), sampled((2, 3), (6,), (), (4, 2, 3), 5)),
+        modes=("value", "vmap")),
     "ravel_multi_index": Row(given_as(
         st.tuples(*[operand(INTEGERS, [(3,)], "positive")] * 2), sampled((5, 6), (2, 3)),
         mode=sampled("raise", "wrap", "clip"), order=sampled("C", "F")), modes=("value", "vmap")),

@@ -61,7 +61,7 @@ COUNTED = [
     "jnp.arange(start=3)", "jnp.arange(0, 2, np.float32(0.3))", "jnp.linspace(0, 1, 5)", "jnp.linspace(0, 1)",
     "jnp.linspace(0, 9, 4, dtype=int)", "jnp.linspace(0, 1, 5, retstep=True)",
     "jnp.linspace(0, 1, 5, endpoint=False)", "jnp.linspace(0, 1, 1)", "jnp.linspace(0, 1, 1, retstep=True)",
-    "jnp.linspace(0, 1, 0)", "jnp.linspace(0, 1, 0, retstep=True)",
+    "jnp.linspace(w, 1, 1)", "jnp.linspace(0, 1, 0)", "jnp.linspace(0, 1, 0, retstep=True)",
     "jnp.linspace(0, 1, 1, endpoint=False, retstep=True)", "jnp.linspace(0, 1, 2)", "jnp.linspace(0, 1j, 3)",
     "jnp.linspace(v, 1, 3, axis=1)", "jnp.linspace(v, x, 5, axis=1)", "jnp.linspace(v, x, 5, axis=-1, retstep=True)",
     "jnp.linspace(h[0], 1, 3)", "jnp.linspace(0, 1, 4, dtype=jnp.bfloat16)", "jnp.linspace(s, -3, 7)",

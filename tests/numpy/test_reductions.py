@@ -247,3 +247,24 @@ def test_floats_of_integers_under_x64_are_as_wide_as_they(name):
         for dtype in (bool, np.int8, np.uint16, np.int32, np.uint32, np.int64):
             x = np.array([1, 0, 1], dtype)
             assert_same(getattr(jnp, name)(ours(x)), getattr(jax.numpy, name)(theirs(x)), 16)
+
+
+CONSTANTS = {
+    "a saturating conversion": lambda np_: np_.sum(np.array([-1.5, -2.75], np.float32), dtype="uint8"),
+    "a wrapping one": lambda np_: np_.sum(np.array([2**40 + 3]), dtype=np.float32),
+    "a number": lambda np_: np_.ptp(2), "scalars along an axis": lambda np_: np_.nancumsum(1.5, axis=-1),
+    "a sum of letters": lambda np_: np_.einsum("ij->", np.ones((2, 3), np.uint8)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_of_a_jitted_function_count_as_arrays(name):
+    function = CONSTANTS[name]
+    assert_same(xtrace.jit(lambda: function(jnp))(), jax.jit(lambda: function(jax.numpy))())
+
+
+def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
+    with xtrace.enable_x64(), jax.enable_x64():
+        x = np.array([1.5, np.nan, 3])
+        assert_same(jnp.nanmean(x, dtype="int32"), jax.numpy.nanmean(x, dtype="int32"))
+        assert_same(jnp.ldexp(3, jnp.int32(1)), jax.numpy.ldexp(3, jax.numpy.int32(1)))

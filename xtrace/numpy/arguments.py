@@ -50,8 +50,9 @@ def cast_to(value: Any, aval: ShapedArray, dtype: Any) -> Any:
     """Return an operand of type `aval` with element type `dtype`, itself if it has it."""
     if aval.dtype == dtype and isinstance(value, Array):
         return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value).astype(dtype)
+    # What XLA converts otherwise than NumPy is left to it.
+    if isinstance(value, (np.ndarray, np.generic)) and dtypes.is_inexact(dtype) >= dtypes.is_inexact(aval.dtype):
+        return np.asarray(value).astype(aval.dtype).astype(dtype)
     return converted(value, dtype, aval.weak_type and aval.dtype == dtype)
 
 

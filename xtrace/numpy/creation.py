@@ -560,7 +560,7 @@ def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compu
             samples = shapes.concatenate([samples, stop_column], axis)
     if dtypes.is_integer(dtype) and not dtypes.is_integer(compute):
         samples = elementwise.floor(samples)
-    return cast_to(samples, samples.aval, dtype), distance
+    return converted(samples, dtype), distance
 
 
 def expand_at(x: Any, shape: tuple[int, ...], axis: int) -> Any:

@@ -12,9 +12,11 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum,
 from xtrace.api.promotion import common_dtype
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
 from xtrace.core.tables import remember
 from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
+from xtrace.numpy.creation import as_array
 from xtrace.ops.contraction import dot_general
 from xtrace.ops.elementwise import bitwise_and, eq
 from xtrace.ops.reductions import reduce_or
@@ -245,7 +247,9 @@ def _contracted(
 
 def _ready(x: Any, aval: ShapedArray, dtype: Any) -> Any:
     """Return an operand; a weakly typed integer becomes one of the type it stands beside, which may be narrower."""
-    return converted(x, dtype, True) if aval.weak_type and dtypes.is_integer(dtype) else x
+    if aval.weak_type and dtypes.is_integer(dtype):
+        return converted(x, dtype, True)
+    return x if isinstance(x, Array) else as_array("einsum", x)
 
 
 def _one_side(x: Any, side: _Side, dtype: Any) -> Any:

@@ -134,7 +134,7 @@ def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
     aval = type_of(function, a)
     if not dtypes.is_inexact(aval.dtype):
         return reductions.running(function, a, axis, dtype, name)
-    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
     wanted = requested_dtype(function, dtype)
     return _running_of_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
@@ -151,8 +151,9 @@ def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, kee
     a = as_array("nanmean", a)
     mask = masks[0] if masks else None
     numbers = _is_number(a)
-    count = reductions.sum(converted(numbers, dtype), axes, keepdims=keepdims, where=mask)
-    total = reductions.sum(chosen(numbers, a, 0), axes, dtype, keepdims=keepdims, where=mask)
+    count, total = [
+        reductions.sum(x, axes, dtype, keepdims=keepdims, where=mask) for x in (numbers, chosen(numbers, a, 0))
+    ]
     return elementwise.div(total, count)
 
 

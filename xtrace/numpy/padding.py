@@ -192,9 +192,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 @one_program("pad_width", "mode", "stat_length", "reflect_type")
 def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     array = as_array("pad", array)
-    widths = _pad_widths(pad_width, array.ndim)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(f"pad: mode {mode!r} is not there; the modes are {', '.join(map(repr, _OPTIONS))}")
+    widths = _pad_widths(pad_width, array.ndim)
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise ValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {unknown}")

@@ -13,7 +13,7 @@ from xtrace.api.operators import multiply, true_divide
 from xtrace.api.promotion import as_inexact
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
-from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
+from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, type_of
 from xtrace.numpy.creation import broadcast_to, full, warn_of_lost_part
 from xtrace.ops import elementwise, reductions, shape
 
@@ -49,7 +49,7 @@ _REDUCTIONS = {
 def _strong(value: Any, dtype: Any) -> Any:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value).astype(dtype)
+        return cast_to(value, type_of("convert", value), dtype)
     return converted(value, dtype, False)
 
 
@@ -252,9 +252,10 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 @unit
 def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    a = _strong(a, a.dtype)
+    aval = type_of("ptp", a)
+    a = _strong(a, aval.dtype)
     found = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
-    return _kept(found, axes, a.shape) if keepdims else found
+    return _kept(found, axes, aval.shape) if keepdims else found
 
 
 @one_program("axis", "out", "keepdims")
@@ -516,7 +517,9 @@ def running(
     """Check the arguments of `function` and return the running results of lax's operation `name`."""
     aval = type_of(function, a)
     wanted = _sum_dtype(function, a, dtype, promote)
-    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    # A scalar counts as a vector of one.
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
+    along = along if aval.ndim else None
     if dtypes.is_boolean(wanted):
         # Sums of booleans are counts before they are truth values again, and only what is not zero counts.
         a, compute = elementwise.ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)

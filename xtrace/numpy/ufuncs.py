@@ -680,8 +680,9 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 @unit
 def _ldexp(x: Any, exponent: Any) -> Any:
-    left, right = promote("ldexp", x, exponent, adjust=as_inexact)
-    x, exponent = converted(left, aval_of(left).dtype), right
+    (x,) = promote("ldexp", x, adjust=as_inexact)
+    x = converted(x, aval_of(x).dtype)
+    exponent = converted(exponent, x.dtype)
     mantissa, own = _frexp(x)
     exponent = lax.add(converted(own, x.dtype), exponent)
     # Mantissas from 1 on: 2 ** exponent stays in range where the result does.
