@@ -74,7 +74,7 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     it binds is remembered. Operands that are given by keyword are those by position; ValueError for a static argument
     that is not hashable.
     """
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     names = () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
     operands = _operands_by_name(function)
     compiled = jit(function, static_argnames=names, inline=True)

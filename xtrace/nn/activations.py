@@ -12,7 +12,7 @@ from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.jit import jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core.avals import aval_of
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 from xtrace.ops.elementwise import constants_like, logistic, select
@@ -104,6 +104,7 @@ def sparse_sigmoid(x: Any) -> Any:
 # Made of exponentials
 
 
+@one_program()
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)). TypeError for integers and booleans."""
     return logistic(x)
@@ -206,6 +207,7 @@ def _glu(x: Any, *, axis: int) -> Any:
     return left * logistic(right)
 
 
+@one_program("axis")
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half along `axis` times the sigmoid of the second. ValueError for an odd number or no such axis."""
     x = operand("glu", x)

@@ -10,7 +10,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.warn import warn_user
@@ -93,6 +93,7 @@ def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
     return chosen(masks[0], found, -_INFINITY) if masks else found
 
 
+@one_program("axis")
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """The logarithm of `softmax`, computed without it; -inf where `where` is False.
 
@@ -168,6 +169,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     return found - log(_along(reduce_sum, whole, axes) if keepdims else reduce_sum(whole, axes))
 
 
+@one_program("axis", "keepdims")
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) over `axis` (None: all axes) where `where` holds, without overflow.
 
@@ -198,6 +200,7 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
     return (x - centre) * rsqrt(variance + epsilon)
 
 
+@one_program("axis", "algorithm")
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
     algorithm: str = "fast",

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
 from xtrace.numpy.creation import as_array
@@ -40,6 +40,7 @@ def _packed(a: Any, *, axis: int, order: str) -> Any:
     return moveaxis(reductions.reduce_sum(elementwise.shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
 
 
+@one_program("axis", "bitorder")
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """Return bytes whose bits say which elements are not zero, eight along `axis` (None: flattened) in each.
 
@@ -68,6 +69,7 @@ def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
     return moveaxis(bits, -1, axis)
 
 
+@one_program("axis", "count", "bitorder")
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Return the bits of bytes as 0 and 1 along `axis` (None: flattened), highest first unless ``bitorder="little"``.
 

@@ -10,7 +10,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
 from xtrace.api.operators import truth
 from xtrace.api.promotion import cast, check_broadcast, common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.api.vmap import vmap
 from xtrace.core import config, dtypes, explain
 from xtrace.core.trace import Tracer
@@ -198,6 +198,7 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
     return converted(found, a.dtype, a.weak_type and size is None)
 
 
+@one_program("axis", "mode", "fill_value", "wrap_negative_indices")
 def take_along_axis(
     arr: Any,
     indices: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import type_of
@@ -17,6 +17,7 @@ def _all_close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@one_program("equal_nan")
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Return whether `isclose` holds for all elements, as an array of rank 0."""
     for i, x in enumerate((a, b, rtol, atol)):

@@ -274,6 +274,7 @@ def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
     return reductions.sum(chosen(mask, a, 0), (-2, -1), dtype)
 
 
+@one_program("offset", "axis1", "axis2", "dtype", "out")
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """Return the sum of the diagonal `offset` of the matrices along `axis1` and `axis2`, which vanish.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import requested_dtype, type_of
@@ -57,6 +57,7 @@ def _checked_weights(name: str, weights: Any, count: int) -> None:
         raise RuntimeError(f"cov: incompatible numbers of samples and {name}: {count} and shape {aval.shape}")
 
 
+@one_program("rowvar", "bias", "ddof", "dtype")
 def cov(
     m: Any,
     y: Any = None,
@@ -114,6 +115,7 @@ def _correlation(c: Any) -> Any:
     return clip(c, -1, 1)
 
 
+@one_program("rowvar", "dtype")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """Return the covariances of variables in rows (columns, unless `rowvar`) over both their standard deviations."""
     return _correlation(_checked("corrcoef", x, y, rowvar, False, None, None, None, dtype))

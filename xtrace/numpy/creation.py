@@ -454,11 +454,13 @@ def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
     return _triangle(m, offset=offset, lower=lower)
 
 
+@one_program("k")
 def tril(m: Any, k: int = 0) -> Any:
     """Return `m` with zeros above the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
     return _checked_triangle("tril", m, k, True)
 
 
+@one_program("k")
 def triu(m: Any, k: int = 0) -> Any:
     """Return `m` with zeros below the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
     return _checked_triangle("triu", m, k, False)
@@ -647,6 +649,7 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
     return cast_to(found, found.aval, dtype)
 
 
+@one_program("num", "endpoint", "dtype", "axis")
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Return `num` samples from `start` to `stop`, each the same multiple of the one before."""
     wanted = requested_dtype("geomspace", dtype)

@@ -60,6 +60,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
 
 
+@one_program()
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbours in the flattened array, between `to_begin` and `to_end` in its dtype."""
     ary = ravel(as_array("ediff1d", ary))
@@ -168,6 +169,7 @@ def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any
     return concatenate([_between(p, 0, 1, axis), rest], axis)
 
 
+@one_program("axis")
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Any:
     """Return `p` with multiples of `period` added so that steps along `axis` are at most half of it.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import check_broadcast, common_dtype, promote
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import spread_to
@@ -44,6 +44,7 @@ def _common_divisor(x1: Any, x2: Any) -> Any:
     return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_spread("gcd", x1, x2)))[0]
 
 
+@one_program()
 def gcd(x1: Any, x2: Any) -> Any:
     """Return the greatest common divisor, never negative, of integers; of zeros it is zero. ValueError for floats."""
     _check("gcd", x1, x2)
@@ -57,6 +58,7 @@ def _common_multiple(x1: Any, x2: Any) -> Any:
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 
 
+@one_program()
 def lcm(x1: Any, x2: Any) -> Any:
     """Return the least common multiple, never negative, of integers; with a zero it is zero. ValueError for floats."""
     _check("lcm", x1, x2)

@@ -15,7 +15,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import check_broadcast
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import scalar_aval
@@ -473,6 +473,7 @@ def get_at(
     return _window_and_gather(x, *reading.operands, plan=reading.plan, options=options)
 
 
+@one_program("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
 def take(
     a: Any,
     indices: Any,

@@ -139,6 +139,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
+@one_program("axis1", "axis2")
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Return `a` with two axes exchanged. NumPy's AxisError, an IndexError and a ValueError, for axes it has not.
 
@@ -151,6 +152,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return _permuted(a, order)
 
 
+@one_program("source", "destination")
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Return `a` with the axes `source` moved to the places `destination`, the others in their order.
 
@@ -167,6 +169,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return _permuted(a, order)
 
 
+@one_program("axis", "start")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Return `a` with `axis` moved to before the axis `start`; `moveaxis` says the same more plainly."""
     a = as_array("rollaxis", a)
@@ -295,16 +298,19 @@ def _at_least(function: str, arys: tuple[Any, ...], raised: Callable[[Any], Any]
     return found[0] if len(found) == 1 else found
 
 
+@one_program()
 def atleast_1d(*arys: Any) -> Any:
     """Return the arguments with one axis at least, scalars as vectors; a list if there are several."""
     return _at_least("atleast_1d", arys, lambda x: x if x.ndim else set_shape(x, (1,)))
 
 
+@one_program()
 def atleast_2d(*arys: Any) -> Any:
     """Return the arguments with two axes at least, vectors as rows; a list if there are several."""
     return _at_least("atleast_2d", arys, lambda x: x if x.ndim > 1 else set_shape(x, (1, x.size)))
 
 
+@one_program()
 def atleast_3d(*arys: Any) -> Any:
     """Return the arguments with three axes at least, vectors along the second; a list if there are several."""
 
@@ -346,6 +352,7 @@ def column_stack(tup: Any) -> Any:
     return _concatenated("column_stack", found, 1, None)
 
 
+@one_program("axis")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Return `values` joined to the end of `arr` along `axis` (None: both flattened)."""
     return concatenate([as_array("append", arr, 0), as_array("append", values, 1)], axis)
@@ -452,6 +459,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("dsplit", ary, indices_or_sections, 2, True)
 
 
+@one_program("axis")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along `axis`, without it. ValueError for a scalar."""
     x = as_array("unstack", x)
@@ -640,6 +648,7 @@ def _rolled_at(a: Any, shift: Any, *, axis: int) -> Any:
     return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, length, axis)
 
 
+@one_program("new_shape")
 def resize(a: Any, new_shape: Any) -> Any:
     """Return the elements of `a`, repeated from the start as often as it takes, in a new shape."""
     a = as_array("resize", a)

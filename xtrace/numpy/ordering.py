@@ -92,6 +92,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return _lexicographic(*found, axis=canonical_axis("lexsort", axis, found[0].ndim))
 
 
+@one_program()
 def sort_complex(a: Any) -> Any:
     """Return `a` sorted along its last axis by real, then imaginary parts, as complex numbers."""
     a = as_array("sort_complex", a)

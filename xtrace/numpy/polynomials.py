@@ -11,7 +11,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
 from xtrace.api.operators import add, multiply, power, subtract, true_divide
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes, explain
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import spread_to, type_of
@@ -69,11 +69,13 @@ def _combined(a1: Any, a2: Any, *, difference: bool) -> Any:
     return subtract(*pair) if difference else add(*pair)
 
 
+@one_program()
 def polyadd(a1: Any, a2: Any) -> Any:
     """Return the sum of two polynomials. ValueError for coefficients that are no vectors."""
     return _combined(*_vectors("polyadd", a1, a2, inexact=False), difference=False)
 
 
+@one_program()
 def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of two polynomials. ValueError for coefficients that are no vectors."""
     return _combined(*_vectors("polysub", a1, a2, inexact=False), difference=True)
@@ -125,6 +127,7 @@ def _divided(above: Any, below: Any) -> tuple[Any, Any]:
     return quotient, concatenate([zeros(count, above.dtype), getitem(rest, slice(0, below.size - 1))])
 
 
+@one_program("m")
 def polyder(p: Any, m: Any = 1) -> Any:
     """Return the `m`-th derivative, of floating type. ValueError for a negative `m`."""
     (p,) = _vectors("polyder", p)
@@ -139,6 +142,7 @@ def _scaled(p: Any, factors: Any) -> Any:
     return elementwise.mul(converted(p, p.dtype, False), converted(factors, p.dtype, False))
 
 
+@one_program("m")
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     """Return the `m`-th integral, of floating type; `k` are the constants, one or `m`, the first integration's first.
 
@@ -169,6 +173,7 @@ def _integrated(p: Any, constants: Any, factors: Any, own: Any) -> Any:
     return concatenate([elementwise.mul(x, converted(by, p.dtype)) for x, by in parts])
 
 
+@one_program("unroll")
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """Return the values at `x` of the polynomials along the first axis of `p`, by Horner's rule.
 
@@ -202,6 +207,7 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
     return total
 
 
+@one_program()
 def poly(seq_of_zeros: Any) -> Any:
     """Return the polynomial with these zeros, or with the eigenvalues of a square matrix, of floating type.
 
@@ -260,6 +266,7 @@ def _companion(p: Any) -> Any:
     return concatenate([reshape(first, (1, count)), below], 0)
 
 
+@one_program("N", "increasing")
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """Return the matrix of the powers of a vector, one power a column, `N` of them (None: as many as elements).
 

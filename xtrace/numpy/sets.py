@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import scalar_of, type_of
@@ -386,6 +386,7 @@ def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
     return elementwise.bitwise_and(elementwise.ne(ordered, ordered), first)
 
 
+@one_program("assume_unique", "invert", "method")
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:

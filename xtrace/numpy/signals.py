@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy.arguments import cast_to, requested_dtype
 from xtrace.ops.convolution import conv_general_dilated
@@ -53,6 +53,7 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
     )
 
 
+@one_program("mode", "precision", "preferred_element_type")
 def convolve(
     a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
@@ -64,6 +65,7 @@ def convolve(
     return _slide("convolve", a, v, mode, precision, preferred_element_type, flipped=True)
 
 
+@one_program("mode", "precision", "preferred_element_type")
 def correlate(
     a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:

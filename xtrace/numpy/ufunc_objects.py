@@ -13,7 +13,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.numpy import indexing
-from xtrace.numpy.arguments import refuse, requested_dtype, spread_to, type_of
+from xtrace.numpy.arguments import refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.vectorization import vectorize
@@ -261,9 +261,8 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
     if not length or not count:
         return moveaxis(start, 0, axis)
     indices = converted(indices, dtypes.int32, False)
-    first = elementwise.select_n(
-        elementwise.lt(indices, 0), indices, elementwise.add(indices, length)
-    )
+    zero, size = (scalar_of(n, dtypes.int32) for n in (0, length))
+    first = elementwise.select_n(elementwise.lt(indices, zero), indices, elementwise.add(indices, size))
     last = concatenate([indexing.getitem(first, slice(1, None)), full((1,), length, dtypes.int32)], 0)
 
     def step(carry: Any, element: Any) -> tuple[Any, None]:

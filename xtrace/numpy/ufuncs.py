@@ -381,6 +381,7 @@ rint = unary_function(
 )
 
 
+@one_program("decimals", "out")
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """Round to a number of decimals, halves to even.
 
@@ -395,6 +396,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     return rounded(a, decimals=places)
 
 
+@one_program("decimals", "out")
 def around(a: Any, decimals: int = 0, out: None = None) -> Any:
     """Round to a number of decimals, halves to even; another name of `round`."""
     return round(a, decimals, out)
@@ -407,6 +409,7 @@ def _modf(x: Any) -> tuple[Any, Any]:
     return lax.sub(x, whole), whole
 
 
+@one_program("out")
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integer parts, both with the sign of x."""
     if out is not None:
@@ -449,6 +452,7 @@ def _angle(z: Any, *, deg: bool) -> Any:
     return lax.mul(found, constant_like(found, 180 / math.pi)) if deg else found
 
 
+@one_program("deg")
 def angle(z: Any, deg: bool = False) -> Any:
     """Angle of a complex number in radians, or degrees if `deg`; of a real one, 0 or π."""
     return _angle(z, deg=bool(deg))
@@ -556,6 +560,7 @@ def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
     return choose(lax.eq(x, _strong(x, -math.inf)), cast_as(x, values["n"]), x)
 
 
+@one_program("copy")
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace NaN by `nan`, and infinities by `posinf` and `neginf` or the largest finite numbers.
 
@@ -582,6 +587,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     return found
 
 
+@one_program("equal_nan")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves, and NaN is if `equal_nan`.
 
@@ -673,6 +679,7 @@ def _frexp(x: Any) -> tuple[Any, Any]:
     return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
 
 
+@one_program()
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """Mantissa in [0.5, 1) and exponent: x = mantissa * 2**exponent. TypeError for complex numbers."""
     return _frexp(x)
@@ -693,6 +700,7 @@ def _ldexp(x: Any, exponent: Any) -> Any:
     return choose(lax.bitwise_or(_infinite(x), operators.equal(x, 0)), x, found)
 
 
+@one_program()
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 * 2**x2, without overflow of 2**x2. ValueError if x1 is complex or x2 no integer."""
     left, right = operand_aval("ldexp", 0, x1).dtype, operand_aval("ldexp", 1, x2).dtype

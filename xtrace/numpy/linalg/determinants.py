@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
 from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
@@ -113,6 +113,7 @@ def _slogdet(a: Any, *, method: str) -> SlogdetResult:
     return _SLOGDET[method](*inexact("slogdet", a))
 
 
+@one_program("method")
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the size of the determinants of square matrices.
 
@@ -221,6 +222,7 @@ def _det(a: Any) -> Any:
     return _det_by_lu(a)
 
 
+@one_program()
 def det(a: Any) -> Any:
     """Return the determinants of square matrices; integers become floats.
 

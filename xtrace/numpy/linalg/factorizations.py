@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import broadcast_in_dim
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import scalar_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
@@ -54,6 +54,7 @@ def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
     return adjoint(found) if upper else found
 
 
+@one_program("upper", "symmetrize_input")
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """Return the lower triangular L with a = L Lᴴ, or its adjoint if `upper`, of positive definite matrices.
 
@@ -74,6 +75,7 @@ def _qr(a: Any, *, mode: str) -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@one_program("mode")
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Return Q and R with a = Q R of the matrices in the last two axes.
 
@@ -119,6 +121,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[in
     return SVDResult(*found) if vectors else found
 
 
+@one_program("full_matrices", "compute_uv", "hermitian", "subset_by_index")
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
@@ -146,6 +149,7 @@ def _eig(a: Any, *, vectors: bool) -> Any:
     return EigResult(*found) if vectors else found[0]
 
 
+@one_program()
 def eig(a: Any) -> EigResult:
     """Return the complex eigenvalues and eigenvectors of square matrices, on CPU and GPU.
 
@@ -156,6 +160,7 @@ def eig(a: Any) -> EigResult:
     return _eig(a, vectors=True)  # type: ignore[no-any-return]
 
 
+@one_program()
 def eigvals(a: Any) -> Any:
     """Return the complex eigenvalues of square matrices, on CPU and GPU. ValueError if they are not square."""
     matrix_type("eigvals", a, square=True)
@@ -175,6 +180,7 @@ def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vector
     return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
 
 
+@one_program("UPLO", "symmetrize_input")
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return the real eigenvalues, which rise, and orthonormal eigenvectors of Hermitian matrices.
 
@@ -184,6 +190,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)  # type: ignore[no-any-return]
 
 
+@one_program("UPLO", "symmetrize_input")
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Return the real eigenvalues of Hermitian matrices, which rise; arguments and errors as in `eigh`."""
     return _checked_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)

@@ -175,6 +175,7 @@ def _cond(x: Any, *, p: Any) -> Any:
     return lax.select(undefined, full_like(found, math.inf), found)
 
 
+@one_program("p")
 def cond(x: Any, p: Any = None) -> Any:
     """Return the condition number of the matrices in the last two axes, in the norm `p` (None: 2), as `matrix_norm`.
 
@@ -209,6 +210,7 @@ def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
     return summed(values > expand_dims(tolerance, -1), -1, dtype)
 
 
+@one_program("hermitian")
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """Return the number of singular values above `rtol` (or `tol`), by default the largest times the size times eps.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis
 from xtrace.api.promotion import cast, common_dtype
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.numpy import contraction, manipulation
 from xtrace.numpy.arguments import type_of
@@ -75,6 +75,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return manipulation.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
+@one_program("offset", "dtype")
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Return the sum of the diagonal `offset` of the matrices in the last two axes. ValueError for fewer axes."""
     return contraction.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
@@ -99,6 +100,7 @@ def _matrix_power(a: Any, *, n: int) -> Any:
         a = contraction.matmul(a, a)
 
 
+@one_program("n")
 def matrix_power(a: Any, n: int) -> Any:
     """Return square matrices multiplied `n` times, by repeated squaring; inverted if `n` is negative.
 

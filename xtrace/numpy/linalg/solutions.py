@@ -10,7 +10,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
 from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.promotion import check_broadcast
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
@@ -66,6 +66,7 @@ def _solve(a: Any, b: Any) -> Any:
     return solved(_spread_batch(a, batch), _spread_batch(b, batch))
 
 
+@one_program()
 def solve(a: Any, b: Any) -> Any:
     """Return x with a x = b for square matrices; `b` is one vector, or matrices whose batch axes broadcast with `a`'s.
 
@@ -89,6 +90,7 @@ def _inv(a: Any) -> Any:
     return solved(a, identity(aval.dtype, aval.shape))
 
 
+@one_program()
 def inv(a: Any) -> Any:
     """Return the inverses of square matrices; infinities or NaN for singular ones. ValueError for others."""
     matrix_type("inv", a, square=True)
@@ -218,6 +220,7 @@ def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
     return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
 
 
+@one_program("hermitian")
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
     """Return the Moore-Penrose inverses of the matrices in the last two axes.
 
@@ -234,6 +237,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 # Systems of tensors
 
 
+@one_program("ind")
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """Return the inverse of `a` as a matrix of its first `ind` axes by the others: tensordot(result, a, ind) is one.
 
@@ -257,6 +261,7 @@ def _axes_at_end(a: Any, axes: Sequence[Any], rank: int) -> Any:
     return transpose(a, [i for i in range(rank) if i not in last] + last)
 
 
+@one_program("axes")
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """Return x with tensordot(a, x, x.ndim) = b, once the `axes` of `a` are moved to its end.
 
