@@ -21,6 +21,8 @@ from tests.differential import (
     draws_reductions,
     draws_scipy,
     draws_shapes,
+    draws_trees,
+    draws_ufuncs,
 )
 from tests.support.draws import Row, differences, drawn_calls
 from tests.support.sampling import number_of_draws
@@ -35,7 +37,7 @@ ROWS: dict[str, Row] = {
         "numpy": [part.NUMPY for part in _NUMPY], "numpy.linalg": [draws_linear.LINALG],
         "numpy.fft": [draws_linear.FFT], "nn": [draws_other.NN], "scipy.special": [draws_other.SPECIAL],
         "image": [draws_other.IMAGE],
-        "ops": [draws_other.OPS],
+        "ops": [draws_other.OPS], "tree_util": [draws_trees.TREE_UTIL],
     }.items()
     for table in tables
     for name, row in table.items()
@@ -45,7 +47,7 @@ COSTLY: dict[str, Row] = draws_scipy.OTHER | {
     for module, table in {
         "scipy.special": draws_scipy.SPECIAL, "scipy.stats": draws_scipy.STATS, "scipy.linalg": draws_scipy.LINALG,
         "scipy.signal": draws_scipy.SIGNAL, "scipy.fft": draws_scipy.FFT, "random": draws_scipy.RANDOM,
-        "nn.initializers": draws_scipy.INITIALIZERS,
+        "nn.initializers": draws_scipy.INITIALIZERS, "numpy": draws_ufuncs.NUMPY,
     }.items()
     for name, row in table.items()
 }  # fmt: skip
@@ -56,7 +58,7 @@ WITHOUT = {
     "it reads or writes files and buffers: tests/numpy/test_files.py":
         "from_dlpack frombuffer fromfile fromiter fromstring load save savez",
     "it takes a function: tests/numpy/test_vectorization.py, test_choices.py":
-        "apply_along_axis apply_over_axes fromfunction frompyfunc vectorize",
+        "apply_along_axis apply_over_axes fromfunction vectorize",
     "it returns text, or sets how text looks: tests/numpy/test_array_methods.py":
         "array_repr array_str get_printoptions printoptions set_printoptions",
     "it plans a contraction: tests/numpy/test_einsum.py": "einsum_path",
@@ -77,11 +79,16 @@ WITHOUT = {
     "it makes or takes structures, paths or functions: tests/core/test_pytree.py":
         "broadcast flatten flatten_with_path leaves_with_path map_with_path static structure transpose unflatten "
         "ravel_pytree",
+    "it registers types, or is one: tests/core/test_pytree.py":
+        "KeyPath register_dataclass register_pytree_node register_pytree_node_class register_pytree_with_keys "
+        "register_pytree_with_keys_class register_static",
+    "jax 0.10.2 has none: tests/core/test_pytree.py": "build_tree",
     "it makes a dtype: tests/core/test_dtypes.py": "finfo iinfo",
 }  # fmt: skip
 _MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops", "scipy.stats", "scipy.linalg",
             "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.integrate", "scipy.cluster.vq", "scipy.optimize",
-            "scipy.sparse.linalg", "random", "nn.initializers", "tree", "dtypes", "flatten_util",
+            "scipy.sparse.linalg", "random", "nn.initializers", "tree", "tree_util", "dtypes",
+            "flatten_util",
             *sorted({f"scipy.stats.{n.partition('.')[0]}" for n in draws_scipy.STATS if "." in n})]  # fmt: skip
 
 
@@ -138,3 +145,11 @@ def test_every_public_function_has_a_row(name: str) -> None:
     rows = ROWS.keys() | COSTLY.keys()
     missing = sorted(n for n in functions_of(name) if f"{name}.{n}" not in rows and not {n, f"{name}.{n}"} & reasons)
     assert missing == [], f"xtrace.{name}: no row draws arguments for {missing}; add one to draws_*.py"
+
+
+def test_every_method_of_ufuncs_has_a_row() -> None:
+    numpy = importlib.import_module("xtrace.numpy")
+    ufuncs = [name for name in dir(numpy) if isinstance(getattr(numpy, name), numpy.ufunc)]
+    wanted = {f"numpy.{name}.{method}" for name in [*ufuncs, "frompyfunc"] for method in draws_ufuncs.METHODS}
+    missing = wanted - COSTLY.keys() - {f"numpy.negative.{m}" for m in draws_ufuncs.METHODS if m != "at"}
+    assert missing == set(), f"no row draws arguments for {sorted(missing)}; add one to draws_ufuncs.py"

@@ -6,8 +6,8 @@ of a batch are one jitted program on each side.
 
 from __future__ import annotations
 
-import importlib
 import operator
+import pkgutil
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     arguments: a strategy for positional and keyword arguments. modes: what is done with calls besides evaluating them.
     rounding: how many roundings results may be apart, relative to themselves plus `floor`, what is cancelled on the
     way. errors: why the class of errors is not jax's, where it is not. wider: what ours takes and jax refuses, where
-    there is such a thing.
+    there is such a thing. function: what is called, of the package, if not the public function of the row's name.
     """
 
     arguments: st.SearchStrategy[Any]
@@ -57,6 +57,7 @@ class Row(NamedTuple):
     floor: float = 0.0
     errors: str = ""
     wider: str = ""
+    function: Callable[[Any], Callable[..., Any]] | None = None
 
 
 class Call(NamedTuple):
@@ -67,6 +68,7 @@ class Call(NamedTuple):
     keywords: dict[str, Any]
     mode: str
     variant: int
+    of: Callable[[Any], Callable[..., Any]] | None = None
 
     def operands(self) -> list[Operand]:
         """Return the arrays among the arguments, as they are handed to the call."""
@@ -87,8 +89,8 @@ class Call(NamedTuple):
     def plain(self, package: Any, operands: Sequence[Any]) -> Any:
         """Return the function's result with the given arrays for its operands."""
         arguments, keywords = _filled((self.arguments, self.keywords), iter(operands))
-        path, _, name = f"{package.__name__}.{self.function}".rpartition(".")
-        return getattr(importlib.import_module(path), name)(*arguments, **keywords)
+        function = self.of(package) if self.of else pkgutil.resolve_name(f"{package.__name__}.{self.function}")
+        return function(*arguments, **keywords)
 
     def evaluate(self, package: Any, operands: Sequence[Any]) -> Any:
         """Return what the call's mode asks for."""
@@ -184,7 +186,7 @@ def drawn_calls(name: str, row: Row, number: int, count: int) -> list[Call]:
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(row.arguments, st.sampled_from(row.modes), st.integers(0, 63))
     def collect(arguments: Any, mode: str, variant: int) -> None:
-        found.append(Call(name, *arguments, mode, variant))
+        found.append(Call(name, *arguments, mode, variant, row.function))
 
     collect()
     # The first one is the simplest, whatever the number.

@@ -82,8 +82,10 @@ def _along(running: Callable[..., Any]) -> _Method:
         a = as_array("accumulate", a)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
-        wanted = requested_dtype("accumulate", dtype)
-        return running(converted(a, wanted or a.dtype, False), canonical_axis("accumulate", axis, a.ndim))
+        wanted = requested_dtype("accumulate", dtype) or a.dtype
+        if dtypes.is_boolean(wanted):
+            return NotImplemented
+        return running(converted(a, wanted, False), canonical_axis("accumulate", axis, a.ndim))
 
     return accumulate
 

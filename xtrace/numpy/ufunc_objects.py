@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.operators import truth
 from xtrace.api.tracing import eval_shape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
@@ -146,7 +147,9 @@ class ufunc(metaclass=_Recognized):
         """Return what `reduce` gives for the first element along `axis`, the first two, and so on."""
         name = self._check("accumulate", out)
         if self._own["accumulate"] is not None:
-            return self._own["accumulate"](a, axis=axis, dtype=dtype)
+            found = self._own["accumulate"](a, axis=axis, dtype=dtype)
+            if found is not NotImplemented:
+                return found
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
         a = self._operand(name, a, dtype)
@@ -198,8 +201,9 @@ class ufunc(metaclass=_Recognized):
             raise ValueError(f"{name}: indices must have an integer type, got {found.dtype.name}")
         if found.ndim != 1:
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {found.shape}")
-        a = self._operand(name, a, dtype)
-        return _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
+        given, a = as_array(name, a), self._operand(name, a, dtype)
+        reduced = _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
+        return converted(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @boundary
     def outer(self, A: Any, B: Any, /) -> Any:
@@ -243,7 +247,7 @@ def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
 
 @unit
 def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> Any:
-    flat = reshape(converted(a, dtype, False), (a.size,))
+    flat = reshape(truth(a) if dtypes.is_boolean(dtype) else converted(a, dtype, False), (a.size,))
 
     def step(carry: Any, element: Any) -> tuple[Any, None]:
         place, *others = element
