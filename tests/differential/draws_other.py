@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.differential.arguments import (
     ARRAYS,
+    EVERY,
     FLOATS,
     FORMS,
     INTEGERS,
@@ -83,7 +84,8 @@ def histograms(draw: Any, edges: bool = False) -> Any:
 @st.composite
 def normalized(draw: Any, where: bool = True, keepdims: bool = False, b: bool = False) -> Any:
     """Draw an operand, axes, and which elements count."""
-    x = draw(operand())
+    # The exponentials of differences that wrap are not finite.
+    x = draw(operand([d for d in EVERY if d.kind != "u"]))
     rank, shape = rank_of(x), shape_of(x)
     found = draw(options(axis=axes(rank)))
     if where and draw(st.integers(0, 3)) == 0:
@@ -183,7 +185,10 @@ NUMPY: dict[str, Row] = {
     "unique": Row(sets(1, return_index=st.booleans(), return_inverse=st.booleans(), return_counts=st.booleans(),
                        axis=sampled(0, None, 5)), modes=_BATCHED),
     **family("unique_all unique_counts unique_inverse unique_values", Row(sets(1), modes=_BATCHED)),
-    "intersect1d": Row(sets(return_indices=st.booleans()), modes=_BATCHED, wider="a result of size 0"),
+    # Of no elements and a size jax fills with an element of the other operand.
+    "intersect1d": Row(sets(return_indices=st.booleans()).filter(
+        lambda a: "size" not in a[1] or 0 not in shape_of(a[0][0]) + shape_of(a[0][1])), modes=_BATCHED,
+        wider="a result of size 0"),
     **family("setdiff1d setxor1d union1d", Row(sets(), modes=_BATCHED, wider="a result of size 0")),
     "isin": Row(given_as(operand(), operand(), invert=st.booleans(),
                          method=sampled("auto", "compare_all", "binary_search", "sort")), modes=_BATCHED),

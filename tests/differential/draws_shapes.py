@@ -151,7 +151,9 @@ def placed_along(draw: Any) -> Any:
     """Draw an operand, indices along an axis of it, and values for them."""
     (x, indices, chosen), found = draw(taken(along=True))
     values = draw(operand(shapes=[(), shape_of(indices)], forms=ARRAYS))
-    return (x, indices, values, chosen), {"inplace": False, **{k: v for k, v in found.items() if k == "mode"}}
+    # Of no places jax takes any mode.
+    wanted = {k: v for k, v in found.items() if k == "mode" and 0 not in shape_of(indices)}
+    return (x, indices, values, chosen), {"inplace": False, **wanted}
 
 
 @st.composite
@@ -271,14 +273,15 @@ NUMPY: dict[str, Row] = {
     "diagflat": one(k=sampled(0, 1, -1)),
     **family("diagonal trace", Row(with_axes(optional="axis1 axis2", offset=sampled(0, 1, -1, 7)), floor=4.0)),
     **family("tril triu", one(k=sampled(0, 1, -1, 5))),
-    "fill_diagonal": Row(given_as(_ARRAY, operand(shapes=[(), (), (2,)]), wrap=st.booleans()).map(
-        lambda a: (a[0], {**a[1], "inplace": False}))),
+    "fill_diagonal": Row(_ARRAY.flatmap(lambda x: given_as(
+        st.just(x), values_for(x, [(), (), (2,)]), wrap=st.booleans())).map(
+            lambda a: (a[0], {**a[1], "inplace": False}))),
     "vander": Row(given_as(operand(shapes=[*VECTORS, (2, 3), ()]), N=sampled(0, 2, 4), increasing=st.booleans()),
                   wider="booleans"),
     # jax looks at the real parts only.
     "trim_zeros": Row(given_as(operand(REAL, VECTORS), trim=sampled("fb", "f", "b")), modes=("value",)),
     "packbits": Row(given_as(operand([np.dtype(bool), *INTEGERS, *EVERY[:1]], forms=ARRAYS),
-                             axis=sampled(0, -1, 1, None), bitorder=sampled("big", "little"))),
+                             axis=sampled(0, -1, 1, None), bitorder=sampled("big", "little")), wider="scalars"),
     "unpackbits": Row(given_as(operand([np.dtype(np.uint8)] * 4 + REAL, forms=ARRAYS), axis=sampled(0, -1, None),
                                bitorder=sampled("big", "little"), count=sampled(0, 3, 9, -2)),
                       wider="no bytes"),
@@ -288,7 +291,7 @@ NUMPY: dict[str, Row] = {
     "astype": Row(given_as(operand(kind="quarters"), _DTYPES)),
     "copy": one(order=sampled("K", "C"))._replace(wider="order 'C', which every array is in"),
     "array_equal": Row(given_as(_ANY, _ANY, equal_nan=st.booleans()), modes=("value", "vmap")),
-    "array_equiv": Row(given_as(_ANY, _ANY), modes=("value", "vmap")),
+    "array_equiv": Row(given_as(_ANY, _ANY), modes=("value", "vmap"), wider="NumPy's answer where none broadcast"),
     "allclose": Row(given_as(_ANY, _ANY, rtol=sampled(0.5), atol=sampled(0.1), equal_nan=st.booleans())),
     "interp": Row(given_as(operand(REAL), st.just(Operand(np.array([-1, 0.25, 2], np.float32))),
                            operand(EVERY, [(3,), (3,), (4,)]), left=sampled(-5, 1.5), right=sampled(7),
@@ -300,5 +303,5 @@ NUMPY: dict[str, Row] = {
         modes=("value", "vmap")),
     "ravel_multi_index": Row(given_as(
         st.tuples(*[operand(INTEGERS, [(3,)], "positive")] * 2), sampled((5, 6), (2, 3)),
-        mode=sampled("raise", "wrap", "clip"), order=sampled("C", "F")), modes=("value", "vmap")),
+        mode=sampled("raise", "wrap", "clip"), order=sampled("C", "F")), modes=("value", "vmap"), wider="booleans"),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from tests.support.expressions import check_eagerly, check_jitted
 from tests.support.rules import check_rules
 
 CASES = [
+    "jnp.pad(jnp.broadcast_to(w, 3), 1, 'linear_ramp')",
     "jnp.pad(v, 2, 'edge')", "jnp.pad(v, 2, 'linear_ramp')", "jnp.pad(n, 3, 'linear_ramp', end_values=(5, -7))",
     "jnp.pad(x, ((1, 2), (0, 1)), 'linear_ramp', end_values=((1, 2), (3, 4)))", "jnp.pad(n, 2, 'mean')",
     "jnp.pad(u, 2, 'mean', stat_length=2)", "jnp.pad(u, 2, 'median', stat_length=(3, 4))", "jnp.pad(v, 2, 'maximum')",

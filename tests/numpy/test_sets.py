@@ -29,6 +29,7 @@ OF_SIZE = [
     "jnp.intersect1d(n, n - 9, return_indices=True, size=2)", "jnp.intersect1d(x, i, True, True, size=3)",
     "jnp.intersect1d(z, x, size=2)", "jnp.intersect1d(q, q, size=5)", "jnp.intersect1d(c, c, False, True, size=3)",
     "jnp.setdiff1d(x, n, size=5)", "jnp.setdiff1d(x, n, size=14, fill_value=-1)", "jnp.setdiff1d(x, n, True, size=11)",
+    "jnp.setdiff1d(np.zeros(0, int), n)",
     "jnp.setdiff1d(n, n, size=2)", "jnp.setdiff1d(z, n, size=2)", "jnp.setdiff1d(n, z, size=3)",
     "jnp.setxor1d(n, u, size=4)", "jnp.setxor1d(n, u, size=9)", "jnp.setxor1d(n, u, size=9, fill_value=0)",
     "jnp.setxor1d(n, n, size=2)", "jnp.setxor1d(q, q, size=2)", "jnp.setxor1d(q, v, size=4)",
@@ -45,7 +46,8 @@ EAGER = [
     "jnp.union1d(x, q)", "jnp.union1d(2, 3.0)", "jnp.intersect1d(n, u)", "jnp.intersect1d(n, u, return_indices=True)",
     "jnp.intersect1d(q, q)", "jnp.intersect1d(z, x)", "jnp.setdiff1d(x, n)", "jnp.setdiff1d(n, u)",
     "jnp.setdiff1d(x, n, assume_unique=True)", "jnp.setdiff1d(q, v)", "jnp.setxor1d(n, u)", "jnp.setxor1d(q, q)",
-    "jnp.setxor1d(q, v)", "jnp.setxor1d(z, n)",
+    "jnp.setxor1d(q, v)", "jnp.setxor1d(z, n)", "jnp.unique(jnp.broadcast_to(w, 0))",
+    "jnp.setxor1d(*[jnp.broadcast_to(w, 0)] * 2, size=2)",
 ]  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def _by_ramp(x: Any, axis: int, widths: tuple[int, int], ends: Any) -> Any:
         linspace(ends[axis, side], shapes.squeeze(edge, (axis,)), width, endpoint=False, dtype=x.dtype, axis=axis)
         for side, (edge, width) in enumerate(zip(edges, widths, strict=True))
     )
-    return _joined([before, x, flip(after, axis)], axis)
+    ramps = [converted(ramp, x.dtype, x.aval.weak_type) for ramp in (before, flip(after, axis))]
+    return _joined([ramps[0], x, ramps[1]], axis)
 
 
 def _by_statistic(x: Any, axis: int, widths: tuple[int, int], mode: str, counts: tuple[int | None, int | None]) -> Any:

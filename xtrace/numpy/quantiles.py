@@ -170,7 +170,7 @@ def _checked(
         a, axes, keepdims = reshape(as_array(function, a), (*aval.shape, 1)), (aval.ndim,), False
     elif not axes:
         raise ValueError(f"{function}: axis=() leaves nothing for weights to weigh; name an axis")
-    elif 0 in [aval.shape[i] for i in axes]:
+    elif 0 in [aval.shape[i] for i in axes] and type_of(function, q, 1).size:
         raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
     given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]
     return _quantiles(

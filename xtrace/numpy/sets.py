@@ -218,6 +218,7 @@ def _unique_of_none(moved: Any, count: int | None, fill: Any, inverse_shape: tup
     length = moved.shape[0]
     groups = min(length, 1)
     values = full((groups if count is None else count, *moved.shape[1:]), 0 if fill is None else fill, moved.dtype)
+    values = converted(values, moved.dtype, moved.aval.weak_type)
     first, counts = [full((groups,), x, dtypes.int32) for x in (0, length)]
     return [values, first, full(inverse_shape, 0, dtypes.int32), counts]
 
@@ -299,7 +300,7 @@ def intersect1d(
     count = _size("intersect1d", size, one, other)
     if not one.size or not other.size:
         values = full((count or 0,), 0 if fill_value is None else fill_value, one.dtype)
-        found = [converted(values, one.dtype, one.weak_type)]
+        found = [_weak_as(one, values, size)]
         found += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
@@ -341,11 +342,12 @@ def setdiff1d(
     Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default 0.
     """
     own = type_of("setdiff1d", ar1)
-    count = _size("setdiff1d", size, ar1, ar2)
-    one, other = _pair("setdiff1d", ar1, ar2)
+    count = _size("setdiff1d", size, ar1)
     fill = 0 if fill_value is None else fill_value
-    if not one.size:
+    if not own.size:
         return converted(full((count or 0,), fill, own.dtype), own.dtype, own.weak_type)
+    _size("setdiff1d", size, ar2)
+    one, other = _pair("setdiff1d", ar1, ar2)
     if assume_unique:
         mask, values = elementwise.bitwise_not(_in(one, other)), one
     else:
@@ -368,7 +370,7 @@ def setxor1d(
     joined = concatenate([one, other])
     if not joined.size:
         values = full((count or 0,), 0 if fill_value is None else fill_value, joined.dtype)
-        return converted(values, joined.dtype, joined.weak_type)
+        return _weak_as(joined, values, size)
     order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
     mask = elementwise.bitwise_and(new, elementwise.ne(_in(ordered, one), _in(ordered, other)))
     if dtypes.is_inexact(joined.dtype):
