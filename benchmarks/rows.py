@@ -186,6 +186,10 @@ def total(*arrays: Any) -> Any:
     return result
 
 
+# What functions are called with in turn, where they are called with more than one type of argument.
+SHAPES = ((8,), (4, 8), (16,), (2, 3))
+
+
 def jitted_sum(library: Library, count: int = 2) -> dict[str, Any]:
     """A jitted sum of `count` arrays of 8 numbers: little work, every argument used."""
     jit = library.root.jit
@@ -199,6 +203,7 @@ def jitted_sum(library: Library, count: int = 2) -> dict[str, Any]:
         "jit": jit,
         "total": total,
         "static": jit(lambda x, n: x * n, static_argnums=1),
+        "mixed": [library.root.device_put(uniform(*shape)) for shape in SHAPES],
     }
 
 
@@ -220,10 +225,11 @@ def eager_names(library: Library) -> dict[str, Any]:
         "matrix": uniform(8, 8),
         "mask": np.arange(8) % 2 == 0,
         "index": np.array([3, 1, 2]),
+        "mixed": [uniform(*shape) for shape in SHAPES],
     }
     modules = {name: importlib.import_module(f"{library.root.__name__}.{name}") for name in ("nn", "random")}
     key = library.root.random.PRNGKey(0)
-    return {"jnp": library.numpy, **modules, "key": key, **library.root.device_put(arrays)}
+    return {"jnp": library.numpy, **modules, "key": key, "host": uniform(8), **library.root.device_put(arrays)}
 
 
 def jitted_program(library: Library, program: str) -> dict[str, Any]:
@@ -252,6 +258,10 @@ PRIMITIVE_STATEMENTS = ("jnp.exp(a)", "jnp.where(mask, a, b)", "jnp.sum(a)", "ma
 COMPOSITE_STATEMENTS = (
     "nn.softmax(matrix)", "a[1:3]", "a[index]", "a.at[0].set(1.0)", "jnp.concatenate([a, b])",
     "jnp.einsum('ij,jk->ik', matrix, matrix)", "random.normal(key, (8,))", "jnp.std(matrix, axis=0)",
+)  # fmt: skip
+MIXED_STATEMENTS = (
+    "[jnp.exp(x) for x in mixed][0]", "[jnp.sum(x, axis=0) for x in mixed][0]", "[x + x for x in mixed][0]",
+    "jnp.clip(a, 0.1, 0.9)", "list(matrix)[0]", "jnp.linalg.inv(matrix)", "jnp.arange(8)",
 )  # fmt: skip
 SMALL = ("selu", "log2", "mlp")
 GRADIENTS = ("gradient of a transformer, 12 layers", "gradient of a transformer, 48 layers")
@@ -329,12 +339,15 @@ ROWS = [
     dispatch("Python scalar argument", "f(a, 2.0)", jitted_sum, target=1.5),
     dispatch("static argument", "static(a, 3)", jitted_sum),
     dispatch("through a new jit", "jit(total)(a, b)", jitted_sum),
+    dispatch("4 shapes in turn", "[f(x) for x in mixed][0]", partial(jitted_sum, count=1), target=1.0),
     eager("a + b", target=0.8),
     eager("a + 1.0"),
     eager("-a"),
     eager("a > b"),
+    eager("jnp.exp(host)", target=1.5),
     *(eager(statement, target=0.9) for statement in PRIMITIVE_STATEMENTS),
     *(eager(statement, target=0.4) for statement in COMPOSITE_STATEMENTS),
+    *(eager(statement, target=1.0) for statement in MIXED_STATEMENTS),
     eager("matrix @ a"),
     eager("a.astype(jnp.int32)"),
     *(run(program) for program in ("selu of 1,000,000", "mlp, batch 256", "column norm", "matmul")),

@@ -151,7 +151,7 @@ NUMPY: dict[str, Row] = {
     "gradient": Row(along(INEXACT, edge_order=sampled(1)), floor=4.0),
     # Of integers, none of them, jax returns floats.
     "unwrap": Row(along(REAL, period=sampled(2, 3.5), discont=sampled(1.5)).filter(
-        lambda a: 0 not in shape_of(a[0][0])), floor=16.0),
+        lambda a: 0 not in shape_of(a[0][0])), floor=16.0, errors="of scalars jax names the type"),
     **family("size", Row(along(), modes=("value", "vmap"))),
     **family("ndim shape", Row(given_as(operand(forms=[*FORMS, "list"])), modes=("value",))),
 }  # fmt: skip

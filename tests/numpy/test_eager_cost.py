@@ -95,7 +95,11 @@ def test_only_calls_with_arrays_become_a_program():
             assert_same(total(first, M), (jax.numpy.asarray(first) + jax.numpy.ones((3, 4))).sum(0))
     # Under 32 bits the first two are of one type.
     assert len(seen) == 4
-    for args in ((M, 2.0), (M, np.float32(2)), (np.ones((3, 4), ">f4"), M), (M, M, [0])):
+    for number in (2.0, 3.0, 2, True):
+        for _ in range(WARM):
+            assert_same(total(M, number), (jax.numpy.ones((3, 4)) + number).sum(0))
+    assert len(seen) == 7  # one for each type of number
+    for args in ((M, np.float32(2)), (np.ones((3, 4), ">f4"), M), (M, M, [0])):
         seen.clear()
         for _ in range(2):
             try:

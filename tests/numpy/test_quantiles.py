@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import xtrace.lax
@@ -51,6 +51,8 @@ def test_shapes_dtypes_and_axes(data, shape, dtype, seed):
     axes = tuple(data.draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True)))
     shares = data.draw(st.sampled_from([np.float32(0.4), np.array([0.0, 1.0, 0.6], np.float32)]))
     keywords = {"axis": axes, "method": data.draw(st.sampled_from(METHODS)), "keepdims": data.draw(st.booleans())}
+    # jax multiplies float32 by the array's dtype there, and raises.
+    assume(keywords["method"] != "inverted_cdf" or np.dtype(dtype).itemsize > 2 or np.dtype(dtype).kind in "iu")
     value = random_values(dtype, shape, seed)
     for name in ("quantile", "nanquantile"):
         expected = getattr(jax.numpy, name)(theirs(value), theirs(shares), **keywords)

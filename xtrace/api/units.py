@@ -125,8 +125,8 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
     """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 
     Its checks are then part of what is compiled, and are not repeated for arguments of types and values met before.
-    Under a trace what it binds is remembered. Where other parameters get anything but arrays and None, the function is
-    called as it is.
+    Under a trace what it binds is remembered. Where other parameters get anything but arrays, numbers and None, the
+    function is called as it is.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,7 +139,7 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in names]
-            return all(_is_array(x) or x is None for x in others)
+            return all(x is None or type(x) in _SCALARS or _is_array(x) for x in others)
 
         return jit_for(function, static, takes, _remembering(function, numbers))  # type: ignore[no-any-return]
 
@@ -205,7 +205,8 @@ def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in static]
-            return all(map(is_array_like, pytree.tree_leaves(others)))
+            # Numbers that stand where a tree is asked for are mistakes.
+            return not any(type(x) in _SCALARS for x in others) and all(map(is_array_like, pytree.tree_leaves(others)))
 
         return jit_for(function, static, takes, lambda args, kwargs: function(*args, **kwargs))  # type: ignore[no-any-return]
 

@@ -15,7 +15,11 @@ from xtrace.core.avals import is_array_like, not_an_array
 from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 from xtrace.numpy.arguments import requested_dtype
-from xtrace.ops import elementwise
+from xtrace.ops import elementwise, shape, slicing
+from xtrace.runtime.arrays import ConcreteArray
+
+# More results take longer to compile than they save.
+_ROWS_AT_ONCE = 16
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
@@ -171,7 +175,17 @@ def _iterate(self: Any) -> Iterator[Any]:
     """Iterate over the first axis."""
     if not self.shape:
         raise explain.iteration(self)
-    return (indexing.getitem(self, i) for i in range(self.shape[0]))
+    if not isinstance(self, ConcreteArray):
+        return (indexing.getitem(self, i) for i in range(self.shape[0]))
+    return _rows(self)
+
+
+def _rows(array: ConcreteArray) -> Iterator[Any]:
+    """Iterate over the first axis of a concrete array, many rows with one program."""
+    length = len(array)
+    for start in range(0, length, _ROWS_AT_ONCE):
+        size = min(_ROWS_AT_ONCE, length - start)
+        yield from shape.unstack(array if size == length else slicing.dynamic_slice_in_dim(array, start, size))
 
 
 def _getitem(self: Any, index: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -518,16 +519,9 @@ def arange(
         raise TypeError("arange: start must be a number, got None")
     if stop is None:
         start, stop = None, start
-    given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
-    numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
-    if wanted is None:
-        pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        wanted = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)[0]
-    if dtypes.is_boolean(wanted):
-        raise TypeError("arange: does not accept dtype bool; count with integers and compare")
-    first, increment = numbers.get("start", 0), numbers.get("step", 1)
-    length = _steps("arange", first, numbers["stop"], increment)
-    host = [scalar_to_host(_python_value("arange", n, wanted), ShapedArray((), wanted)) for n in (first, increment)]
+    plain = all(x is None or type(x) in _SCALARS for x in (start, stop, step))
+    count = _count_of_steps if plain else _count_of_steps.__wrapped__
+    length, wanted, host = count(config.cache_key(), start, stop, step, wanted)
     if step is not None:
         result = _ramp(*host, length=length, dtype=wanted)
     elif host[0]:
@@ -535,6 +529,22 @@ def arange(
     else:
         result = shapes.iota(wanted, length)
     return result if device is None else device_put(result, device)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tuple[int, Any, list[Any]]:
+    """Return how many numbers `arange` gives, their dtype, and the first and the step in it; settings come first."""
+    given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
+    numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
+    if dtype is None:
+        pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
+        dtype = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)[0]
+    if dtypes.is_boolean(dtype):
+        raise TypeError("arange: does not accept dtype bool; count with integers and compare")
+    first, increment = numbers.get("start", 0), numbers.get("step", 1)
+    length = _steps("arange", first, numbers["stop"], increment)
+    ends = [scalar_to_host(_python_value("arange", n, dtype), ShapedArray((), dtype)) for n in (first, increment)]
+    return length, dtype, ends
 
 
 @unit
@@ -595,15 +605,19 @@ def linspace(
     Integer dtypes round towards minus infinity. ValueError for a negative `num`.
     """
     wanted = requested_dtype("linspace", dtype)
-    start, stop = to_number_operand(start), to_number_operand(stop)
-    result, distance = _linspace(start, stop, "linspace", num, endpoint, wanted, axis)
-    if device is not None:
-        result = device_put(result, device)
+    found = _linspace(to_number_operand(start), to_number_operand(stop), num, endpoint, retstep, wanted, axis)
+    if device is None:
+        return found
+    return (device_put(found[0], device), found[1]) if retstep else device_put(found, device)
+
+
+@one_program("num", "endpoint", "retstep", "dtype", "axis")
+def _linspace(start: Any, stop: Any, num: Any, endpoint: Any, retstep: Any, dtype: Any, axis: Any) -> Any:
+    result, distance = _samples(start, stop, "linspace", num, endpoint, dtype, axis)
     return (result, distance) if retstep else result
 
 
-@one_program("function", "num", "endpoint", "dtype", "axis")
-def _linspace(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtype: Any, axis: Any) -> tuple[Any, Any]:
+def _samples(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtype: Any, axis: Any) -> tuple[Any, Any]:
     count = _size(function, "num", num)
     shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(function, shapes_given)) + 1
@@ -625,10 +639,14 @@ def logspace(
 ) -> Any:
     """Return ``base ** linspace(start, stop, num)``. ValueError for a negative `num`."""
     wanted = requested_dtype("logspace", dtype)
-    compute = _inexact(start, stop) if wanted is None else _inexact(wanted)
-    start, stop = to_number_operand(start), to_number_operand(stop)
-    exponents, _ = _linspace(start, stop, "logspace", num, endpoint, compute, axis)
-    return _powers(exponents, base, dtype=compute if wanted is None else wanted)
+    return _logspace(*map(to_number_operand, (start, stop, base)), num, endpoint, wanted, axis)
+
+
+@one_program("num", "endpoint", "dtype", "axis")
+def _logspace(start: Any, stop: Any, base: Any, num: Any, endpoint: Any, dtype: Any, axis: Any) -> Any:
+    compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
+    exponents, _ = _samples(start, stop, "logspace", num, endpoint, compute, axis)
+    return _powers(exponents, base, dtype=compute if dtype is None else dtype)
 
 
 def _log10(x: Any) -> Any:
@@ -640,7 +658,7 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
     start, stop = (cast_to(x, type_of("geomspace", x), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
-    exponents, _ = _linspace(
+    exponents, _ = _samples(
         _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), "geomspace", num, endpoint, compute, axis
     )
     bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])

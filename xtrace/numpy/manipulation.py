@@ -13,7 +13,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canoni
 from xtrace.algebra.vector_space import reshape as set_shape
 from xtrace.algebra.vector_space import transpose as permute
 from xtrace.api.operators import remainder
-from xtrace.api.units import one_program, unit
+from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.diagnostics.tracebacks import hide_frames
@@ -252,27 +252,26 @@ def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) ->
     return _joined(*found, axis=along, dtype=wanted, weak=weak)
 
 
+@program_of_trees("axis", "dtype")
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Return the arrays joined along an axis they have (None: flattened), in their promoted dtype.
 
     TypeError if their ranks or other axes differ, ValueError for no array or an axis that is not there.
     """
-    try:
-        found = _sequence("concatenate", arrays)
-        wanted = requested_dtype("concatenate", dtype)
-        if axis is None:
-            found, axis = [ravel(x) for x in found], 0
-        return _concatenated("concatenate", found, axis, wanted)
-    except BaseException as error:
-        hide_frames(error)
-        raise
+    found = _sequence("concatenate", arrays)
+    wanted = requested_dtype("concatenate", dtype)
+    if axis is None:
+        found, axis = [ravel(x) for x in found], 0
+    return _concatenated("concatenate", found, axis, wanted)
 
 
+@program_of_trees("axis")
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """Return the arrays joined along an axis they have; the array API's name of `concatenate`."""
     return concatenate(arrays, axis)
 
 
+@program_of_trees("axis", "out", "dtype")
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Return the arrays, all of one shape, joined along a new axis. ValueError if their shapes differ."""
     refuse("stack", out=out)
@@ -330,22 +329,26 @@ def _raised(function: str, tup: Any, raise_rank: Callable[..., Any]) -> list[Any
     return [raise_rank(x) for x in _sequence(function, tup)]
 
 
+@program_of_trees("dtype")
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Return the arrays joined along the first axis, 1-D ones as rows."""
     return _concatenated("vstack", _raised("vstack", tup, atleast_2d), 0, requested_dtype("vstack", dtype))
 
 
+@program_of_trees("dtype")
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Return the arrays joined along the second axis, 1-D ones along their only one."""
     found = _raised("hstack", tup, atleast_1d)
     return _concatenated("hstack", found, 0 if found[0].ndim == 1 else 1, requested_dtype("hstack", dtype))
 
 
+@program_of_trees("dtype")
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Return the arrays joined along the third axis."""
     return _concatenated("dstack", _raised("dstack", tup, atleast_3d), 2, requested_dtype("dstack", dtype))
 
 
+@program_of_trees()
 def column_stack(tup: Any) -> Any:
     """Return the arrays joined along the second axis, 1-D ones as columns."""
     found = [x if x.ndim > 1 else set_shape(x, (x.size, 1)) for x in _sequence("column_stack", tup)]
@@ -358,6 +361,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate([as_array("append", arr, 0), as_array("append", values, 1)], axis)
 
 
+@program_of_trees()
 def block(arrays: Any) -> Any:
     """Return nested lists of arrays assembled: innermost lists along the last axis, the next ones along the one before.
 

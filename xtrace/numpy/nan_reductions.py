@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.units import one_program, to_number_operand, unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.numpy import reductions
@@ -200,7 +200,6 @@ def _variance_of_numbers(
     return elementwise.sqrt(found) if root else found
 
 
-@one_program("function", "axis", "dtype", "out", "keepdims", "root")
 def _variance(
     a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
 ) -> Any:
@@ -218,6 +217,7 @@ def _variance(
     )  # fmt: skip
 
 
+@one_program("axis", "dtype", "out", "keepdims")
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -232,9 +232,10 @@ def nanvar(
 
     `mean` gives the mean, with the reduced axes kept. NaN where the divisor is not positive.
     """
-    return _variance(a, to_number_operand(ddof), "nanvar", axis, dtype, out, keepdims, where, mean, False)
+    return _variance(a, ddof, "nanvar", axis, dtype, out, keepdims, where, mean, False)
 
 
+@one_program("axis", "dtype", "out", "keepdims")
 def nanstd(
     a: Any,
     axis: Any = None,
@@ -246,4 +247,4 @@ def nanstd(
     mean: Any = None,
 ) -> Any:
     """Return the standard deviation over `axis` (None: all), the square root of `nanvar`."""
-    return _variance(a, to_number_operand(ddof), "nanstd", axis, dtype, out, keepdims, where, mean, True)
+    return _variance(a, ddof, "nanstd", axis, dtype, out, keepdims, where, mean, True)

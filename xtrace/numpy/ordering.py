@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import one_program, unit
+from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.numpy.arguments import scalar_of, type_of
@@ -73,6 +73,7 @@ def _lexicographic(*keys: Any, axis: int) -> Any:
     return sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
 
 
+@program_of_trees("axis")
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Return the positions that sort by the last of `keys`, equal elements by the one before it, and so on.
 

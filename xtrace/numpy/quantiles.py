@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
 from xtrace.api.operators import add, multiply, subtract, true_divide
 from xtrace.api.promotion import as_inexact
-from xtrace.api.units import one_program, to_number_operand, unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
@@ -143,7 +143,6 @@ def _spread_weights(weights: Any, own: tuple[int, ...], axes: tuple[int, ...], d
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
-@one_program("function", "axis", "out", "overwrite_input", "method", "keepdims", "percent", "only_numbers")
 def _checked(
     a: Any, q: Any, function: str, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
     weights: Any, percent: bool = False, only_numbers: bool = False,
@@ -193,6 +192,7 @@ def _checked_weights(
     return weights
 
 
+@one_program("axis", "out", "overwrite_input", "method", "keepdims")
 def quantile(
     a: Any,
     q: Any,
@@ -210,9 +210,10 @@ def quantile(
     method: 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', which alone takes `weights`, of the
     array's shape or its axes' lengths. ValueError for complex elements, none at all, or q of rank 2 and more.
     """
-    return _checked(a, to_number_operand(q), "quantile", axis, out, overwrite_input, method, keepdims, weights)
+    return _checked(a, q, "quantile", axis, out, overwrite_input, method, keepdims, weights)
 
 
+@one_program("axis", "out", "overwrite_input", "method", "keepdims")
 def nanquantile(
     a: Any,
     q: Any,
@@ -226,10 +227,11 @@ def nanquantile(
 ) -> Any:
     """Return the quantiles of the elements that are not NaN; the rest is as for `quantile`."""
     return _checked(
-        a, to_number_operand(q), "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True
+        a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True
     )
 
 
+@one_program("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding")
 def percentile(
     a: Any,
     q: Any,
@@ -244,9 +246,10 @@ def percentile(
 ) -> Any:
     """Return the quantiles for shares `q` in percent, integers too; the rest is as for `quantile`."""
     refuse("percentile", out_sharding=out_sharding)
-    return _checked(a, to_number_operand(q), "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
+    return _checked(a, q, "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
 
 
+@one_program("axis", "out", "overwrite_input", "method", "keepdims")
 def nanpercentile(
     a: Any,
     q: Any,
@@ -260,16 +263,17 @@ def nanpercentile(
 ) -> Any:
     """Return the quantiles for shares `q` in percent of the elements that are not NaN."""
     return _checked(
-        a, to_number_operand(q), "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True
+        a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True
     )
 
 
+@one_program("axis", "out", "overwrite_input", "keepdims")
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """Return the middle element over `axis` (None: all), of two in the middle their mean; NaN if there is a NaN."""
-    return _checked(a, to_number_operand(0.5), "median", axis, out, overwrite_input, "midpoint", keepdims, None)
+    return _checked(a, 0.5, "median", axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
+@one_program("axis", "out", "overwrite_input", "keepdims")
 def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """Return the middle element that is not NaN over `axis` (None: all); NaN if all are."""
-    half = to_number_operand(0.5)
-    return _checked(a, half, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)
+    return _checked(a, 0.5, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

@@ -417,7 +417,7 @@ def _common(*found: Any) -> Any:
     return dtypes.promote(tuple((d, False) for d in found), config.enable_x64.value)[0]
 
 
-@one_program("axis", "dtype", "out", "keepdims")
+@one_program("axis", "dtype", "out", "ddof", "keepdims", "correction")
 def var(
     a: Any,
     axis: Any = None,
@@ -439,7 +439,7 @@ def var(
     return _checked_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
 
 
-@one_program("axis", "dtype", "out", "keepdims")
+@one_program("axis", "dtype", "out", "ddof", "keepdims", "correction")
 def std(
     a: Any,
     axis: Any = None,

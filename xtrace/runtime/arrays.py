@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -293,11 +293,6 @@ class ConcreteArray(Array):
 
     def __len__(self) -> int:
         return len(self.aval)
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.shape:
-            raise TypeError("iteration over a rank-0 array")
-        return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
