@@ -59,6 +59,7 @@ MORE = [
     "jnp.subtract.accumulate(i, dtype='float32')", "jnp.subtract.accumulate(x[:0])", "jnp.maximum.accumulate(x[:0])",
     "jnp.negative.at(x, 0, inplace=False)", "jnp.negative.at(x, (0, np.array([1, 1])), inplace=False)",
     "jnp.maximum.at(i, 0, 2.5, inplace=False)", "jnp.bitwise_or.at(i, np.array([0, 0]), 8, inplace=False)",
+    "jnp.add.at(b, np.array([0, 0]), -2.0, inplace=False)", "jnp.multiply.at(b, 1, b[0], inplace=False)",
     "jnp.logaddexp.at(x, np.array([0, 9]), 2.0, inplace=False)",
     "jnp.add.reduceat(x, np.array([0, 2, 9, 1]), axis=1)", "jnp.add.reduceat(x, np.zeros(0, int))",
     "jnp.maximum.reduceat(i, np.array([0, 1]))", "jnp.bitwise_and.reduce(u, where=u > 1)",

@@ -56,10 +56,12 @@ def as_ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
 _SIGNATURE = inspect.Signature(list(inspect.signature(ufunc.__call__).parameters.values())[1:])
 
 
-def _at(update: str) -> _Method:
-    """Return the method that scatters by ``x.at[indices].update(b)``, in the type of `x`."""
+def _at(update: str, of_booleans: str = "") -> _Method:
+    """Return the method that scatters by ``x.at[indices].update(b)``, in the type of `x`; booleans have another one."""
 
     def at(a: Any, indices: Any, b: Any) -> Any:
+        if of_booleans and dtypes.is_boolean(a.dtype):
+            return getattr(a.at[indices], of_booleans)(converted(b, dtypes.bool_, False))
         return getattr(a.at[indices], update)(b)
 
     return at
@@ -186,9 +188,9 @@ def _spread(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 _OWN: dict[str, dict[str, Any]] = {
-    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": reductions.cumsum, "at": _at("add")},
+    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": reductions.cumsum, "at": _at("add", "max")},
     "multiply": {
-        "identity": 1, "reduce": reductions.prod, "accumulate": reductions.cumprod, "at": _at("multiply"),
+        "identity": 1, "reduce": reductions.prod, "accumulate": reductions.cumprod, "at": _at("multiply", "min"),
     },
     "subtract": {"at": _at("subtract")},
     "negative": {"nin": 1},
