@@ -135,7 +135,7 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-            if trace_of_thread() is not base_trace or not args or not _is_array(args[0]):
+            if trace_of_thread() is not base_trace or not args:
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in names]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy import linalg
@@ -40,16 +40,19 @@ from xtrace.ops.stop_gradient import stop_gradient
 # Arguments that say memory may be reused, or that values are to be checked, change nothing here.
 
 
+@one_program("overwrite_a", "check_finite")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the determinants of square matrices, as `xtrace.numpy.linalg.det` does."""
     return linalg.det(a)
 
 
+@one_program("overwrite_a", "check_finite")
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the inverses of square matrices, as `xtrace.numpy.linalg.inv` does."""
     return linalg.inv(a)
 
 
+@one_program("full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver")
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
@@ -70,6 +73,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
     return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
 
+@one_program("lower", "eigvals_only", "overwrite_a", "overwrite_b", "turbo", "eigvals", "type", "check_finite")
 def eigh(
     a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
@@ -85,6 +89,7 @@ def eigh(
     return linalg.eigvalsh(a, triangle) if eigvals_only else tuple(linalg.eigh(a, triangle))
 
 
+@one_program("lower", "overwrite_a", "check_finite")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the upper triangular R with a = Rᴴ R of positive definite matrices, or its adjoint if `lower`.
 
@@ -162,6 +167,7 @@ def cho_solve(
     return _cho_solve(c, b, lower=bool(lower))
 
 
+@one_program("lower", "overwrite_a", "overwrite_b", "debug", "check_finite", "assume_a")
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
@@ -203,6 +209,7 @@ def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal:
     return _as_given(found, vector)
 
 
+@one_program("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite")
 def solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
@@ -236,6 +243,7 @@ def _lu(a: Any, *, permute_l: bool) -> Any:
     return exchanges, lower, upper
 
 
+@one_program("permute_l", "overwrite_a", "check_finite")
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the permutation P, unit lower triangular L and upper triangular U with a = P L U; or P L and U."""
     matrix_type("lu", a)
@@ -248,6 +256,7 @@ def _lu_factor(a: Any) -> Any:
     return factors, pivots
 
 
+@one_program("overwrite_a", "check_finite")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Return L and U in one matrix, and for each row that it was exchanged with: what `lu_solve` takes."""
     matrix_type("lu_factor", a)
@@ -287,6 +296,7 @@ def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
     return found[1:] if mode == "r" else found
 
 
+@one_program("overwrite_a", "lwork", "mode", "pivoting", "check_finite")
 def qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
@@ -310,6 +320,7 @@ def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool)
     return (matmul(q, c) if left else matmul(c, q)), *rest
 
 
+@one_program("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c")
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
@@ -343,6 +354,7 @@ def _schur(a: Any, *, complex_output: bool) -> list[Any]:
     return list(reduced.schur(complex_form(a) if complex_output else a))
 
 
+@one_program("output")
 def schur(a: Any, output: str = "real") -> list[Any]:
     """Return [T, Z] with a = Z T Zᴴ and unitary Z, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
 
@@ -395,6 +407,7 @@ def _rsf2csf(form: Any, vectors: Any) -> tuple[Any, Any]:
     return upper_triangle(form), vectors
 
 
+@one_program("check_finite")
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Return the complex Schur form, triangular, of the real one that `schur` gives.
 
@@ -425,6 +438,7 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
     return form, concatenate([slice_in_dim(one, 0, 1, 1, column), right], column)
 
 
+@one_program("calc_q", "overwrite_a", "check_finite")
 def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
     matrix_type("hessenberg", a, square=True)
@@ -449,6 +463,7 @@ def complex_or_real(values: Any, like: Any) -> Any:
     return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
 
 
+@one_program("side", "method", "eps", "max_iterations")
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.grad import jvp
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy.creation import asarray
@@ -111,6 +111,7 @@ def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
     return _exponential(a, upper_triangular, most)
 
 
+@one_program("upper_triangular", "max_squarings")
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """Return the exponentials of square matrices, by squaring and a Padé approximant (Higham 2005).
 
@@ -128,6 +129,7 @@ def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
+@one_program("method", "compute_expm")
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """Return `expm` of `A` and its derivative in the direction `E`, or the derivative alone without `compute_expm`.
 
@@ -209,6 +211,7 @@ def _sqrtm(a: Any) -> Any:
     return product(product(vectors, found), adjoint(vectors))
 
 
+@one_program("blocksize")
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """Return the principal square root of a square matrix, as complex numbers, on the CPU.
 
@@ -307,6 +310,7 @@ def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
     return broadcast_in_dim(values, (rows, columns), (axis,))
 
 
+@one_program("method", "tol")
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
 

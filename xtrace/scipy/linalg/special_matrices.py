@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, zeros, zeros_like
@@ -56,6 +57,7 @@ def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
 
+@one_program()
 def toeplitz(c: Any, r: Any = None) -> Any:
     """Return the matrix with `c` as its first column, `r` (None: its conjugate) as its first row, constant diagonals.
 
@@ -67,6 +69,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _placed(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
 
 
+@one_program()
 def hankel(c: Any, r: Any = None) -> Any:
     """Return the matrix with `c` as its first column, `r` (None: zeros) as its last row, constant antidiagonals.
 
@@ -80,6 +83,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
 
 
+@one_program()
 def circulant(c: Any) -> Any:
     """Return the matrix with `c` as its first column, which every further column has one place further down."""
     (column,) = _vectors("circulant", c)
@@ -87,6 +91,7 @@ def circulant(c: Any) -> Any:
     return _placed(column, (i - j) % max(column.shape[-1], 1))
 
 
+@one_program("n", "mode")
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """Return the matrix whose product with a vector of `n` elements is its convolution with `a`.
 
@@ -122,6 +127,7 @@ def _monic(function: str, a: Any, least: int) -> Any:
     return -a[..., 1:] / a[..., :1]
 
 
+@one_program()
 def companion(a: Any) -> Any:
     """Return the matrix whose eigenvalues are the roots of the polynomial with coefficients `a`, the highest first.
 
@@ -133,12 +139,14 @@ def companion(a: Any) -> Any:
     return _placed(_with_constants(row), np.where(i == 0, 2 + j, i == j + 1))
 
 
+@one_program()
 def fiedler(a: Any) -> Any:
     """Return the symmetric matrix of the distances between the elements of `a`."""
     (vector,) = _vectors("fiedler", a)
     return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
 
 
+@one_program()
 def fiedler_companion(a: Any) -> Any:
     """Return a pentadiagonal companion matrix of the polynomial `a` (Fiedler 2003, A note on companion matrices).
 
@@ -161,6 +169,7 @@ def fiedler_companion(a: Any) -> Any:
     return _placed(_with_constants(terms), positions)
 
 
+@one_program()
 def leslie(f: Any, s: Any) -> Any:
     """Return the matrix with `f` as its first row and `s` below the diagonal, for the growth of populations.
 
@@ -180,6 +189,7 @@ def leslie(f: Any, s: Any) -> Any:
     return _placed(_with_constants(concatenate([first, below], axis=-1)), positions)
 
 
+@one_program()
 def block_diag(*arrs: Any) -> Any:
     """Return the matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
 
