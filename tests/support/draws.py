@@ -287,6 +287,10 @@ def _assert_same(got: Any, expected: Any, row: Row, spacing: float) -> None:
         assert len(got) == len(expected), f"{len(got)} results, jax gives {len(expected)}"
         for one, two in zip(got, expected, strict=True):
             _assert_same(one, two, row, spacing)
+    elif isinstance(expected, dict):
+        assert type(got) is type(expected) and got.keys() == expected.keys(), f"{got!r}, jax gives {expected!r}"
+        for key, value in expected.items():
+            _assert_same(got[key], value, row, spacing)
     elif _is_array(expected):
         assert _is_array(got), f"{got!r}, jax gives {expected!r}"
         # A result of high precision may come from operands of low precision.
