@@ -24,7 +24,7 @@ QUANTILES = [f"jnp.quantile(x * q, v / 3, axis=1, method='{method}')" for method
 OTHERS = [
     f"jnp.{name}({case})"
     for name in ("quantile", "nanquantile")
-    for case in ("f16, v / 5", "jnp.zeros((0, 3)), 0.5, axis=1", "2.0, v / 3", "x, 2.0")
+    for case in ("f16, v / 5", "jnp.zeros((0, 3)), 0.5, axis=1", "2.0, v / 3", "x, 2.0", "z, v[:0], axis=0")
 ]
 WEIGHTED = [
     f"jnp.{name}({case}, method='inverted_cdf')"

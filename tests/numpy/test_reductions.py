@@ -267,4 +267,5 @@ def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
     with xtrace.enable_x64(), jax.enable_x64():
         x = np.array([1.5, np.nan, 3])
         assert_same(jnp.nanmean(x, dtype="int32"), jax.numpy.nanmean(x, dtype="int32"))
-        assert_same(jnp.ldexp(3, jnp.int32(1)), jax.numpy.ldexp(3, jax.numpy.int32(1)))
+        for x1, x2 in ((3, np.int32(1)), (np.ones((2, 3), np.float16), np.arange(3))):
+            assert_same(jnp.ldexp(x1, x2), jax.numpy.ldexp(x1, x2))

@@ -12,7 +12,7 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
-from xtrace.numpy.creation import as_array, broadcast_to
+from xtrace.numpy.creation import as_array, broadcast_to, full
 from xtrace.numpy.indexing import DEFAULT, gathered
 from xtrace.numpy.ufuncs import minimum
 from xtrace.ops import elementwise, slicing, sorting
@@ -169,8 +169,11 @@ def _checked(
         a, axes, keepdims = reshape(as_array(function, a), (*aval.shape, 1)), (aval.ndim,), False
     elif not axes:
         raise ValueError(f"{function}: axis=() leaves nothing for weights to weigh; name an axis")
-    elif 0 in [aval.shape[i] for i in axes] and type_of(function, q, 1).size:
-        raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
+    elif 0 in [aval.shape[i] for i in axes]:
+        if type_of(function, q, 1).size:
+            raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
+        # No share of nothing is asked for.
+        a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
     given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]
     return _quantiles(
         a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,

@@ -689,7 +689,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 def _ldexp(x: Any, exponent: Any) -> Any:
     (x,) = promote("ldexp", x, adjust=as_inexact)
     x = converted(x, aval_of(x).dtype)
-    exponent = converted(exponent, x.dtype)
+    x, exponent = promote("ldexp", x, converted(exponent, x.dtype))
     mantissa, own = _frexp(x)
     exponent = lax.add(converted(own, x.dtype), exponent)
     # Mantissas from 1 on: 2 ** exponent stays in range where the result does.
