@@ -7,7 +7,7 @@ import inspect
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from xtrace.core import pytree
@@ -55,6 +55,12 @@ def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | Non
         return inspect.signature(function)
     except (ValueError, TypeError):
         return None
+
+
+def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters of a function in Python that can be given by keyword only."""
+    code = getattr(function, "__code__", None)
+    return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
 
 def _as_integers(name: str, value: Any) -> tuple[int, ...]:
@@ -106,6 +112,14 @@ class Selection:
         self.role, self.numbers, self.names = role, numbers, names
         if not numbers and not names:
             return
+        if argnums is None and type(function) is FunctionType and not vars(function):
+            # Most functions are plain, and their code says so much sooner than a signature does.
+            code = function.__code__
+            positional = list(code.co_varnames[: code.co_argcount])
+            if set(names) <= {*positional[code.co_posonlyargcount :], *keyword_only_names(function)}:
+                self.numbers = tuple(dict.fromkeys(positional.index(n) for n in names if n in positional))
+                self.names = tuple(dict.fromkeys(names))
+                return
         signature = signature_of(function)
         if signature is None:
             return

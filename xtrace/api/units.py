@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.api.arguments import Selection
+from xtrace.api.arguments import Selection, keyword_only_names
 from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
 from xtrace.core import pytree
 from xtrace.core.arrays import Array
@@ -74,8 +74,7 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     it binds is remembered. Operands that are given by keyword are those by position; ValueError for a static argument
     that is not hashable.
     """
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    names = () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+    names = keyword_only_names(inspect.unwrap(function))
     operands = _operands_by_name(function)
     compiled = jit(function, static_argnames=names, inline=True)
     jitted: Jitted = compiled._xtrace_jitted
