@@ -84,9 +84,7 @@ class _Compiled:
 class _Cache:
     """What is known of one function under one set of options."""
 
-    __slots__ = (
-        "traced", "compiled", "forms", "last_signature", "misses", "cleared", "warned", "__weakref__",
-    )  # fmt: skip
+    __slots__ = ("traced", "compiled", "forms", "last_signature", "misses", "cleared", "warned", "__weakref__")
 
     def __init__(self) -> None:
         self.traced: OnceTable[TracedFunction] = OnceTable()
