@@ -124,8 +124,8 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
     """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 
     Its checks are then part of what is compiled, and are not repeated for arguments of types and values met before.
-    Under a trace what it binds is remembered. Where other parameters get anything but arrays, numbers and None, the
-    function is called as it is.
+    Under a trace what it binds is remembered. Where the first parameter gets no array, or others anything but arrays,
+    numbers and None, the function is called as it is.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,7 +134,7 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-            if trace_of_thread() is not base_trace or not args:
+            if trace_of_thread() is not base_trace or not args or not (0 in numbers or _is_array(args[0])):
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in names]
