@@ -456,3 +456,14 @@ def test_every_function_of_the_module_has_a_row():
     }  # fmt: skip
     tested = {row.name for row in ROWS} | set(ALIASES) | {"around", "iscomplexobj", "isrealobj", "nonzero"}
     assert public <= tested, sorted(public - tested)
+
+
+def test_wide_constants_under_jit_wrap_as_arrays_do():
+    numbers = np.array([1, -1, -6701771231528497213])
+    for name in ("fabs", "sin", "negative"):
+        function = getattr(xnp, name)
+        assert_same(xtrace.jit(lambda f=function: f(numbers))(), getattr(jax.numpy, name)(numbers), 4)
+    for name in ("copysign", "hypot", "true_divide"):
+        function = getattr(xnp, name)
+        theirs = getattr(jax.numpy, name)(numbers, numbers[:1])
+        assert_same(xtrace.jit(lambda f=function: f(numbers, numbers[:1]))(), theirs, 4)

@@ -100,6 +100,22 @@ def test_preferred_element_type(dtype, preferred):
     check_jaxpr(operation, x, y)
 
 
+@pytest.mark.parametrize(("dtype", "preferred"), [
+    ("int32", "int8"), ("int32", "bfloat16"), ("uint8", "bool"), ("complex64", "float16"), ("int8", "uint8"),
+    ("complex64", "float32"), ("float32", "float16"), ("bool", "int8"),
+])  # fmt: skip
+def test_narrow_preferred_types_are_refused_where_jax_does(dtype, preferred):
+    def product(library):
+        x = library.numpy.ones(2, dtype)
+        try:
+            return library.eval_shape(lambda x: library.lax.dot(x, x, preferred_element_type=preferred), x).dtype
+        except TypeError as error:
+            assert "narrower" in str(error)
+            return None
+
+    assert product(xtrace) == product(jax)
+
+
 def test_weak_operands_with_a_preferred_type():
     check_types(dot(MATRIX, preferred_element_type=np.float32), ((2, 3), np.float32), ((3, 2), np.float32))
     check_types(dot(MATRIX, preferred_element_type=np.float32), ((2, 3), np.int32), ((3, 2), np.int32))

@@ -71,7 +71,8 @@ def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
     if aval.dtype == dtype and aval.weak_type == weak:
         return value
     if isinstance(value, (np.ndarray, np.generic)) and not weak:
-        return np.asarray(value).astype(dtype)
+        # As an array of its own type it may have fewer bits, and wrap around.
+        return dtypes.cast(dtypes.cast(np.asarray(value), aval.dtype), dtype)
     return convert.apply((value,), (dtype, weak, None))
 
 

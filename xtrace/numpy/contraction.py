@@ -326,15 +326,14 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
     ]
 
     def minor(i: int, j: int) -> Any:
-        found = subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
-        return converted(found, found.dtype, False)
+        return subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
 
     if lengths == [2, 2]:
         return minor(0, 1)
     for pieces in (left, right):
         if len(pieces) == 2:
             pieces.append(zeros_like(pieces[0]))
-    return stack([minor(1, 2), minor(2, 0), minor(0, 1)], axis or 0)
+    return stack([converted(x, x.dtype, False) for x in (minor(1, 2), minor(2, 0), minor(0, 1))], axis or 0)
 
 
 @one_program("axisa", "axisb", "axisc", "axis")

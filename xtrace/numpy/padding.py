@@ -52,7 +52,7 @@ def _pad_widths(pad_width: Any, rank: int) -> Widths:
             f"pad: pad_width with nd={rank} has unsupported shape {found.shape}. Valid shapes are {(rank, 2)}, (1, 2), "
             "(2,), (1,), or ()."
         )
-    if (found < 0).any():
+    if rank and (found < 0).any():
         raise ValueError(f"pad: pad_width can't contain negative values, got {pad_width!r}; cut with x[...] instead")
     return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
 

@@ -132,8 +132,10 @@ def polyder(p: Any, m: Any = 1) -> Any:
     """Return the `m`-th derivative, of floating type. ValueError for a negative `m`."""
     (p,) = _vectors("polyder", p)
     count = _count("polyder", "m", m)
+    if not count:
+        return p
     powers = np.arange(p.size - 1, count - 1, -1)
-    factors = np.prod([powers - i for i in range(count)], axis=0) if count else np.ones(p.size)
+    factors = np.prod([powers - i for i in range(count)], axis=0)
     return _scaled(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
 
 

@@ -260,8 +260,19 @@ def _dot_abstract(
         *[n for i, n in enumerate(lhs.shape) if i not in lhs_batch and i not in lhs_contracting],
         *[n for i, n in enumerate(rhs.shape) if i not in rhs_batch and i not in rhs_contracting],
     )
-    dtype = preferred_element_type if preferred_element_type is not None else _higher_precision(lhs.dtype, rhs.dtype)
+    own = _higher_precision(lhs.dtype, rhs.dtype)
+    dtype = own if preferred_element_type is None else preferred_element_type
+    if not dtypes.is_floating(own) and _width(dtype) < _width(own):
+        raise TypeError(
+            f"dot_general: preferred_element_type {dtype.name} must not be narrower than the operands' {own.name}; "
+            "convert the result with astype"
+        )
     return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+
+def _width(dtype: Any) -> int:
+    """Return the bits of a number, of a complex one those of a part."""
+    return 1 if dtypes.is_boolean(dtype) else dtypes.bit_width(dtypes.real_part_dtype(dtype))
 
 
 def _dot_emit(
