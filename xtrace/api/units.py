@@ -204,8 +204,8 @@ def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in static]
-            # Numbers that stand where a tree is asked for are mistakes.
-            return not any(type(x) in _SCALARS for x in others) and all(map(is_array_like, pytree.tree_leaves(others)))
+            # What is said of numbers in the wrong places should show them.
+            return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(others))
 
         return jit_for(function, static, takes, lambda args, kwargs: function(*args, **kwargs))  # type: ignore[no-any-return]
 

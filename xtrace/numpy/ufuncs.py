@@ -24,7 +24,7 @@ from xtrace.api.operators import (
     unary_function,
 )
 from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
-from xtrace.api.units import one_program, to_number_operand, unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
@@ -338,18 +338,16 @@ def _clip(*operands: Any, bounds: str) -> Any:
     return as_array(found)
 
 
+@one_program()
 def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     """Elements moved into [min, max], `max` where min > max; a bound of None does not bound.
 
     ValueError for complex numbers.
     """
-    return _limited(arr, to_number_operand(min), to_number_operand(max))
-
-
-@one_program()
-def _limited(arr: Any, low: Any, high: Any) -> Any:
-    limits = [limit for limit in (low, high) if limit is not None]
-    return _clip(arr, *limits, bounds=("l" if low is not None else "") + ("h" if high is not None else ""))
+    given = [(name, x) for name, x in (("l", min), ("h", max)) if x is not None]
+    for position, operand in enumerate((arr, *[x for _, x in given])):
+        operand_aval("clip", position, operand)
+    return _clip(arr, *[x for _, x in given], bounds="".join([name for name, _ in given]))
 
 
 # Rounding
