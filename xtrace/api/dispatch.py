@@ -52,12 +52,10 @@ _lock = threading.RLock()
 # How every call ends that fails; see ``core/diagnostics/tracebacks.py``.
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
-_UNSPECIALISED = (
-    "def jitted(*args, **kwargs):\n"
-    " try:\n"
-    "  result = run(args, kwargs)\n"
-    "  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
-)
+# What code does with arguments that it does not take.
+_OTHERWISE = "  result = run(args, kwargs)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
+
+_UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n" + _OTHERWISE
 
 _Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -457,9 +455,7 @@ def specialise(
         *[f"     {line}" for line in [*writer.after, *making]],
         f"     return {result}",
         f"  args = {given}",
-        "  result = run(args, kwargs)",
-        "  return slow(args, kwargs) if result is MISS else result",
-        _BOUNDARY,
+        _OTHERWISE,
     ]
     return Call("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
 

@@ -166,16 +166,12 @@ def jit(
     return _wrap(fun, static, donated, options)
 
 
-def jit_for(
-    fun: Callable[..., Any], static_argnames: Sequence[str], takes: Callable[[Any, Any], bool],
-    otherwise: Callable[[Any, Any], Any],
-) -> Any:  # fmt: skip
-    """Return `fun`, jitted for the arguments that `takes` accepts; for others `otherwise` is called.
+def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callable[[Any, Any], Any]) -> Any:
+    """Return the jitted `function` for the arguments that `takes` accepts; for others `otherwise` is called.
 
     Both get a call's positional and named arguments; `takes` is not asked again for signatures that have been called
     often. Static arguments that do not hash are not taken either.
     """
-    function = jit(fun, static_argnames=static_argnames, inline=True)
     jitted: Jitted = function._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -183,7 +179,7 @@ def jit_for(
             return jitted.call(args, kwargs)
         return otherwise(args, kwargs)
 
-    return with_code_of(function, call, fun)
+    return with_code_of(function, call, jitted.fun)
 
 
 def with_code_of(jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.api.arguments import Selection, keyword_only_names
+from xtrace.api.arguments import keyword_only_names
 from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
 from xtrace.core import pytree
 from xtrace.core.arrays import Array
@@ -129,18 +129,18 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        selection = Selection("static", function, None, static)
-        numbers, names = frozenset(selection.numbers), frozenset(selection.names)
+        jitted = jit(function, static_argnames=static, inline=True)
+        numbers = frozenset(jitted._xtrace_jitted.static.numbers)
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             if trace_of_thread() is not base_trace or not args or not (0 in numbers or _is_array(args[0])):
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
-            others += [x for name, x in kwargs.items() if name not in names]
+            others += [x for name, x in kwargs.items() if name not in static]
             return all(x is None or type(x) in _SCALARS or _is_array(x) for x in others)
 
-        return jit_for(function, static, takes, _remembering(function, numbers))  # type: ignore[no-any-return]
+        return jit_for(jitted, takes, _remembering(function, numbers))  # type: ignore[no-any-return]
 
     return decorate
 
@@ -196,7 +196,8 @@ def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        numbers = frozenset(Selection("static", function, None, static).numbers)
+        jitted = jit(function, static_argnames=static, inline=True)
+        numbers = frozenset(jitted._xtrace_jitted.static.numbers)
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -207,6 +208,6 @@ def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..
             # What is said of numbers in the wrong places should show them.
             return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(others))
 
-        return jit_for(function, static, takes, lambda args, kwargs: function(*args, **kwargs))  # type: ignore[no-any-return]
+        return jit_for(jitted, takes, lambda args, kwargs: function(*args, **kwargs))  # type: ignore[no-any-return]
 
     return decorate

@@ -229,9 +229,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """Return the quantiles of the elements that are not NaN; the rest is as for `quantile`."""
-    return _checked(
-        a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True
-    )
+    return _checked(a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True)
 
 
 @one_program("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding")
@@ -265,9 +263,7 @@ def nanpercentile(
     weights: Any = None,
 ) -> Any:
     """Return the quantiles for shares `q` in percent of the elements that are not NaN."""
-    return _checked(
-        a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True
-    )
+    return _checked(a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True)
 
 
 @one_program("axis", "out", "overwrite_input", "keepdims")

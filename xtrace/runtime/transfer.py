@@ -11,6 +11,7 @@ import numpy as np
 from xtrace.core import config, dtypes
 from xtrace.core.avals import MemorySpace, ShapedArray, aval_of, check_fits, physical, scalar_aval
 from xtrace.core.ir import Literal
+from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import DELETED, ConcreteArray, new_array, placement
 from xtrace.xla import buffers, clients
@@ -102,9 +103,7 @@ def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
             buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
         found = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
-            if len(_scalars) >= _SCALAR_LIMIT:
-                _scalars.clear()
-            _scalars[key] = found
+            remember(_scalars, key, found, _SCALAR_LIMIT)
     return found
 
 
@@ -117,9 +116,7 @@ def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
         found = known.get(key)
         if found is None:
             found = buffers.put_scalar(aval, value, device)
-            if len(known) >= _SCALARS_OF_A_SIGNATURE:
-                known.clear()
-            known[key] = found
+            remember(known, key, found, _SCALARS_OF_A_SIGNATURE)
         return found
 
     return buffer_of

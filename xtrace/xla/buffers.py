@@ -47,17 +47,17 @@ _shardings: dict[Any, DeviceSharding] = {}
 
 def sharding_of(device: Any, memory_kind: str | None = None) -> DeviceSharding:
     """Return the sharding that places an array on `device`, in its own memory or of that kind; one object each."""
-    key = device if memory_kind is None else (device, memory_kind)
+    kind = None if memory_kind == "device" else memory_kind
+    key = device if kind is None else (device, kind)
     found = _shardings.get(key)
     if found is None:
-        found = _shardings.setdefault(key, DeviceSharding(device, memory_kind))
+        found = _shardings.setdefault(key, DeviceSharding(device, kind))
     return found
 
 
 def sharding_of_buffer(buffer: Any) -> DeviceSharding:
     """Return the sharding that says where a buffer is."""
-    where = buffer._sharding
-    return sharding_of(where._device, None if where._memory_kind == "device" else where._memory_kind)
+    return sharding_of(buffer._sharding._device, buffer._sharding._memory_kind)
 
 
 class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
@@ -113,9 +113,8 @@ ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
 def move(aval: Any, buffer: Any, device: Any) -> Any:
     """Copy a buffer to another device, or to another memory of its own, which `aval` says."""
-    kind = aval.memory_space.kind
     # The kind is named in any case: a sharding without one leaves the data in the memory that it is in.
-    target = sharding_of(device, None if kind == "device" else kind)
+    target = sharding_of(device, aval.memory_space.kind)
     return _jax.batched_device_put(aval, target, [buffer], [device], True, enable_x64=True)
 
 
