@@ -220,6 +220,7 @@ ERRORS = [
     (lambda: scl.dft(3, "x"), ValueError, "scale"),
     (lambda: scl.dft(3, dtype=float), ValueError, "complex"),
     (lambda: scl.hadamard(3), ValueError, "power of 2"),
+    (lambda: scl.hadamard(4, bool), TypeError, "booleans have no -1"),
     (lambda: scl.helmert(0), ValueError, "positive"),
     (lambda: scl.hilbert(2.5), TypeError, "integer"),
     (lambda: scl.pascal(3, "x"), ValueError, "kind"),

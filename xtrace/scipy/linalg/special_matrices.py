@@ -11,15 +11,35 @@ import numpy as np
 from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
-from xtrace.numpy.creation import as_array, asarray, broadcast_to, zeros, zeros_like
+from xtrace.numpy.arguments import requested_dtype
+from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
+from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.linalg.operands import inexact
 from xtrace.numpy.manipulation import atleast_1d, atleast_2d, concatenate, expand_dims
 from xtrace.numpy.padding import pad
 from xtrace.numpy.scalar_types import result_type
-from xtrace.numpy.ufuncs import absolute, conj, subtract
+from xtrace.numpy.ufuncs import (
+    absolute,
+    add,
+    bitwise_and,
+    bitwise_count,
+    conj,
+    equal,
+    less,
+    maximum,
+    multiply,
+    negative,
+    sqrt,
+    subtract,
+    true_divide,
+    where,
+)  # fmt: skip
 
 _KINDS = ("symmetric", "lower", "upper")
+
+# How `fft` calls the scales of `dft`.
+_NORMS = {None: "backward", "sqrtn": "ortho", "n": "forward"}
 
 
 def _vectors(function: str, *operands: Any) -> list[Any]:
@@ -49,12 +69,22 @@ def _size(function: str, n: Any, least: int = 0) -> int:
 
 
 def _of_default_float(values: Any) -> Any:
-    return asarray(np.asarray(values), dtypes.default_float(config.enable_x64.value))
+    return asarray(np.asarray(values), _default_float())
 
 
 def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
     columns = rows if columns is None else columns
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
+
+
+def _computed_grid(size: int, dtype: Any = dtypes.int32) -> tuple[Any, Any]:
+    """Return what `_grid` does, as part of the program: no matrix is put there."""
+    numbers = arange(size, dtype=dtype)
+    return expand_dims(numbers, 1), expand_dims(numbers, 0)
+
+
+def _default_float() -> Any:
+    return dtypes.default_float(config.enable_x64.value)
 
 
 @one_program()
@@ -215,51 +245,57 @@ def block_diag(*arrs: Any) -> Any:
 # Matrices of a size
 
 
+@one_program("n", "scale", "dtype")
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """Return the matrix of `fft` of `n` numbers, divided by n or its root if `scale` is "n" or "sqrtn".
 
     ValueError for another scale, and for a dtype that is not complex.
     """
     size = _size("dft", n)
-    if scale not in (None, "sqrtn", "n"):
+    if scale not in _NORMS:
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
     wanted = dtypes.canonicalize(complex if dtype is None else dtype, config.enable_x64.value)
     if not dtypes.is_complex(wanted):
         raise ValueError(f"dtype must be a complex floating-point type; got {wanted.name}.")
-    i, j = _grid(size)
-    found = np.exp(-2j * np.pi * ((i * j) % max(size, 1)) / max(size, 1))
-    return asarray(found / {None: 1, "sqrtn": math.sqrt(size), "n": size}[scale] if size else found, wanted)
+    unit_vectors = eye(size, dtype=wanted)
+    return fft(unit_vectors, norm=_NORMS[scale]) if size else unit_vectors
 
 
+@one_program("n", "dtype")
 def hadamard(n: int, dtype: Any = int) -> Any:
     """Return Sylvester's matrix of 1 and -1 with orthogonal rows. ValueError unless `n` is a power of 2."""
     size = _size("hadamard", n)
     if size < 1 or size & (size - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
-    found = np.ones((1, 1), np.int8)
-    while found.shape[0] < size:
-        found = np.block([[found, found], [found, -found]])
-    return asarray(found, dtype)
+    wanted = requested_dtype("hadamard", float if dtype is None else dtype)
+    if dtypes.is_boolean(wanted):
+        raise TypeError("hadamard: booleans have no -1; give a signed dtype.")
+    # Each bit that the numbers of a row and a column have in common changes the sign.
+    common = bitwise_count(bitwise_and(*_computed_grid(size)))
+    return where(equal(bitwise_and(common, 1), 0), 1, -1).astype(wanted)
 
 
+@one_program("n", "full")
 def helmert(n: int, full: bool = False) -> Any:
     """Return the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
 
     full: with a first row of equal elements. ValueError if `n` is below 1.
     """
     size = _size("helmert", n, 1)
-    i, j = _grid(size)
-    found = np.where(j < i, 1.0, np.where(i == j, -i, 0)) / np.sqrt(np.maximum(i * (i + 1.0), 1))
-    found[0] = 1 / math.sqrt(size)
-    return _of_default_float(found if full else found[1:])
+    i, j = _computed_grid(size, _default_float())
+    contrasts = where(less(j, i), 1, where(equal(i, j), negative(i), 0))
+    found = where(equal(i, 0), 1 / math.sqrt(size), true_divide(contrasts, sqrt(maximum(multiply(i, add(i, 1)), 1))))
+    return found if full else getitem(found, slice(1, None))
 
 
+@one_program("n")
 def hilbert(n: int) -> Any:
     """Return the matrix with the elements 1 / (i + j + 1)."""
-    i, j = _grid(_size("hilbert", n))
-    return _of_default_float(1 / (i + j + 1.0))
+    i, j = _computed_grid(_size("hilbert", n), _default_float())
+    return true_divide(1, add(add(i, j), 1))
 
 
+@one_program("n")
 def invhilbert(n: int) -> Any:
     """Return the inverse of `hilbert`, integers as floats (Choi 1983, Tricks or treats with the Hilbert matrix)."""
     size = _size("invhilbert", n)
@@ -286,6 +322,7 @@ def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
     return {"symmetric": symmetric, "lower": lower, "upper": lower.T}[found]
 
 
+@one_program("n", "kind")
 def pascal(n: int, kind: str | None = None) -> Any:
     """Return the matrix of binomial coefficients: symmetric (None), or "lower" or "upper" triangular.
 
@@ -296,6 +333,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return asarray(_triangle(lower, found, lower.dot(lower.T)).astype(np.float32))
 
 
+@one_program("n", "kind")
 def invpascal(n: int, kind: str | None = None) -> Any:
     """Return the inverse of `pascal`, exact where the integers are. ValueError for another kind."""
     found = _kind("invpascal", kind)
