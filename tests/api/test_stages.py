@@ -98,6 +98,28 @@ def test_the_texts_of_a_lowered_function():
             method(dialect)
 
 
+def names_of_arguments(compiled):
+    """What the compiled program's text calls its arguments."""
+    parameters = [line for line in compiled.as_text().splitlines() if "parameter(" in line and "op_name=" in line]
+    return sorted(line.strip().split("=")[0] + line.split("op_name=")[1] for line in parameters)
+
+
+def test_compiled_programs_name_their_arguments_as_jax_does():
+    large = np.zeros(2000, np.float32)  # an argument of the program that no user knows of
+
+    def named(package, numpy):
+        constant = numpy.asarray(large)
+
+        def function(state, unused, *rest, odd, n):
+            return state["w\n\"é"] * state["b"] * constant[0] + rest[1][0] + odd, n
+
+        jitted = package.jit(function, static_argnames="n")
+        return jitted.lower({"w\n\"é": large, "b": 1.0}, 2.0, 3.0, (large,), odd=4.0, n=5).compile()
+
+    mine = names_of_arguments(named(xtrace, jnp))
+    assert mine == names_of_arguments(named(jax, jax.numpy)) and len(mine) == 4
+
+
 def test_lowering_for_another_platform():
     traced = jit(lambda x: x * 2.0).trace(1.0)
     assert traced.lower(lowering_platforms=("cuda",)).as_text() == traced.lower().as_text()

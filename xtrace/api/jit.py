@@ -433,10 +433,15 @@ class Jitted:
             kept = [i for i, used in enumerate(read) if used]
             jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept])
             donated = [donated[i] for i in kept]
-        module = lower_to_stablehlo(ClosedJaxpr(jaxpr, traced.consts), self.name, platform, donated=donated)
+
+        def paths() -> Sequence[str]:
+            found = traced.debug_info.argument_paths()
+            return found if kept is None else [found[i] for i in kept]
+
+        closed = ClosedJaxpr(jaxpr, traced.consts)
+        module = lower_to_stablehlo(closed, self.name, platform, donated=donated, argument_names=paths)
         if module.unusable_donations:
-            paths = traced.debug_info.argument_paths()
-            names = [paths[kept[i] if kept is not None else i] for i in module.unusable_donations]
+            names = [paths()[i] for i in module.unusable_donations]
             place = user_position()
             file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
             warnings.warn_explicit(

@@ -146,14 +146,16 @@ class FunctionBuilder:
     """One function, or one region, being written. Emission rules call `op`, `line` and `constant`."""
 
     __slots__ = (
-        "module", "name", "arguments", "argument_attributes", "result_types", "result_attributes", "lines", "places",
-        "place", "result", "results", "public", "number", "_constants", "_spread", "scope", "tokens",
+        "module", "name", "arguments", "argument_attributes", "argument_names", "result_types", "result_attributes",
+        "lines", "places", "place", "result", "results", "public", "number", "_constants", "_spread", "scope", "tokens",
     )  # fmt: skip
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
         self.module, self.name, self.scope, self.public = module, name, scope, public
         self.arguments: list[Value] = []
         self.argument_attributes: list[str] = []
+        # What users call the last arguments; asked for when locations are written.
+        self.argument_names: Callable[[], Sequence[str]] = tuple
         self.result_types: list[str] = []
         self.result_attributes: list[str] = []
         self.lines: list[str] = []
@@ -345,9 +347,12 @@ class FunctionBuilder:
 
     def text_lines(self, locations: Locations | None) -> list[str]:
         """The function's text, a line a list item."""
+        names = self.argument_names() if locations is not None else ()
+        places = [f" loc({attributes.string(name)})" for name in names]
+        places = [""] * (len(self.arguments) - len(places)) + places
         arguments = ", ".join(
-            f"{v.name}: {v.type}{' {' + a + '}' if a else ''}"
-            for v, a in zip(self.arguments, self.argument_attributes, strict=True)
+            f"{v.name}: {v.type}{' {' + a + '}' if a else ''}{place}"
+            for v, a, place in zip(self.arguments, self.argument_attributes, places, strict=True)
         )
         results = ", ".join(
             f"{t}{' {' + a + '}' if a else ''}"

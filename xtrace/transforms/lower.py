@@ -59,12 +59,22 @@ class LoweredModule:
 
 
 def lower(
-    closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    *,
+    donated: Sequence[bool] = (),
+    scope: str | None = None,
+    argument_names: Callable[[], Sequence[str]] = tuple,
 ) -> LoweredModule:
-    """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused."""
+    """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
+
+    argument_names: called for what XLA's reports are to call the inputs, when a text with locations is written.
+    """
     start = time.perf_counter()
     module = ModuleBuilder("jit_" + symbol(name), platform)
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
+    main.argument_names = argument_names
     module.functions.append(main)
     jaxpr = closed.jaxpr
     module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
