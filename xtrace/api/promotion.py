@@ -71,9 +71,16 @@ def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
     if aval.dtype == dtype and aval.weak_type == weak:
         return value
     if isinstance(value, (np.ndarray, np.generic)) and not weak:
-        # As an array of its own type it may have fewer bits, and wrap around.
-        return dtypes.cast(dtypes.cast(np.asarray(value), aval.dtype), dtype)
+        return cast_constant(value, aval, dtype)
     return convert.apply((value,), (dtype, weak, None))
+
+
+def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return a NumPy value, of type `aval` as an array, with element type `dtype`.
+
+    As an array it may have fewer bits than it has in NumPy, and wrap around.
+    """
+    return dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
 
 
 def scalar_value(value: Any, dtype: Any) -> bool | int | float | complex:

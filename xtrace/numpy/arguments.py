@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.promotion import check_broadcast, operand_aval
+from xtrace.api.promotion import cast_constant, check_broadcast, operand_aval
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
@@ -52,7 +52,7 @@ def cast_to(value: Any, aval: ShapedArray, dtype: Any) -> Any:
         return value
     # What XLA converts otherwise than NumPy is left to it.
     if isinstance(value, (np.ndarray, np.generic)) and dtypes.is_inexact(dtype) >= dtypes.is_inexact(aval.dtype):
-        return np.asarray(value).astype(aval.dtype).astype(dtype)
+        return cast_constant(value, aval, dtype)
     return converted(value, dtype, aval.weak_type and aval.dtype == dtype)
 
 
