@@ -10,7 +10,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reduce_sum
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, operand_aval, promote
-from xtrace.api.units import unit
+from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.numpy.indexing import take
@@ -169,6 +169,7 @@ def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) ->
         )
 
 
+@one_program("shape", "spatial_dims", "method", "antialias", "precision")
 def scale_and_translate(
     image: Any,
     shape: Any,
@@ -213,6 +214,7 @@ def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antial
     return found
 
 
+@one_program("shape", "method", "antialias", "precision")
 def resize(
     image: Any,
     shape: Any,
