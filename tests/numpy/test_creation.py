@@ -42,7 +42,7 @@ FILLED = [
     "jnp.zeros(np.array([3, 2]))", "jnp.full((2, 3), 1)", "jnp.full((2, 3), 1.0)", "jnp.full((2,), True)",
     "jnp.full((2,), 1j)", "jnp.full((), 2)", "jnp.full((2, 3), w)", "jnp.full((2, 4), v)", "jnp.full((), s)",
     "jnp.full((2,), 2.7, int)", "jnp.full((2,), -1, jnp.uint32)", "jnp.full((2,), 300, jnp.int8)",
-    "jnp.full((2,), v[1], int)", "jnp.full((2,), jnp.nan, dtype=int)", "jnp.zeros_like(x)", "jnp.zeros_like(w)",
+    "jnp.full((2,), v[1], int)", "jnp.zeros_like(x)", "jnp.zeros_like(w)",
     "jnp.ones_like(wi)", "jnp.zeros_like(2)", "jnp.zeros_like(2, dtype=float)", "jnp.zeros_like(x, shape=(2,))",
     "jnp.ones_like(x, dtype=bool)", "jnp.empty_like(w)", "jnp.zeros_like(np.ones(3))", "jnp.full_like(x, 3)",
     "jnp.full_like(x, v)", "jnp.full_like(w, 2)", "jnp.full_like(wi, 2.5)", "jnp.full_like(x, 2, shape=(2,))",
@@ -314,6 +314,22 @@ def test_scalar_types_are_classes_like_numpys():
     for name in ("int2", "uint4", "float8_e5m2", "complex128"):
         assert getattr(jnp, name).dtype.name == name
     assert operator.index(jnp.int32(3)) == 3
+
+
+OUT_OF_RANGE = [
+    "jnp.full((2,), jnp.nan, dtype=int)", "jnp.full((2,), -1.5, jnp.uint8)", "jnp.full((2,), 1e12, jnp.uint32)",
+    "jnp.full((2,), np.float32(300.5), jnp.int8)", "jnp.full((2,), np.array([-1.5, 3e5]), jnp.uint16)",
+    "lax.convert_element_type(-1.5, jnp.uint8)", "lax.convert_element_type(np.float32(-1.5), jnp.uint8)",
+    "lax.full_like(jnp.zeros(2, jnp.uint8), np.float32(-1.5))", "jnp.max(u, initial=-1.5)", "jnp.insert(u, 0, -1.5)",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+def test_constants_that_an_integer_type_cannot_hold_become_what_they_become_in_jax():
+    """NumPy converts them, while a program is traced, and what it gives depends on the machine; arrays saturate."""
+    check_jitted(OUT_OF_RANGE)
+    for text in OUT_OF_RANGE:
+        check_eagerly(text)
 
 
 def test_arrays_made_while_tracing_are_constants_of_the_trace():

@@ -35,7 +35,8 @@ OF_SIZE = [
     "jnp.setxor1d(n, n, size=2)", "jnp.setxor1d(q, q, size=2)", "jnp.setxor1d(q, v, size=4)",
     "jnp.isin(x, n)", "jnp.isin(x, n, invert=True)", "jnp.isin(q, q)", "jnp.isin(2, n)", "jnp.isin(n, 2)",
     "jnp.isin(n, z)", "jnp.isin(n, z, invert=True)", "jnp.isin(z, n)", "jnp.isin(c, c)", "jnp.isin(b, n)",
-    "jnp.isin(x, jnp.arange(-70, 70, 3))", "jnp.isin(x, n, method='sort')", "jnp.isin(x, n, method='compare_all')",
+    "jnp.isin(x, jnp.arange(-70, 70, 3))", "jnp.isin(x, n, method='sort')", "jnp.isin(b, 0.5, method='binary_search')",
+    "jnp.isin(x, n, method='compare_all')",
     "jnp.isin(x, jnp.arange(-70, 70, 3), method='binary_search')",
 ]  # fmt: skip
 EAGER = [

@@ -19,7 +19,7 @@ from xtrace.core.ir import NEVER_PRINTED, Literal
 from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace.core.tangents import is_differentiable
-from xtrace.core.trace import Tracer
+from xtrace.core.trace import Tracer, current_trace
 from xtrace.runtime.transfer import array_from_host
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -364,7 +364,22 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = aval_of(operand)
     if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Array):
         return operand
+    constant = not isinstance(operand, Array) and not aval.shape
+    if constant and dtypes.is_integer(dtype) and dtypes.is_floating(aval.dtype):
+        found = _integer_constant(operand, ShapedArray((), dtype, weak_type))
+        if found is not None:
+            return found
     return convert.apply((operand,), (dtype, weak_type, None))
+
+
+def _integer_constant(value: Any, aval: ShapedArray) -> Any:
+    """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
+
+    NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
+    """
+    number = dtypes.cast(value, aval.dtype)
+    found = current_trace.get().constant(number, aval)
+    return array_from_host(number, aval) if found is None and isinstance(value, np.generic) else found
 
 
 def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: Any) -> list[Any]:

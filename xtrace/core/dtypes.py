@@ -383,9 +383,10 @@ def dtype_and_weak(value: Any, x64: bool) -> tuple[Any, bool]:
 def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a copy of `value`, an array or number, as a NumPy array of `dtype`.
 
-    A number beyond the range of a floating type becomes infinite without a warning, as in XLA.
+    Without a warning, a number beyond the range of a floating type becomes infinite, as in XLA, and one beyond that of
+    an integer type what NumPy makes of it.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.array(np.asarray(value), dtype)
 
 

@@ -315,6 +315,8 @@ def _filled(
             return _fill(shape, literal, dtype, weak, device)
     if aval.dtype != dtype or aval.weak_type != weak:
         warn_of_lost_part(aval.dtype, dtype)
+        if isinstance(value, np.ndarray) and aval.shape:
+            value = dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
         value = converted(value, dtype, weak)
     result = spread_to(function, value, aval.shape, shape)
     return result if device is None else device_put(result, device)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.promotion import check_broadcast
+from xtrace.api.promotion import check_broadcast, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
@@ -532,17 +532,20 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     a = as_array("nonzero", a)
     if a.ndim == 0:
         raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
+    if len(fills) != a.ndim or any(np.shape(f) for f in fills):
+        raise ValueError(f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {fill_value!r}")
     if size is None:
         if isinstance(a, Tracer):
             raise explain.concretization(a, "numpy.nonzero without size=")
+        if fill_value is not None:
+            # The type of the result is the one with a size.
+            return tuple(_nonzero_of_size(a, *fills, size=np.count_nonzero(np.asarray(a))))
         dtype = dtypes.default_int(config.enable_x64.value)
         return tuple([asarray(found.astype(dtype)) for found in np.nonzero(np.asarray(a))])
     count = operator.index(size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")
-    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
-    if len(fills) != a.ndim:
-        raise ValueError(f"nonzero: fill_value must be a number or {a.ndim} of them, got {fill_value!r}")
     return tuple(_nonzero_of_size(a, *fills, size=count))
 
 
@@ -555,8 +558,8 @@ def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
     for axis, fill in enumerate(fills):
         later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
         at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
-        filled = spread_to("nonzero", converted(fill, dtype), (), (size,))
-        found.append(elementwise.select_n(is_there, filled, at))
+        filled, at = promote("nonzero", fill, at)
+        found.append(elementwise.select_n(is_there, spread_to("nonzero", filled, (), (size,)), at))
     return found
 
 
@@ -596,5 +599,5 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     if a.ndim == 0:
         found = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
         return zeros((found.size, 0), found.dtype)
-    found = nonzero(a, size=size, fill_value=fill_value)
+    found = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
     return shapes.concatenate([reshape(x, (x.size, 1)) for x in found], 1)

@@ -114,7 +114,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         raise ValueError(f"insert: obj must be integers or a slice; got dtype {aval.dtype.name}")
     if aval.ndim > 1:
         raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got shape {aval.shape}")
-    values = as_array("insert", values, 2)
+    type_of("insert", values, 2)
     values = converted(values, arr.dtype, arr.aval.weak_type)
     if values.ndim < arr.ndim:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))

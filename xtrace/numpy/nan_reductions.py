@@ -167,8 +167,10 @@ def nanmean(
         return reductions.mean(a, axes, dtype, None, keepdims, where=where)
     own = type_of("nanmean", a).dtype
     wanted = requested_dtype("nanmean", dtype)
+    wanted = own if wanted is None else wanted
+    reductions.check_divides("nanmean", wanted)
     masks = reductions.masks_of("nanmean", where)
-    return _mean_of_numbers(a, *masks, axes=axes, dtype=own if wanted is None else wanted, keepdims=bool(keepdims))
+    return _mean_of_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
 
 
 @unit
@@ -205,9 +207,7 @@ def _variance(
 ) -> Any:
     _, axes = _checked(function, a, axis, out)
     compute, wanted = reductions.variance_dtypes(function, type_of(function, a).dtype, dtype)
-    if not dtypes.is_inexact(wanted):
-        # Unlike in `var`, which computes in floats.
-        compute = wanted
+    reductions.check_divides(function, wanted)
     reductions.masks_of(function, mask)
     reductions.check_correction(function, ddof)
     operands, given = _options(function, where=mask, mean=mean)

@@ -294,6 +294,12 @@ def _inexact_dtype(dtype: Any) -> Any:
     return as_inexact(dtype, False)[0]
 
 
+def check_divides(function: str, dtype: Any) -> None:
+    """Raise TypeError if the dtype of a mean or variance is that of truth values."""
+    if dtypes.is_boolean(dtype):
+        raise TypeError(f"{function}: dtype must be one of numbers, which can be divided; got bool")
+
+
 def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
     """Return `mask` in a tuple that is empty for None; ValueError if it holds no truth values."""
     if mask is None:
@@ -315,6 +321,7 @@ def mean(
     aval = type_of("mean", a)
     wanted = requested_dtype("mean", dtype)
     wanted = _inexact_dtype(aval.dtype) if wanted is None else wanted
+    check_divides("mean", wanted)
     return _mean(
         a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=_accumulator(aval.dtype, wanted),
         dtype=wanted, keepdims=bool(keepdims),
@@ -372,9 +379,11 @@ def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
         )
-    else:
-        compute = _common(inexact if dtypes.is_inexact(own) else wanted, wanted)
+    elif dtypes.is_inexact(own) and dtypes.is_inexact(wanted):
+        compute = _common(own, wanted)
         compute = _accumulator(compute, compute)
+    else:
+        compute = _accumulator(wanted, wanted)
     return compute, wanted
 
 
@@ -403,6 +412,7 @@ def _checked_variance(
     compute, wanted = variance_dtypes(function, aval.dtype, dtype)
     if root and not dtypes.is_inexact(wanted):
         raise ValueError(f"{function}: dtype must be inexact, since a root is no integer; got {wanted.name}")
+    check_divides(function, wanted)
     check_correction(function, ddof)
     options = list(masks_of(function, mask))
     if mean is not None:

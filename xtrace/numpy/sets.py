@@ -402,4 +402,7 @@ def isin(
     shape_of_result = type_of("isin", element).shape
     one, other = _pair("isin", element, test_elements)
     found = reshape(_in(one, other, method == "compare_all"), shape_of_result)
+    if method == "binary_search" and one.weak_type and one.size and other.size:
+        # Here jax's truth values are those of one comparison of two weakly typed operands.
+        found = converted(found, found.dtype, True)
     return elementwise.bitwise_not(found) if invert else found

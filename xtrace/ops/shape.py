@@ -178,9 +178,7 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
     if dtypes.is_complex(host.dtype) and not dtypes.is_complex(aval.dtype):
         raise TypeError(f"{name}: {argument} {value} is complex and does not convert to {aval.dtype.name}")
     if dtypes.is_floating(host.dtype) and dtypes.is_integer(aval.dtype):
-        # As the conversion on the device: towards zero, saturating, NaN to 0.
-        number, bounds = float(host), dtypes.iinfo(aval.dtype)
-        host = np.asarray(0 if number != number else int(min(max(number, bounds.min), bounds.max)))
+        return converted(value, aval.dtype, aval.weak_type)
     with np.errstate(all="ignore"):
         return Literal(host.astype(aval.dtype)[()], aval)
 
