@@ -431,6 +431,13 @@ def test_what_was_remembered_follows_x64():
     assert (weak + weak).dtype == np.int32 and xnp.true_divide(1, 2).dtype == np.float32
 
 
+def test_powers_of_ten_have_exact_logarithms_in_doubles():
+    """The factor is 1 / log(10) rounded once; the quotient of two doubles is off by one in the last place."""
+    with xtrace.enable_x64(True):
+        np.testing.assert_array_equal(xnp.log10(10.0 ** np.arange(15)), np.arange(15))
+        np.testing.assert_array_equal(xnp.geomspace(10, 1000, 3, dtype=int), [10, 100, 1000])
+
+
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_parameters_are_those_of_jax(row):
     expected = inspect.signature(getattr(jnp, row.name)).parameters

@@ -652,7 +652,7 @@ def _logspace(start: Any, stop: Any, base: Any, num: Any, endpoint: Any, dtype: 
 
 
 def _log10(x: Any) -> Any:
-    return multiply(elementwise.log(x), 1 / math.log(10))
+    return multiply(elementwise.log(x), math.log10(math.e))
 
 
 @unit

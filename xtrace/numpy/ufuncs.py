@@ -145,7 +145,7 @@ def _in_base_2(natural: Any) -> Any:
 
 
 def _in_base_10(natural: Any) -> Any:
-    return lax.mul(natural, _strong(natural, 1 / math.log(10)))
+    return lax.mul(natural, _strong(natural, math.log10(math.e)))
 
 
 log2 = unary_function(
