@@ -236,10 +236,18 @@ TWO_DEVICES = """
     assert add(one, one).devices() == {first}
 
     # jit's own device wins.
-    g = jit(lambda x: x * 2, device=second)
-    for x in (1.0, host, one, other, uncommitted, jnp.ones(3)):
-        for _ in range(CALLS):
-            assert g(x).devices() == {second} and g(x).committed
+    double = lambda x: x * 2
+    for g in (
+        jit(double, device=second), jit(double, in_shardings=other.sharding), jit(double, out_shardings=other.sharding)
+    ):
+        for x in (1.0, host, one, other, uncommitted, jnp.ones(3)):
+            for _ in range(CALLS):
+                assert g(x).devices() == {second} and g(x).committed
+    both = (one.sharding, {"a": [other.sharding]})
+    raises(lambda: jit(double, in_shardings=both), ValueError, "in_shardings names several devices", "cpu:0", "cpu:1")
+    two = dict(in_shardings=one.sharding, out_shardings=other.sharding)
+    for wrong in (two, dict(in_shardings=one.sharding, device=first)):
+        raises(lambda: jit(double, **wrong), ValueError, "give only one of device, backend, in_shardings")
 
     # Moving.
     moved = xtrace.device_put((1.0, {"a": [one, host]}), (first, {"a": second}))

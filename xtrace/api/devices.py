@@ -174,6 +174,29 @@ def _put_leaf(move: _Move) -> Any:
     return moved
 
 
+def one_device(function: str, argument: str, shardings: Any) -> Any:
+    """Return the device that a tree of shardings names, None if it names none.
+
+    TypeError for what is no sharding of one device, ValueError if there are several, or one is of other memory.
+    """
+    found = pytree.tree_leaves(shardings)
+    for sharding in found:
+        if not isinstance(sharding, DeviceSharding):
+            raise TypeError(
+                f"{function}: {argument} must be None, a sharding such as x.sharding of an array, or a tree of these; "
+                f"got {sharding!r}. Layouts over several devices are not there yet"
+            )
+        if memory_space_of_kind(sharding.memory_kind) is not MemorySpace.Device:
+            raise ValueError(
+                f"{function}: {argument} asks for {sharding.memory_kind} memory; move the array with "
+                "xtrace.device_put, which may be called inside the function, instead"
+            )
+    devices = {sharding.device for sharding in found}
+    if len(devices) > 1:
+        raise ValueError(f"{function}: {argument} names several devices, {', '.join(map(str, devices))}; it takes one")
+    return devices.pop() if devices else None
+
+
 def device_get(x: Any) -> Any:
     """Return the pytree `x` with its arrays as NumPy arrays, read-only views where the memory is the host's.
 

@@ -17,6 +17,7 @@ from xtrace.api import arguments, dispatch, stages
 from xtrace.api.arguments import Selection, Static
 from xtrace.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace.api.compilation import compile_module, run_program
+from xtrace.api.devices import one_device
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
@@ -147,7 +148,8 @@ def jit(
     Where the function is called under grad, vmap or another jit, that may need them still, they are kept.
     keep_unused: pass arguments the program does not read to it all the same.
     device, backend: where to run. inline: inside another traced function, record the operations without a call.
-    compiler_options: options of XLA by name. in_shardings, out_shardings: layouts over devices.
+    in_shardings, out_shardings: where to run, as shardings such as ``x.sharding``; all arrays of a program are on one
+    device. compiler_options: options of XLA by name.
 
     Raises TypeError if `fun` is not callable or an argument is no array, ValueError for a wrong or unhashable static
     argument. Without `fun`, returns a decorator.
@@ -160,8 +162,9 @@ def jit(
     donated = Selection("donate", fun, donate_argnums, donate_argnames)
     _check_disjoint(fun, static, donated)
     options = _Options(
-        static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused), _device(device, backend),
-        bool(inline), arguments.compiler_options_of("jit", compiler_options),
+        static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
+        _device(device, backend, {"in_shardings": in_shardings, "out_shardings": out_shardings}), bool(inline),
+        arguments.compiler_options_of("jit", compiler_options),
     )  # fmt: skip
     return _wrap(fun, static, donated, options)
 
@@ -199,8 +202,15 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     return run
 
 
-def _device(device: Any, backend: Any) -> Any:
-    """Return the device that `jit` was told to run on, if it was."""
+def _device(device: Any, backend: Any, shardings: dict[str, Any]) -> Any:
+    """Return the device that `jit` was told to run on, if it was; `shardings` are trees of them, by argument."""
+    wanted = [found for name, tree in shardings.items() if (found := one_device("jit", name, tree)) is not None]
+    if wanted:
+        if device is not None or backend is not None or any(d is not wanted[0] for d in wanted):
+            raise ValueError(
+                "jit: give only one of device, backend, in_shardings and out_shardings; a program runs on one device"
+            )
+        return wanted[0]
     if device is not None and backend is not None:
         raise ValueError(f"jit: device ({device}) and backend ({backend!r}) cannot both be given")
     if device is not None and not isinstance(device, clients.Device):
