@@ -194,7 +194,8 @@ def test_eager_loops_compile_once():
         first, _ = lax.scan(lambda c, x: (c * weights + x, None), xtrace.numpy.zeros(2), xtrace.numpy.ones((3, 2)))
         second = lax.while_loop(lambda c: c < 100.0, lambda c: c * 2.5, first[0] * scale)
         third = xtrace.grad(lambda x: lax.fori_loop(0, 3, lambda i, c: c * x, x))(second)
-        return third + lax.associative_scan(lambda a, b: a + b, first)[0]
+        fourth = lax.fori_loop(0, 2, lambda i, c: lax.cond(c > 5, lambda: c - 1, lambda: c * 2), third)
+        return fourth + lax.associative_scan(lambda a, b: a + b, first)[0]
 
     run(1.0)
     counts = len(scan_p.programs), len(while_p.programs)
@@ -210,11 +211,15 @@ def test_functions_that_differ_are_not_taken_for_one_another():
     def filled(constant):
         return np.copysign(1, float(lax.fori_loop(0, 1, lambda i, c: constant, 3.0)))
 
+    def inside(constant):
+        return float(lax.fori_loop(0, 1, lambda i, c: lax.cond(c > 0, lambda: c * constant, lambda: c), 3.0))
+
     def reversed_along(axis):
         return lax.map(lambda x: lax.rev(x, (axis,)), np.arange(8.0).reshape(2, 2, 2))
 
     assert [scaled(c) for c in (1, 1.0, 2.0, True, 1)] == [4, 4, 8, 4, 4]
     assert [filled(c) for c in (0.0, -0.0, 0.0)] == [1, -1, 1]
+    assert [inside(c) for c in (1.0, 2.0, 1.0)] == [3, 6, 3]
     assert [reversed_along(i)[0].tolist() for i in (0, 1)] == [[[2, 3], [0, 1]], [[1, 0], [3, 2]]]
 
 

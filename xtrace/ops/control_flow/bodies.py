@@ -93,10 +93,8 @@ def _staged(transformation: str, function: Callable[..., Any], in_tree: Any, in_
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return `closed`, which has no constvars, or the one interned before of the same function and equations."""
-    info = closed.jaxpr.debug_info
     try:
-        # A function that is made anew for each call is in one place; messages name the place.
-        key = None if info is None else (info.file, info.line), _key(closed.jaxpr)
+        key = _key(closed.jaxpr)
     except TypeError:  # an unhashable parameter
         return closed
     if len(_interned) >= _INTERNED_LIMIT:
@@ -120,13 +118,21 @@ def _key(jaxpr: Jaxpr) -> Any:
         value = x.val.tobytes() if isinstance(x.val, np.generic) else repr(x.val)
         return type(x.val), value, x.aval
 
-    parts: list[Any] = [tuple(jaxpr.in_avals)]
+    def parameter(value: Any) -> Any:
+        # Functions inside are made anew with the one around them.
+        if isinstance(value, ClosedJaxpr) and not value.consts:
+            return _key(value.jaxpr)
+        return tuple(map(parameter, value)) if isinstance(value, tuple) else value
+
+    # A function that is made anew for each call is in one place; messages name the place.
+    info = jaxpr.debug_info
+    parts: list[Any] = [None if info is None else (info.file, info.line), tuple(jaxpr.in_avals)]
     for equation in jaxpr.eqns:
         operands = tuple([atom(x) for x in equation.invars])
         for v in equation.outvars:
             numbers[v] = len(numbers)
         kinds = tuple(map(type, equation.parameters))
-        parts.append((equation.primitive, equation.parameters, kinds, operands, len(equation.outvars)))
+        parts.append((equation.primitive, parameter(equation.parameters), kinds, operands, len(equation.outvars)))
     parts.append(tuple([atom(x) for x in jaxpr.outvars]))
     found = tuple(parts)
     hash(found)
