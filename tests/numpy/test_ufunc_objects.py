@@ -74,6 +74,7 @@ MORE = [
     "jnp.frompyfunc(lambda x, y: x < y, 2, 1).accumulate(x)", "jnp.frompyfunc(lambda x: (x, 2 * x), 1, 2)(x)",
     "jnp.frompyfunc(lambda x, y, z: x + y * z, 3, 1)(x, 2, v)",
     "jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0).reduce(x[:0])",
+    "jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1, identity=2).reduce(x)",
     "jnp.frompyfunc(lambda x, y: x, 2, 1).__name__", "jnp.ufunc(lambda x: x, 1, 1, nargs=3, name='f').nargs",
 ]  # fmt: skip
 

@@ -39,6 +39,7 @@ CASES = [
     ("categorical", (CHANCES,), {"shape": (5,)}),
     ("categorical", (MATRIX,), {"shape": (3, 2), "replace": False}), ("categorical", (MATRIX,), {"mode": "high"}),
     ("multivariate_normal", (SIZES, COVARIANCE), {}), ("multivariate_normal", (SIZES, COVARIANCE, (3,)), {}),
+    ("multivariate_normal", (SIZES, COVARIANCE), {"dtype": "float16"}),
     ("multivariate_normal", (SIZES, COVARIANCE), {"method": "svd"}),
     ("multivariate_normal", (SIZES, COVARIANCE), {"method": "eigh"}),
     ("poisson", (np.array([0.5, 3.0, 20.0, 1000.0, 0.0, -1.0, np.nan, np.inf], np.float32),), {}),

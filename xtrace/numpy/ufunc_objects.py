@@ -39,7 +39,7 @@ class ufunc(metaclass=_Recognized):
 
     call, reduce, accumulate, at, reduceat: what is used in place of the general way, with the same parameters; `at`
     may return NotImplemented.
-    identity: what changes nothing; reductions over no element give it.
+    identity: what changes nothing; reductions begin with it.
     """
 
     def __init__(
@@ -131,7 +131,8 @@ class ufunc(metaclass=_Recognized):
             a, options, along = reshape(a, (a.size,)), [reshape(x, (a.size,)) for x in options], 0
         else:
             along = canonical_axis(name, axis, rank)
-        if initial is None and (where is not None or not a.shape[along]):
+        if initial is None:
+            # Also where there are elements: it matters to a function that it does change.
             initial = self.identity
         if initial is None and not a.shape[along]:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")

@@ -28,12 +28,14 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 @program
 def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
-    mean, cov = converted(mean, dtype), converted(cov, dtype)
+    own = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
+    mean, cov = converted(mean, own), converted(cov, own)
     if method == "cholesky":
         factor = cholesky(cov)
     else:
         sizes, vectors = eigh(cov) if method == "eigh" else svd(cov)[1::-1]
         factor = vectors * lax.sqrt(sizes[..., None, :])
+    # Numbers of another type than the parameters promote with them.
     drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
     return mean + einsum("...ij,...j->...i", factor, drawn)
 
