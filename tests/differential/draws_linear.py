@@ -36,6 +36,7 @@ _PRODUCTS = [
     ((3,), (3,)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((2, 2, 3), (3, 2)), ((2, 2, 3), (2, 3, 1)), ((3,), (3, 2)),
     ((), (3,)), ((0,), (0,)), ((2, 0), (0, 3)), ((2, 3), (2, 3)), ((), ()), ((1, 2, 3), (2, 3, 2)),
 ]  # fmt: skip
+_SUMMED = [((3,), (4,)), ((3,), (3,)), ((1,), (2,)), ((0,), (2,)), ((), (2,)), ((1, 3), (2, 3)), ((2, 3), (1, 1))]
 _TYPES = sampled(np.float32, np.float64, np.int32, np.complex64)
 _PRECISIONS = sampled("highest", None, jax.lax.Precision.HIGH.name.lower())
 
@@ -143,10 +144,7 @@ NUMPY: dict[str, Row] = {
                         bias=st.booleans(), ddof=sampled(0, 1)), floor=16.0),
     "corrcoef": Row(given_as(operand(shapes=[(3,), (2, 3), ()], forms=ARRAYS), rowvar=st.booleans()), modes=_once,
                     rounding=64),
-    "polyadd": Row(contracted(shapes=[((3,), (4,)), ((3,), (3,)), ((1,), (2,)), ((0,), (2,)), ((), (2,))]), floor=16.0,
-                   wider="no coefficients"),
-    "polysub": Row(contracted(shapes=[((3,), (4,)), ((3,), (3,)), ((1,), (2,)), ((0,), (2,)), ((), (2,))]), floor=16.0,
-                   wider="no coefficients"),
+    **family("polyadd polysub", Row(contracted(shapes=_SUMMED), floor=16.0, wider="no coefficients")),
     "polymul": Row(contracted(shapes=[((3,), (4,)), ((3,), (3,)), ((1,), (2,))]), floor=16.0),
     "polyval": Row(contracted(shapes=[((3,), (4,)), ((3,), ()), ((1,), (2, 3)), ((0,), (2,))]), floor=64.0),
     "polyder": Row(given_as(operand(shapes=VECTORS, forms=ARRAYS), m=sampled(0, 1, 2, 5)), floor=16.0),

@@ -217,7 +217,8 @@ class _Joiner:
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         if text in ("r", "c"):
-            return (-1, 2, -1) if text == "r" else (0, 2, 0)
+            axis, _, place = self.options
+            return (-1, 2, place) if text == "r" else (axis, 2, 0)
         try:
             given = [int(part) for part in text.split(",")]
         except ValueError:

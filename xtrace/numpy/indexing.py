@@ -382,7 +382,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     numbers = gathering.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
     return gathering.gather(
         x, start_indices, numbers, [1 if i in axes else n for i, n in enumerate(x.shape)],
-        unique_indices=options.unique, indices_are_sorted=options.sorted,
+        unique_indices=options.unique or not shape, indices_are_sorted=options.sorted or not shape,
         mode=gathering.GatherScatterMode.PROMISE_IN_BOUNDS if options.mode is None else options.mode,
         fill_value=options.fill_value,
     )  # fmt: skip

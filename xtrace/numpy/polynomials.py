@@ -9,20 +9,23 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
-from xtrace.api.operators import add, multiply, power, subtract, true_divide
+from xtrace.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes, explain
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import spread_to, type_of
 from xtrace.numpy.contraction import matmul, outer
-from xtrace.numpy.creation import arange, as_array, asarray, full, zeros
-from xtrace.numpy.indexing import getitem
+from xtrace.numpy.creation import arange, as_array, asarray, full, ones_like, zeros
+from xtrace.numpy.indexing import getitem, take
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
-from xtrace.numpy.manipulation import concatenate
+from xtrace.numpy.manipulation import argsort, concatenate, roll
+from xtrace.numpy.reductions import any as any_of
+from xtrace.numpy.reductions import argmax
 from xtrace.numpy.reductions import sum as sum_over
 from xtrace.numpy.signals import convolve
+from xtrace.numpy.ufuncs import where
 from xtrace.ops import elementwise
 from xtrace.ops.control_flow.scan import scan
 from xtrace.ops.shape import split
@@ -31,9 +34,9 @@ from xtrace.ops.shape import split
 _LONG = 33
 
 
-def _vectors(function: str, *operands: Any, inexact: bool = True) -> list[Any]:
-    """Return operands as vectors of their common type; ValueError for other ranks."""
-    avals, dtype, weak = common_dtype(function, operands, as_inexact if inexact else None)
+def _vectors(function: str, *operands: Any) -> list[Any]:
+    """Return operands as vectors of their common inexact type; ValueError for other ranks."""
+    avals, dtype, weak = common_dtype(function, operands, as_inexact)
     for i, aval in enumerate(avals):
         if aval.ndim != 1:
             raise ValueError(f"{function}: coefficients must be a 1-D array; argument {i} has shape {aval.shape}")
@@ -58,27 +61,40 @@ def _known(function: str, argument: str, x: Any) -> np.ndarray[Any, Any]:
 
 
 def _longer(x: Any, length: int) -> Any:
-    """Return a vector with zeros in front, to `length`."""
-    return concatenate([converted(zeros(length - x.size, x.dtype), x.dtype, x.aval.weak_type), x])
+    """Return an array with zeros in front along the first axis, to `length`."""
+    filling = zeros((length - x.shape[0], *x.shape[1:]), x.dtype)
+    return concatenate([converted(filling, x.dtype, x.aval.weak_type), x])
 
 
-@unit
-def _combined(a1: Any, a2: Any, *, difference: bool) -> Any:
-    length = max(a1.size, a2.size)
-    pair = [x if x.size == length else _longer(x, length) for x in (a1, a2)]
-    return subtract(*pair) if difference else add(*pair)
+def _of_one_length(function: str, *operands: Any) -> list[Any]:
+    """Return operands of their common type with zeros in front; ValueError unless their ranks are one, and not 0."""
+    avals, dtype, weak = common_dtype(function, operands)
+    if len({aval.ndim for aval in avals}) > 1 or not avals[0].ndim:
+        shapes = ", ".join(str(aval.shape) for aval in avals)
+        raise ValueError(
+            f"{function}: coefficients must be arrays of the same rank, at least 1-D, along the first axis; got shapes "
+            f"{shapes}"
+        )
+    length = max(aval.shape[0] for aval in avals)
+    arrays = [converted(as_array(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+    arrays = [x if x.shape[0] == length else _longer(x, length) for x in arrays]
+    check_broadcast(function, [x.shape for x in arrays])
+    return arrays
 
 
 @one_program()
 def polyadd(a1: Any, a2: Any) -> Any:
-    """Return the sum of two polynomials. ValueError for coefficients that are no vectors."""
-    return _combined(*_vectors("polyadd", a1, a2, inexact=False), difference=False)
+    """Return the sum of two polynomials, or of many: the coefficients are along the first axis, the others broadcast.
+
+    ValueError for operands of different ranks.
+    """
+    return add(*_of_one_length("polyadd", a1, a2))
 
 
 @one_program()
 def polysub(a1: Any, a2: Any) -> Any:
-    """Return the difference of two polynomials. ValueError for coefficients that are no vectors."""
-    return _combined(*_vectors("polysub", a1, a2, inexact=False), difference=True)
+    """Return the difference of two polynomials, or of many, as `polyadd` takes them."""
+    return subtract(*_of_one_length("polysub", a1, a2))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
@@ -241,8 +257,9 @@ def _with_zeros(roots_of: Any) -> Any:
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """Return the zeros of a polynomial, complex, on CPU and GPU.
 
-    strip_zeros: leading zeros are left out, so `p` must not be traced; without, the first coefficient must not be 0.
-    ValueError for coefficients that are no vector.
+    strip_zeros: leading zeros are left out, so `p` must not be traced. Without, there are as many zeros of the
+    polynomial as coefficients but one, and NaN at the end for each leading 0. ValueError for coefficients that are no
+    vector.
     """
     if type_of("roots", p).ndim == 0:
         p = reshape(as_array("roots", p), (1,))
@@ -255,8 +272,21 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         p = getitem(p, slice(first, last))
     if p.size < 2:
         return zeros(behind, np.result_type(p.dtype, np.complex64))
+    if not strip_zeros:
+        return _as_many_roots(p)
     found = eigvals(_companion(p))
     return concatenate([zeros(behind, found.dtype), found]) if behind else found
+
+
+@unit
+def _as_many_roots(p: Any) -> Any:
+    """Return the zeros of a polynomial; leading coefficients of 0 are moved behind, and their zeros are made NaN."""
+    nonzero = not_equal(p, 0)
+    in_front = where(any_of(nonzero), argmax(nonzero), p.size)
+    moved = roll(where(equal(in_front, p.size), ones_like(p), p), elementwise.neg(in_front))
+    found = eigvals(_companion(moved))
+    found = take(found, argsort(equal(found, 0)))
+    return where(less(arange(found.size), subtract(found.size, in_front)), found, complex(math.nan, math.nan))
 
 
 @unit

@@ -93,7 +93,11 @@ def _scattered(
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
     numbers = gathering.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
-    flags = {"indices_are_sorted": options.sorted, "unique_indices": options.unique, "mode": options.mode}
+    # Without index arrays, index vectors differ by slices only.
+    flags = {
+        "indices_are_sorted": options.sorted or not block, "unique_indices": options.unique or not block,
+        "mode": options.mode,
+    }  # fmt: skip
     if apply is None:
         shape = list(target.shape)
         for axis in plan.new_axes:
@@ -123,10 +127,9 @@ def _update(
 ) -> Any:
     """Read the index, cast the values to the dtype of `x`, and write."""
     reading = read(x.aval.shape, index, False, True)
-    static = not any(isinstance(i, (np.ndarray, Array)) for i in reading.operands)
     options = Options(
-        gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted) or static,
-        bool(unique_indices) or static, bool(wrap_negative_indices),
+        gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
+        bool(wrap_negative_indices),
     )  # fmt: skip
     values = zeros((), x.dtype) if apply is not None else values if isinstance(values, Array) else asarray(values)
     dtype = x.dtype if apply is not None else _common_dtype(x, values)
