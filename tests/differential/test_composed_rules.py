@@ -452,6 +452,29 @@ def custom_vmap_scan(api, lax, jnp):
     return api.vmap(lambda x: lax.scan(lambda c, _: (f(c), c), x, None, length=2))(v)
 
 
+@slow_case
+def custom_vjp_of_custom_vmap(api, lax, jnp):
+    @api.custom_vjp
+    @api.custom_batching.custom_vmap
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    @f.def_vmap
+    def rule(size, batched, x, y):
+        return jnp.cos(x) * y, True
+
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda kept, t: (t * kept[1], t * kept[0]))
+    return api.vmap(f)(v, v), api.grad(f)(x, x), api.jit(api.vmap(api.grad(f)))(v, v)
+
+
+@case
+def vmap_of_numbers_that_are_not_mapped(api, lax, jnp):
+    def f(x, n, k):
+        return x + jnp.zeros(n), isinstance(n, int), n // 2, k * 2.0
+
+    return api.vmap(f, in_axes=(0, None, None), out_axes=(0, None, None, None))(v, 3, 1.5)
+
+
 @case
 def remat_int_bool(api, lax, jnp):
     f = api.checkpoint(lambda x, n, b: (jnp.where(b, jnp.sin(x) * n, x), n + 1, ~b))

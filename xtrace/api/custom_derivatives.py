@@ -142,6 +142,13 @@ class CustomFunction:
         # So many positional arguments are all there are.
         self.arity = len(kinds) if all(k in _POSITIONAL for k in kinds) and kinds else None
 
+    def __getattr__(self, name: str) -> Any:
+        # A function of several kinds, such as a custom_vjp of a custom_vmap, is given all its rules by its one name.
+        inner = self.__dict__.get("fun")
+        if isinstance(inner, CustomFunction) and hasattr(inner, name):
+            return getattr(inner, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self._check_defined()

@@ -76,7 +76,9 @@ def vmap(
             if not is_array_like(leaf) and axes[position] is not None:
                 path = paths()[position]
                 raise TypeError(f"vmap: argument {path} of {name}: {leaf!r} of type {type(leaf)} is no array")
-            values.append(as_value(leaf) if is_array_like(leaf) else leaf)
+            # Python's numbers stay what they are: shapes may depend on them.
+            known = axes[position] is None and type(leaf) in (bool, int, float, complex)
+            values.append(as_value(leaf) if is_array_like(leaf) and not known else leaf)
         axes = [_canonical(axes[i], values[i], i, paths, name) for i in range(len(values))]
         size = _size(values, axes, axis_size, paths, name)
         out_tree: Any = None
