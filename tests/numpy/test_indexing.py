@@ -182,6 +182,22 @@ def test_static_indices_are_slices_and_not_gathers():
     assert "gather" in str(xtrace.make_jaxpr(lambda x, n: x[n])(jnp.ones((3, 4)), jnp.array([1])))
 
 
+@pytest.mark.parametrize("method", ["multiply", "divide", "power", "set", "min"])
+def test_one_position_for_each_lane_is_written_once(method):
+    """So the derivative by a factor exists, as without vmap."""
+    x, n, y = np.arange(1, 13, dtype=np.float32).reshape(3, 4) / 8, np.array([0, 3, 3]), np.array([2, 3, 4], np.float32)
+
+    def total(root, x, y):
+        found = root.vmap(lambda x, n, y: getattr(x.at[n], method)(y))(x, n, y)
+        return (found**2).sum() + (getattr(x.at[n[1], ::2], method)(y[:2]) ** 2).sum()
+
+    def derivatives(root):
+        return root.jit(root.grad(lambda x, y: total(root, x, y), (0, 1)))(x, y)
+
+    for got, expected in zip(derivatives(xtrace), derivatives(jax), strict=True):
+        assert_same(got, expected, 16)
+
+
 def test_the_index_is_read_again_after_a_change():
     index = np.array([0, 1])
     x = jnp.arange(3)

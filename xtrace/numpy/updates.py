@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
 from xtrace.api.operators import power, true_divide
 from xtrace.api.promotion import check_broadcast
