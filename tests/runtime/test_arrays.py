@@ -310,6 +310,30 @@ def test_arrays_from_dlpack_share_memory(dtype):
     assert np.asarray(x).tolist() == [7] * 64 and len(others) == 50
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_that_numpy_lacks_come_through_dlpack(dtype):
+    x = jnp.arange(1000.0).astype(dtype)
+    shared, copied = jnp.from_dlpack(x, copy=False), jnp.from_dlpack(x, copy=True)
+    assert shared.dtype == copied.dtype == x.dtype and shared.device is x.device and not shared.committed
+    assert shared.unsafe_buffer_pointer() == x.unsafe_buffer_pointer() != copied.unsafe_buffer_pointer()
+    values = np.asarray(x).tobytes()
+    x.delete()
+    gc.collect()
+    assert np.asarray(shared).tobytes() == np.asarray(copied).tobytes() == values
+
+
+def test_memory_that_must_be_copied_is_refused_if_it_must_not():
+    memory = np.arange(64.0, dtype=np.float32)
+    unaligned = memory[1:] if memory.ctypes.data % 64 == 0 else memory[:-1]
+    for source in (unaligned, memory[::2], memory.reshape(8, 8).T, memory.astype(np.float64)):
+        for choice in (None, True):
+            assert np.array_equal(jnp.from_dlpack(source, copy=choice), source)
+        with pytest.raises(ValueError, match="from_dlpack: this memory cannot be shared, as it is not aligned"):
+            jnp.from_dlpack(source, copy=False)
+    with pytest.raises(BufferError, match=r"cannot share this array: .*S4"):
+        jnp.from_dlpack(jnp.ones(3, jnp.int4))
+
+
 # Copies and pickles
 
 

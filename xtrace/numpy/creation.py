@@ -24,7 +24,7 @@ from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.ops import elementwise
 from xtrace.ops import shape as shapes
-from xtrace.runtime.transfer import array_from_host, scalar_to_host
+from xtrace.runtime.transfer import array_from_dlpack, array_from_host, scalar_to_host
 
 _SCALARS = frozenset((bool, int, float, complex))
 _DLPACK_CPU = 1
@@ -255,7 +255,8 @@ def _nonzero(x: Any) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """Return an array that shares the host memory of an object with ``__dlpack__``, or has a copy of it with `copy`.
 
-    TypeError without ``__dlpack__``, ValueError for memory of another device.
+    Memory that XLA cannot use as it is (not aligned to 64 bytes, with gaps) is copied; ValueError for it if `copy` is
+    False. TypeError without ``__dlpack__``, ValueError for memory of another device, BufferError for unknown types.
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: {type(x)} has no __dlpack__; xtrace.numpy.asarray copies any array-like")
@@ -264,7 +265,18 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             f"from_dlpack: only host memory can be shared, got the dlpack device {x.__dlpack_device__()}; copy the "
             "data to the host first"
         )
-    return _array("from_dlpack", np.from_dlpack(x), None, bool(copy), None, 0, device, None)
+    try:
+        view = np.from_dlpack(x)
+    except (BufferError, RuntimeError):
+        # A type that NumPy has not, such as bfloat16.
+        return _array("from_dlpack", array_from_dlpack(x, copy), None, copy, None, 0, device, None)
+    found = _array("from_dlpack", view, None, bool(copy), None, 0, device, None)
+    if copy is False and found.unsafe_buffer_pointer() != view.ctypes.data:
+        raise ValueError(
+            "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, is of a dtype that is "
+            "narrowed, or is asked for on another device; copy=None copies where it must"
+        )
+    return found
 
 
 def _fill(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool, device: Any) -> Any:

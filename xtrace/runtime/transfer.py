@@ -62,6 +62,17 @@ def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any 
     return new_array(aval, buffer, signature_on(aval, where, device is not None))
 
 
+def array_from_dlpack(source: Any, copy: bool | None) -> ConcreteArray:
+    """Return a concrete array on the CPU with the host memory of an object with ``__dlpack__``, as XLA takes it.
+
+    BufferError if it does not, or if `copy` is False and it must copy.
+    """
+    device = clients.local_devices("cpu")[0]
+    buffer = buffers.from_dlpack(source.__dlpack__(), device, copy)
+    aval = ShapedArray(buffer.shape, buffer.dtype)
+    return new_array(aval, buffer, signature_on(aval, device, False))
+
+
 def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """Return a Python scalar as a NumPy array of type `aval`, of rank 0; OverflowError if an integer does not fit.
 

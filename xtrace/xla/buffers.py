@@ -178,6 +178,12 @@ def to_dlpack(buffer: Any, stream: Any = None) -> Any:
         raise BufferError(f"dlpack cannot share this array: {error}") from None
 
 
-def from_dlpack(capsule: Any, device: Any) -> Any:
-    """Return a buffer on `device` that shares the memory of a dlpack capsule."""
-    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
+def from_dlpack(capsule: Any, device: Any, copy: bool | None = None) -> Any:
+    """Return a buffer on `device` that shares the memory of a dlpack capsule, or has a copy of it with `copy`.
+
+    Where XLA needs a copy (copy=None makes it), and for data that it does not take, BufferError.
+    """
+    try:
+        return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None, copy)
+    except (_jax.JaxRuntimeError, ValueError) as error:
+        raise BufferError(f"dlpack: XLA cannot take this memory: {error}") from None
