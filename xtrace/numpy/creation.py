@@ -273,8 +273,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     found = _array("from_dlpack", view, None, bool(copy), None, 0, device, None)
     if copy is False and found.unsafe_buffer_pointer() != view.ctypes.data:
         raise ValueError(
-            "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, is of a dtype that is "
-            "narrowed, or is asked for on another device; copy=None copies where it must"
+            "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, has a dtype that "
+            "is narrowed, or is asked for on another device; copy=None copies where it must"
         )
     return found
 
