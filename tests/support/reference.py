@@ -22,6 +22,11 @@ CHANGED: dict[str, str] = {
     "tests/numpy/test_manipulation.py::test_jitted_values_are_those_of_jax[reshaped]": _TUPLES,
     "tests/numpy/test_indexing.py::test_eager_values_are_those_of_jax[jnp.full((2,), 1.0).at": "weak types of updates",
     "tests/numpy/test_indexing.py::test_jitted_values_are_those_of_jax[updates]": "weak types of updates",
+    "tests/numpy/test_indexing.py::test_eager_values_are_those_of_jax[jnp.nonzero(x, size=30, fill_value=-1.5)]":
+        "weak type of a fill value",
+    "tests/numpy/test_indexing.py::test_eager_values_are_those_of_jax[jnp.argwhere(x, size=20,":
+        "weak type of a fill value",
+    "tests/numpy/test_indexing.py::test_jitted_values_are_those_of_jax[chosen]": "weak type of a fill value",
     "tests/api/test_jit.py::test_positional_named_and_default_arguments[args10": _STATIC,
     "tests/api/test_jit_static.py::test_selections_infer_names_and_numbers_as_jax_does": _STATIC,
     "tests/ops/test_elementwise.py::test_values_and_types_agree[lgamma]": "another formula",
