@@ -49,7 +49,7 @@ CHOSEN = [
     "jnp.take(z, jnp.array([], int), axis=0)", "jnp.take(x, jnp.array([[0, 1], [2, 3]]), axis=1)",
     "jnp.nonzero(x, size=3)", "jnp.nonzero(x, size=30, fill_value=-1)",
     "jnp.nonzero(y > 3, size=30, fill_value=(7, 8, 9))", "jnp.flatnonzero(b, size=3)", "jnp.flatnonzero(x, size=0)",
-    "jnp.argwhere(x, size=20, fill_value=9)", "jnp.nonzero(x, size=30, fill_value=-1.5)",
+    "jnp.argwhere(x, size=20, fill_value=9)", "jnp.nonzero(x, size=30, fill_value=np.float32(0.5))",
     "jnp.argwhere(x, size=20, fill_value=(1, 2.5))", "jnp.nonzero(z, size=2)", "x.nonzero(size=4)",
     "jnp.flatnonzero(q, size=5)",
 ]  # fmt: skip
