@@ -117,8 +117,8 @@ def _check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) ->
     for name, aval in avals.items():
         if aval.ndim not in (3, 4) or aval.ndim != query.ndim:
             raise ValueError(
-                f"{_FUNCTION}: query, key and value must all have the axes (T, N, H), or all (B, T, N, H), but {name} "
-                f"is {aval.str_short()} and query {query.str_short()}"
+                f"{_FUNCTION}: query, key and value must all have the axes (T, N, H), or all (B, T, N, H), but got "
+                + ", ".join([f"{name} {aval.str_short()}" for name, aval in avals.items()])
             )
         if aval.dtype != query.dtype:
             raise ValueError(
