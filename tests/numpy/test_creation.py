@@ -321,6 +321,7 @@ OUT_OF_RANGE = [
     "jnp.full((2,), np.float32(300.5), jnp.int8)", "jnp.full((2,), np.array([-1.5, 3e5]), jnp.uint16)",
     "lax.convert_element_type(-1.5, jnp.uint8)", "lax.convert_element_type(np.float32(-1.5), jnp.uint8)",
     "lax.full_like(jnp.zeros(2, jnp.uint8), np.float32(-1.5))", "jnp.max(u, initial=-1.5)", "jnp.insert(u, 0, -1.5)",
+    "jnp.nanmax(u, initial=-1.5)", "jnp.nansum(u, initial=np.float32(-1.5))",
 ]  # fmt: skip
 
 

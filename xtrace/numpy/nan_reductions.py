@@ -51,6 +51,7 @@ def _extremum_of_numbers(
 def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
     may_hold_nan, axes = _checked(function, a, axis, out)
     if not may_hold_nan:
+        initial = reductions.begun_with(function, initial)
         return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
     operands, given = _options(function, initial=initial, where=mask)
     return _extremum_of_numbers(

@@ -14,7 +14,7 @@ from xtrace.api.promotion import as_inexact
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, type_of
-from xtrace.numpy.creation import broadcast_to, full, warn_of_lost_part
+from xtrace.numpy.creation import as_array, broadcast_to, full, warn_of_lost_part
 from xtrace.ops import elementwise, reductions, shape
 
 
@@ -604,7 +604,7 @@ def nansum(
     where: Any = None,
 ) -> Any:
     """Return the sum over `axis` (None: all), NaN counted as zero; the rest is as for `sum`."""
-    return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+    return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, begun_with("nansum", initial), where)
 
 
 @one_program("axis", "out", "keepdims")
@@ -618,7 +618,12 @@ def nanprod(
     where: Any = None,
 ) -> Any:
     """Return the product over `axis` (None: all), NaN counted as one; the rest is as for `prod`."""
-    return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
+    return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun_with("nanprod", initial), where)
+
+
+def begun_with(function: str, initial: Any) -> Any:
+    """Return the initial value of a reduction that leaves out NaN: an array, which the program converts, as in jax."""
+    return None if initial is None else as_array(function, initial, 1)
 
 
 def _without_nan(function: str, a: Any, replacement: int) -> Any:
