@@ -60,41 +60,34 @@ def _known(function: str, argument: str, x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
-def _longer(x: Any, length: int) -> Any:
-    """Return an array with zeros in front along the first axis, to `length`."""
-    filling = zeros((length - x.shape[0], *x.shape[1:]), x.dtype)
-    return concatenate([converted(filling, x.dtype, x.aval.weak_type), x])
-
-
-def _of_one_length(function: str, *operands: Any) -> list[Any]:
-    """Return operands of their common type with zeros in front; ValueError unless their ranks are one, and not 0."""
+def _of_one_shape(function: str, *operands: Any) -> list[Any]:
+    """Return operands of their common type in the longer one's shape, the shorter one with zeros in front."""
     avals, dtype, weak = common_dtype(function, operands)
-    if len({aval.ndim for aval in avals}) > 1 or not avals[0].ndim:
-        shapes = ", ".join(str(aval.shape) for aval in avals)
-        raise ValueError(
-            f"{function}: coefficients must be arrays of the same rank, at least 1-D, along the first axis; got shapes "
-            f"{shapes}"
-        )
-    length = max(aval.shape[0] for aval in avals)
+    for i, aval in enumerate(avals):
+        if not aval.ndim:
+            raise ValueError(f"{function}: coefficients are along the first axis, and argument {i} has no axes")
     arrays = [converted(as_array(function, x, i), dtype, weak) for i, x in enumerate(operands)]
-    arrays = [x if x.shape[0] == length else _longer(x, length) for x in arrays]
-    check_broadcast(function, [x.shape for x in arrays])
+    short = int(arrays[0].shape[0] >= arrays[1].shape[0])
+    x, (length, *others) = arrays[short], arrays[1 - short].shape
+    x = spread_to(function, x, x.shape, (x.shape[0], *others))
+    filling = converted(zeros((length - x.shape[0], *others), dtype), dtype, weak)
+    arrays[short] = concatenate([filling, x]) if filling.size else x
     return arrays
 
 
 @one_program()
 def polyadd(a1: Any, a2: Any) -> Any:
-    """Return the sum of two polynomials, or of many: the coefficients are along the first axis, the others broadcast.
+    """Return the sum of two polynomials, or of many at once, with their coefficients along the first axis.
 
-    ValueError for operands of different ranks.
+    The other axes of the shorter operand are broadcast to those of the longer one; ValueError if they cannot be.
     """
-    return add(*_of_one_length("polyadd", a1, a2))
+    return add(*_of_one_shape("polyadd", a1, a2))
 
 
 @one_program()
 def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of two polynomials, or of many, as `polyadd` takes them."""
-    return subtract(*_of_one_length("polysub", a1, a2))
+    return subtract(*_of_one_shape("polysub", a1, a2))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
