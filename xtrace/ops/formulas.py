@@ -3,51 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import zeros
+from xtrace.core import config
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.ir import Atom, DebugInfo
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, can_be_remembered
 from xtrace.core.primitive import Primitive, no_rule
+from xtrace.core.tables import remember
 from xtrace.core.tangents import is_differentiable
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.jvp import jvp
 from xtrace.transforms.lower import emit_equations
 from xtrace.transforms.stage import stage
 
+# How many choices of types and parameters a formula is kept for.
+_LIMIT = 1024
+
 
 def by_formula(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return an emission rule that writes what ``formula(*arrays, **parameters)`` does, equation by equation.
 
     `formula` is written with operators and operations of lax; it returns one array, or a list where the operation
-    has several results. The lines carry the place of the equation they stand for.
+    has several results. What it does is recorded once for each choice of types and parameters. The lines carry the
+    place of the equation they stand for.
     """
+    recorded: dict[Any, _Recorded] = {}
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
-        several = False
-
-        def flat(*arrays: Any) -> list[Any]:
-            nonlocal several
-            found = formula(*arrays, **parameters)
-            several = isinstance(found, (list, tuple))
-            return list(found) if several else [found]
-
-        info = DebugInfo("emission", formula.__name__, None, None)
-        jaxpr, constants = stage(flat, [x.aval.strip_weak_type() for x in values], info)
+        avals = [x.aval.strip_weak_type() for x in values]
+        if can_be_remembered(tuple(parameters.values())):
+            key = (config.cache_key(), *avals, *parameters.items())
+            found = recorded.get(key)
+            if found is None:
+                found = _record(formula, avals, parameters)
+                remember(recorded, key, found, _LIMIT)
+        else:
+            found = _record(formula, avals, parameters)
+        jaxpr, constants = found.jaxpr, found.constants
         variables: dict[Atom, Value] = dict(zip(jaxpr.invars, values, strict=True))
         for variable, constant in zip(jaxpr.constvars, constants, strict=True):
             variables[variable] = builder.constant(constant, variable.aval)
         position, scope = builder.place or (None, builder.scope)
-        for equation in jaxpr.eqns:
-            equation.source = position
         builder.scope, outer = scope, builder.scope
         try:
-            results = emit_equations(builder, jaxpr, variables)
+            results = emit_equations(builder, jaxpr, variables, position)
         finally:
             builder.scope = outer
-        return results if several else results[0]
+        return results if found.several else results[0]
 
     return emit
+
+
+class _Recorded(NamedTuple):
+    """What a formula does, and whether its results are several."""
+
+    jaxpr: Jaxpr
+    constants: Sequence[Any]
+    several: bool
+
+
+def _record(formula: Callable[..., Any], avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> _Recorded:
+    several = False
+
+    def flat(*arrays: Any) -> list[Any]:
+        nonlocal several
+        found = formula(*arrays, **parameters)
+        several = isinstance(found, (list, tuple))
+        return list(found) if several else [found]
+
+    jaxpr, constants = stage(flat, avals, DebugInfo("emission", formula.__name__, None, None))
+    # The places are those of the equations that it is written for.
+    for equation in jaxpr.eqns:
+        equation.source = None
+    return _Recorded(jaxpr, constants, several)
 
 
 def _loop_abstract(*state: ShapedArray, condition: Any, step: Any) -> list[ShapedArray]:

@@ -17,7 +17,7 @@ from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import ScopedPosition, describe
+from xtrace.core.source import Position, ScopedPosition, describe
 from xtrace.core.tables import remember
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
@@ -147,8 +147,13 @@ def _read(jaxpr: Jaxpr) -> set[Atom]:
     return read
 
 
-def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value]) -> list[Value]:
-    """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs."""
+def emit_equations(
+    builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value], position: Position | None = None
+) -> list[Value]:
+    """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs.
+
+    position: where equations come from that do not say so themselves.
+    """
     path, places = builder.path, builder.place
     scopes: dict[Primitive, str] = {}
     context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
@@ -165,7 +170,7 @@ def emit_equations(builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Va
         return values[atom]
 
     for equation in jaxpr.eqns:
-        primitive, invars, source = equation.primitive, equation.invars, equation.source
+        primitive, invars, source = equation.primitive, equation.invars, equation.source or position
         name = scopes.get(primitive)
         if name is None:
             name = scopes[primitive] = path(primitive.name)

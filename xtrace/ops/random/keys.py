@@ -109,9 +109,12 @@ def _seed_words(seeds: Any, *, impl: Generator) -> Any:
     return concatenate(words * (impl.words // 2), len(shape))
 
 
+_emit_seed_words = by_formula(_seed_words)
+
+
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
     result = builder.results[0]
-    return by_formula(_seed_words)(builder, seeds, impl=impl).seen_as(result)  # type: ignore[no-any-return]
+    return _emit_seed_words(builder, seeds, impl=impl).seen_as(result)  # type: ignore[no-any-return]
 
 
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
@@ -202,10 +205,14 @@ random_unwrap = Primitive(
 def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return the emission of ``formula(generator, words of the keys, ...)``, whose result is that of the equation."""
 
+    def words(*arrays: Any, impl: Generator, **parameters: Any) -> Any:
+        return formula(impl, *arrays, **parameters)
+
+    emit_words = by_formula(words)
+
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
         impl, result = generator_of(keys.aval.dtype), builder.results[0]
-        words = by_formula(lambda *arrays, **_: formula(impl, *arrays, **parameters))
-        return words(builder, keys.stored(), *others).seen_as(result)  # type: ignore[no-any-return]
+        return emit_words(builder, keys.stored(), *others, impl=impl, **parameters).seen_as(result)  # type: ignore[no-any-return]
 
     return emit
 
