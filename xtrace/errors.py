@@ -1,6 +1,7 @@
 """The classes of error that tracing raises, as ``jax.errors`` has them."""
 
 from xtrace.core.errors import (
+    BroadcastError,
     ConcretizationTypeError,
     InconclusiveDimensionOperation,
     JAXIndexError,
@@ -17,7 +18,7 @@ from xtrace.core.errors import (
 from xtrace.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [
-    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
-    "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
+    "BroadcastError", "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError",
+    "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip

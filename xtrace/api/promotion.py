@@ -11,6 +11,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, convert
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
+from xtrace.core.errors import BroadcastError
 from xtrace.core.ir import Literal
 from xtrace.core.tables import remember
 from xtrace.runtime.transfer import scalar_to_host
@@ -131,13 +132,13 @@ def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ..
 
 
 def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that all broadcast to; ValueError with every shape if they do not."""
+    """Return the shape that all broadcast to; BroadcastError with every shape if they do not."""
     rank = max(map(len, shapes), default=0)
     result = []
     for axis in range(-rank, 0):
         sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
         if len(sizes) > 1:
-            raise ValueError(
+            raise BroadcastError(
                 f"{function}: Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; axis {axis} has "
                 f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
                 "last one, and those of size 1 are repeated; x[:, None] adds one at the end"

@@ -48,6 +48,10 @@ class JaxprTypeError(TypeError):
     """A jaxpr broke a rule of the IR (scope, types, parameters)."""
 
 
+class BroadcastError(ValueError, TypeError):
+    """Shapes do not broadcast: a ValueError, as in NumPy, and a TypeError, as in JAX, for handlers of either."""
+
+
 class MissingRuleError(NotImplementedError):
     """A transformation met a primitive that has no rule for it."""
 

@@ -237,7 +237,7 @@ def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
         return zeros(aval_of(x))
     if y == 1:
         return t
-    return mul(t, mul(constant_like(x, y), integer_pow.apply((x,), (y - 1,))))
+    return mul(t, mul(constant_like(x, y), x if y == 2 else integer_pow.apply((x,), (y - 1,))))
 
 
 @elementwise(

@@ -8,7 +8,7 @@ PROGRAMS = [
         """
         jnp.ones((3, 4)) + jnp.ones(3)
         """,
-        error="ValueError",
+        error="BroadcastError",
         says=["add", "(3, 4)", "(3,)"],
         underlined="jnp.ones((3, 4)) + jnp.ones(3)",
         fix="x[:, None] adds one at the end",
