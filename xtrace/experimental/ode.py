@@ -12,8 +12,8 @@ import numpy as np
 
 from xtrace.api.custom_derivatives import closure_convert, custom_vjp
 from xtrace.api.grad import vjp
+from xtrace.api.jit import jit
 from xtrace.api.tracing import check_callable
-from xtrace.api.units import program_of_trees
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
@@ -248,7 +248,15 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: An
 _solution.defvjp(_forward, _backward)
 
 
-@program_of_trees("func", "rtol", "atol", "mxstep", "hmax")
+# Part of other programs as a call, so that eager derivatives find what they have compiled for `func` before.
+@functools.partial(jit, static_argnames=("func", "rtol", "atol", "mxstep", "hmax"))
+def _solved(
+    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Any, *args: Any
+) -> Any:
+    converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
+    return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
+
+
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -285,8 +293,6 @@ def odeint(
                 f"odeint: y0 must have floating or complex dtypes, got {aval_of(leaf).str_short()}; write "
                 "y0.astype(float)"
             )
-    y0, times = pytree.tree_map(asarray, y0), asarray(t)
-    converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
-    return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
+    return _solved(func, rtol, atol, mxstep, hmax, pytree.tree_map(asarray, y0), asarray(t), *args)
 
 _make_public(globals(), __all__)
