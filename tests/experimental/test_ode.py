@@ -95,3 +95,21 @@ def test_mistakes():
         xtrace.jvp(lambda y: odeint(decay, y, TIMES), (START,), (START,))
     with pytest.raises(TypeError, match="callable"):
         odeint(3, START, TIMES)
+    with pytest.raises(ValueError, match=r"odeint: rtol is part of what is compiled .*, got Array\(0\.1"):
+        odeint(decay, START, TIMES, rtol=jnp.asarray(0.1))
+
+
+def test_eager_gradients_compile_once_for_a_function():
+    def decay(y, t, p):
+        return -p * y
+
+    compiled = []
+    xtrace.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: compiled.append(event))
+    try:
+        counts = []
+        for rate in (0.5, 0.25, 0.125):
+            xtrace.grad(lambda p: odeint(decay, START, TIMES, p)[-1].sum())(rate)
+            counts.append(sum("backend_compile" in event for event in compiled))
+    finally:
+        xtrace.monitoring.clear_event_listeners()
+    assert 0 < counts[0] and counts[1] == counts[2]

@@ -273,12 +273,16 @@ def odeint(
     the error allowed in a step, relative to y and absolute; hmax: the longest step; mxstep: the most steps from one
     time to the next, from where the last one is continued; all four are numbers. Times that decrease give NaN. Reverse
     mode solves the adjoint equation, to the same tolerances; there is no forward mode. TypeError for times that are no
-    vector of floats, what is no array in `args`, a y0 of integers, and a `func` whose result is not like y.
+    vector of floats, what is no array in `args`, a y0 of integers, and a `func` whose result is not like y; ValueError
+    for a `func` that does not hash.
 
     Dormand and Prince's method of order 5(4) with its continuous solution of order 4 (Hairer, Nørsett and Wanner,
     Solving Ordinary Differential Equations I, sections II.4 to II.6).
     """
     check_callable("odeint", func)
+    for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):
+        if not isinstance(value, (int, float, np.number)):
+            raise ValueError(f"odeint: {name} is part of what is compiled and must be a Python number, got {value!r}")
     for leaf in pytree.tree_leaves(args):
         if not is_array_like(leaf):
             raise TypeError(
