@@ -95,7 +95,8 @@ def _same(first, second):
 @pytest.mark.slow
 @pytest.mark.drawn(0.1)
 @pytest.mark.parametrize("name", [n for n in EXAMPLES if n not in DIFFERENT])
-def test_examples_print_what_they_do_in_jax(name):
+def test_examples_print_what_they_do_in_jax(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     examples = doctest.DocTestParser().get_examples(EXAMPLES[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
