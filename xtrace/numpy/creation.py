@@ -12,7 +12,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
 from xtrace.api.devices import device_put
 from xtrace.api.operators import add, multiply, power, subtract, true_divide
-from xtrace.api.promotion import as_inexact, check_broadcast
+from xtrace.api.promotion import as_inexact, cast_constant, check_broadcast
 from xtrace.api.tracing import abstract_leaf
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
@@ -328,7 +328,7 @@ def _filled(
     if aval.dtype != dtype or aval.weak_type != weak:
         warn_of_lost_part(aval.dtype, dtype)
         if isinstance(value, np.ndarray) and aval.shape:
-            value = dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
+            value = cast_constant(value, aval, dtype)
         value = converted(value, dtype, weak)
     result = spread_to(function, value, aval.shape, shape)
     return result if device is None else device_put(result, device)
