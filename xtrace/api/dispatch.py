@@ -180,13 +180,12 @@ def _given(*args: Any) -> tuple[Any, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _code_of(source: str) -> CodeType:
-    made: dict[str, Any] = {"missing": _MISSING}
+    """Return the code of the function whose definition `source` is."""
     with warnings.catch_warnings():
         # Python's compiler wonders at strings that are called and compared by identity; they stand for objects.
         warnings.simplefilter("ignore", SyntaxWarning)
-        exec(compile(source, "<xtrace dispatch>", "exec"), made)
-    code: CodeType = made["jitted"].__code__
-    return code
+        module = compile(source, "<xtrace dispatch>", "exec")
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
 def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
@@ -449,6 +448,7 @@ def specialise(
         "   else:",
         "    try:",
         f"     {targets}{execute}({inputs}).consume_with_handlers({handlers})",
+        "     '@collect_garbage'()",
         "    except Exception:",
         f"     '@forget'({_TABLE}, {lookup})",
         "    else:",
@@ -464,5 +464,5 @@ def specialise(
 _COMMON = {
     "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
     "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,
-    "same_static": same_static, "cast": dtypes.cast, "forget": _forget,
+    "same_static": same_static, "cast": dtypes.cast, "forget": _forget, "collect_garbage": buffers.collect_garbage,
 }  # fmt: skip

@@ -122,7 +122,7 @@ class ConcreteArray(Array):
         """Wait until the data is there, and return the array."""
         buffer = self._live_buffer()
         try:
-            buffer.block_until_ready()
+            buffers.wait_for(buffer)
         except Exception as error:
             explain_failure(error, self._computation())
             raise
@@ -130,7 +130,7 @@ class ConcreteArray(Array):
 
     def is_ready(self) -> bool:
         """Return whether the data is there already."""
-        return bool(self._live_buffer().is_ready())
+        return buffers.is_ready(self._live_buffer())
 
     def is_deleted(self) -> bool:
         """Return whether the memory was given back, by `delete` or by donation."""

@@ -18,7 +18,7 @@ from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import explain_failure
 from xtrace.runtime.failures import Failure, keep
 from xtrace.runtime.transfer import array_from_host, current_device
-from xtrace.xla import clients
+from xtrace.xla import buffers, clients
 
 
 class _OfThread(threading.local):
@@ -98,10 +98,10 @@ def executing(execute: Callable[..., Any], ordered: bool) -> Callable[..., Any]:
     """Return `execute` of a program with effects: an ordered one waits for the one before it in its thread."""
     _wait_at_exit()
 
-    def run(buffers: Sequence[Any]) -> Any:
+    def run(inputs: Sequence[Any]) -> Any:
         if ordered:
             wait_for_ordered()
-        results = execute(buffers, with_tokens=True)
+        results = execute(inputs, with_tokens=True)
         end = results.consume_token()
         if ordered:
             _thread.last = end
@@ -121,12 +121,12 @@ def wait_for_ordered() -> None:
     if end is not None:
         # Whoever waits for its results, or for all effects, is told.
         with contextlib.suppress(Exception):
-            end.block_until_ready()
+            buffers.wait_for(end)
 
 
 def _wait_for(end: Any) -> None:
     try:
-        end.block_until_ready()
+        buffers.wait_for(end)
     except Exception as error:
         with _lock:
             _failed.append(error)

@@ -53,7 +53,7 @@ class Program:
         if self.callbacks and has_consequences(self.effects):
             ordered = any(e.ordered for e in self.effects)
             execute = importlib.import_module("xtrace.runtime.callbacks").executing(execute, ordered)
-        handlers = self.handlers
+        handlers, collect_garbage = self.handlers, buffers.collect_garbage
         results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
         hidden = self.hidden
         if len(results) == 1 and not hidden:
@@ -61,6 +61,7 @@ class Program:
 
             def run_one(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
                 (buffer,) = execute([x.buffer for x in arrays]).consume_with_handlers(handlers)
+                collect_garbage()
                 array = ConcreteArray()
                 array.aval, array.buffer, array.signature = only_aval, buffer, only_signature
                 return [array]
@@ -69,6 +70,7 @@ class Program:
 
         def run(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
             out = execute([*hidden, *[x.buffer for x in arrays]]).consume_with_handlers(handlers)
+            collect_garbage()
             return [new_array(aval, b, signature) for (aval, signature), b in zip(results, out, strict=True)]
 
         return run

@@ -127,6 +127,12 @@ class ModuleBuilder:
             self.functions.append(function)
         return found
 
+    def finish(self) -> None:
+        """Let the functions go: they hold no reference back, so that all of it is freed without a garbage collector."""
+        self.memo.clear()
+        for function in self.functions:
+            del function.module
+
     def text(self, debug_info: bool = False) -> str:
         """Return the module's text, with locations if `debug_info`."""
         return self.text_with(Locations() if debug_info else None)

@@ -6,6 +6,7 @@ stands in for the builder while the rule runs once; a rule that asks it for more
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -35,19 +36,15 @@ class _Module:
 class Recorder(FunctionBuilder):
     """A builder whose names are gaps."""
 
-    __slots__ = ("constants", "count")
+    __slots__ = ("constants", "numbers")
 
     def __init__(self, platform: str, results: Sequence[ShapedArray]) -> None:
         super().__init__(_Module(platform), "", "")  # type: ignore[arg-type]
         self.results = results
         self.place = (None, "")
         self.constants: dict[tuple[str, str], Value] = {}
-        self.count = 0
-        self.number = self._next_number  # type: ignore[assignment]
-
-    def _next_number(self) -> str:
-        self.count += 1
-        return f"\0n{self.count - 1}\0"
+        self.numbers = itertools.count()
+        self.number = map("\0n{}\0".format, self.numbers).__next__  # type: ignore[assignment]
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return a gap for the constant, which the builder that the form is written into writes."""
@@ -69,7 +66,7 @@ class Form:
     __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick")
 
     def __init__(self, recorder: Recorder, operands: Sequence[Value], emitted: Any) -> None:
-        self.count, self.constants = recorder.count, [(t, v.aval) for (t, _), v in recorder.constants.items()]
+        self.count, self.constants = next(recorder.numbers), [(t, v.aval) for (t, _), v in recorder.constants.items()]
         self.placed = [p is not None for p in recorder.places]
         self.many = not isinstance(emitted, Value)
         written = [self._split(line) for line in recorder.lines]

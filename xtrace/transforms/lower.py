@@ -102,6 +102,7 @@ def lower(
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
         main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])
+    module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
     return LoweredModule(module, hidden, unusable, jaxpr.effects)

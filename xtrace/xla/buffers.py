@@ -118,6 +118,26 @@ def move(aval: Any, buffer: Any, device: Any) -> Any:
     return _jax.batched_device_put(aval, target, [buffer], [device], True, enable_x64=True)
 
 
+# jaxlib may not release Python objects where it does not hold the interpreter's lock, such as the traceback of each
+# execution and of each wait: it lists them, and this empties the list. Every such call is followed by this one.
+collect_garbage = _jax.collect_garbage
+
+
+def wait_for(awaited: Any) -> None:
+    """Wait until a buffer's data is there, or a token's program has ended; raise the error it ended with."""
+    try:
+        awaited.block_until_ready()
+    finally:
+        collect_garbage()
+
+
+def is_ready(buffer: Any) -> bool:
+    """Tell whether a buffer's data is there."""
+    ready = bool(buffer.is_ready())
+    collect_garbage()
+    return ready
+
+
 def result_handler(aval: Any, device: Any) -> Any:
     """Return the handler that makes a buffer of type `aval` from an executable's result."""
     sharding = _sharding_for(aval, device)
@@ -136,7 +156,7 @@ def to_host(buffer: Any, dtype: Any) -> np.ndarray[Any, Any]:
         view = np.asarray(buffer)
         if view.dtype.kind == "O":
             # NumPy takes what gives it no memory for a Python object: the data's computation failed, which this raises.
-            buffer.block_until_ready()
+            wait_for(buffer)
     else:
         # NumPy's buffer protocol knows neither the small types nor other devices' memory.
         with _jax_hidden():

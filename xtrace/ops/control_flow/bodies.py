@@ -118,12 +118,6 @@ def _key(jaxpr: Jaxpr) -> Any:
         value = x.val.tobytes() if isinstance(x.val, np.generic) else repr(x.val)
         return type(x.val), value, x.aval
 
-    def parameter(value: Any) -> Any:
-        # Functions inside are made anew with the one around them.
-        if isinstance(value, ClosedJaxpr) and not value.consts:
-            return _key(value.jaxpr)
-        return tuple(map(parameter, value)) if isinstance(value, tuple) else value
-
     # A function that is made anew for each call is in one place; messages name the place.
     info = jaxpr.debug_info
     parts: list[Any] = [None if info is None else (info.file, info.line), tuple(jaxpr.in_avals)]
@@ -131,12 +125,19 @@ def _key(jaxpr: Jaxpr) -> Any:
         operands = tuple([atom(x) for x in equation.invars])
         for v in equation.outvars:
             numbers[v] = len(numbers)
-        kinds = tuple(map(type, equation.parameters))
-        parts.append((equation.primitive, parameter(equation.parameters), kinds, operands, len(equation.outvars)))
+        parameters, kinds = _key_of_parameter(equation.parameters), tuple(map(type, equation.parameters))
+        parts.append((equation.primitive, parameters, kinds, operands, len(equation.outvars)))
     parts.append(tuple([atom(x) for x in jaxpr.outvars]))
     found = tuple(parts)
     hash(found)
     return found
+
+
+def _key_of_parameter(value: Any) -> Any:
+    # Functions inside are made anew with the one around them.
+    if isinstance(value, ClosedJaxpr) and not value.consts:
+        return _key(value.jaxpr)
+    return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
 
 
 def function_name(function: Callable[..., Any]) -> str:
