@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import xtrace.dtypes
 from tests.support.names import stable_name
 from xtrace.core import config, dtypes
+from xtrace.core.tables import Table
 
 ALL = list(dtypes.all_dtypes.values())
 ALL_AND_FLOAT0 = [*ALL, dtypes.float0]
@@ -318,8 +319,7 @@ def test_promotion_of_what_is_no_number():
 
 
 def test_the_promotion_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(dtypes, "_PROMOTIONS_KEPT", 3)
-    monkeypatch.setattr(dtypes, "_promotions", {})
+    monkeypatch.setattr(dtypes, "_promotions", Table(3))
     for d in ALL:
         assert dtypes.promote(((d, False),), True) == (d, False)
         assert len(dtypes._promotions) <= 3

@@ -13,6 +13,7 @@ import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from xtrace.core.avals import ShapedArray, scalar_aval
 from xtrace.core.ir import Literal
+from xtrace.core.tables import Table
 from xtrace.runtime import transfer
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import (
@@ -167,8 +168,7 @@ def test_a_kept_scalar_that_somebody_deleted_is_made_again():
 
 
 def test_kept_scalars_are_bounded(monkeypatch):
-    monkeypatch.setattr(transfer, "_scalars", {})
-    monkeypatch.setattr(transfer, "_SCALAR_LIMIT", 10)
+    monkeypatch.setattr(transfer, "_scalars", Table(10))
     for i in range(1, 100):
         assert float(to_operand(i + 0.5)) == i + 0.5
     assert len(transfer._scalars) <= 10

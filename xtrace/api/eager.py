@@ -13,7 +13,6 @@ from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace.core.primitive import Primitive
-from xtrace.core.tables import remember
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure
 from xtrace.runtime.transfer import current_device, to_operand
@@ -127,7 +126,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         if config.checks_numbers():
             run = importlib.import_module("xtrace.api.nonfinite").checked(run, closed)
         if key is not None:
-            remember(primitive.programs, key, run)
+            primitive.programs.remember(key, run)
         return run
 
 

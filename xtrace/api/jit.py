@@ -24,11 +24,10 @@ from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
-from xtrace.core.primitive import all_primitives
 from xtrace.core.source import is_internal, resolve, user_position
+from xtrace.core.tables import clear_tables
 from xtrace.core.trace import Tracer, axis_environment, base_trace, current_trace
 from xtrace.ops.calls import jit_call
-from xtrace.ops.control_flow.bodies import forget_bodies
 from xtrace.runtime.arrays import DELETED, ConcreteArray
 from xtrace.runtime.execute import Program
 from xtrace.transforms import dce, key_reuse
@@ -563,11 +562,9 @@ def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
 
 
 def clear_caches() -> None:
-    """Forget everything that jitted functions have traced and compiled, and the programs of eager evaluation."""
-    for primitive in all_primitives():
-        primitive.programs.clear()
-    forget_bodies()
+    """Forget everything that was traced, lowered and compiled, by jitted functions and by the library's own."""
     for table in all_tables():
         for cache in list(table.values()):
             if isinstance(cache, _Cache):
                 cache.clear()
+    clear_tables()

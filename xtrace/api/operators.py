@@ -31,7 +31,7 @@ from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
 from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.ops import elementwise as lax
 from xtrace.runtime.arrays import ConcreteArray
@@ -66,8 +66,8 @@ class _NumpyFunction:
         cases: Mapping[str, _Operation] | None = None,
     ) -> None:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
-        self.direct: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
-        self.plans: dict[Any, tuple[Any, Callable[..., Any]]] = {}
+        self.direct = Table()
+        self.plans = Table()
         self.jitted = unit(_renamed(self.promoted, name))
         self.run_known = run_specialised(self.jitted)
 
@@ -111,11 +111,11 @@ class _NumpyFunction:
         ready = [not k.weak_type and k.dtype == dtype and len(k.shape) in (0, rank) for k, _ in arrays]
         fixed = bool(ready) and all(ready)
         if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
-            remember(self.direct, keys[0], (operation, _defaults(operation)))
+            self.direct.remember(keys[0], (operation, _defaults(operation)))
             return _apply(operation, *operands)
         one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
         run = _plan(operation, steps, self.jitted, one)
-        remember(self.plans, tuple(keys), (None if fixed else config.cache_key(), run))
+        self.plans.remember(tuple(keys), (None if fixed else config.cache_key(), run))
         return run(*operands)
 
     def binary(self) -> Callable[[Any, Any], Any]:

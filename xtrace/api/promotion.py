@@ -13,14 +13,13 @@ from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.errors import BroadcastError
 from xtrace.core.ir import Literal
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.runtime.transfer import scalar_to_host
 
 _SCALARS = frozenset((bool, int, float, complex))
 
 # From the operands' avals (scalar types for Python scalars) to the common dtype and weak type.
-_plans: dict[tuple[Any, ...], tuple[Any, bool]] = {}
-_LIMIT = 16384
+_plans = Table(16384)
 
 
 def operand_aval(function: str, position: int, value: Any) -> ShapedArray:
@@ -53,7 +52,7 @@ def common_dtype(
             found = (found[0], avals[0].weak_type)
         if adjust is not None:
             found = adjust(*found)
-        remember(_plans, key, found, _LIMIT)
+        _plans.remember(key, found)
     return avals, *found
 
 

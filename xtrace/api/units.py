@@ -17,7 +17,7 @@ from xtrace.core import pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
 from xtrace.core.ir import can_be_remembered
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
@@ -78,7 +78,7 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     operands = _operands_by_name(function)
     compiled = jit(function, static_argnames=names, inline=True)
     jitted: Jitted = compiled._xtrace_jitted
-    recordings: dict[Any, Any] = {}
+    recordings = Table(_LIMIT)
     trace_of_thread = current_trace.get
 
     def call(arrays: tuple[Any, ...], static: dict[str, Any]) -> Any:
@@ -99,8 +99,8 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
         numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
         table = recordings.get(numbers)
         if table is None:
-            table = {}
-            remember(recordings, numbers, table, _LIMIT)
+            table = Table(nested=True)
+            recordings.remember(numbers, table)
         others = [x for x in arrays if type(x) not in _SCALARS]
         return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
 
@@ -157,7 +157,7 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
     code = function.__code__
     names, first = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
     most = min(static_numbers, default=len(names))
-    tables: dict[tuple[type, ...], dict[Any, Any] | None] = {}
+    tables = Table(_LIMIT)
     trace_of_thread = current_trace.get
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -179,8 +179,8 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
         try:
             table = tables[kinds]
         except KeyError:
-            table = {} if all(issubclass(kind, _PLAIN) for kind in kinds) else None
-            remember(tables, kinds, table, _LIMIT)
+            table = Table(nested=True) if all(issubclass(kind, _PLAIN) for kind in kinds) else None
+            tables.remember(kinds, table)
         if table is None or (tuple in kinds and not can_be_remembered(tuple(static.values()))):
             return function(*args, **kwargs)
         return trace.call(function, arrays, static, table)

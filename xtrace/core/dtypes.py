@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 
 finfo = ml_dtypes.finfo
 iinfo = ml_dtypes.iinfo
@@ -467,8 +467,7 @@ _widest = {
     np.signedinteger: int64, np.unsignedinteger: uint64, np.floating: float64, np.complexfloating: complex128,
 }  # fmt: skip
 
-_promotions: dict[Any, tuple[Any, bool]] = {}
-_PROMOTIONS_KEPT = 10_000
+_promotions = Table(10_000)
 
 
 def promote(dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str = "standard") -> tuple[Any, bool]:
@@ -483,7 +482,7 @@ def promote(dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str 
         if not dtypes_and_weak:
             raise ValueError("promotion of no values; give at least one array or dtype")
         found = _promote(dtypes_and_weak, x64, mode)
-        remember(_promotions, key, found, _PROMOTIONS_KEPT)
+        _promotions.remember(key, found)
     return found
 
 

@@ -11,11 +11,10 @@ from xtrace.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import current_trace
 
 _primitives: dict[str, Primitive] = {}
-_MEMO_LIMIT = 8192
 
 
 _RULES = {"jvp": "Differentiation rule", "transpose": "Transpose rule", "batch": "Batching rule"}
@@ -125,11 +124,11 @@ class Primitive:
         self.checks, self.checked = checks, checked
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
-        self._types: dict[Any, Any] = {}
-        self.programs: dict[Any, Any] = {}
-        self.recordings: dict[Any, Any] = {}
+        self._types = Table(8192)
+        self.programs = Table()
+        self.recordings = Table()
         self.recordable = linearize is None and effects is None
-        self.forms: dict[Any, Any] = {}
+        self.forms = Table()
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"
         self.__doc__ = abstract.__doc__
@@ -171,7 +170,7 @@ class Primitive:
             return self._infer(avals, parameters)
         found = self._infer(avals, parameters)
         if self.memoised:
-            remember(self._types, (parameters, avals), found, _MEMO_LIMIT)
+            self._types.remember((parameters, avals), found)
         return found
 
     def _infer(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:

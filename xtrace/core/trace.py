@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from xtrace.core import explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
+from xtrace.core.tables import Table
 
 if TYPE_CHECKING:
     from xtrace.core.primitive import Primitive
@@ -38,7 +39,7 @@ class Trace:
         raise NotImplementedError
 
     def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
     ) -> Any:
         """Return ``function(*operands, **static)``, a function that depends on nothing else.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from typing import Any
@@ -20,6 +19,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
+from xtrace.core.tables import memoize
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.ops import elementwise
@@ -545,7 +545,7 @@ def arange(
     return result if device is None else device_put(result, device)
 
 
-@functools.lru_cache(maxsize=1024, typed=True)
+@memoize(1024, typed=True)
 def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tuple[int, Any, list[Any]]:
     """Return how many numbers `arange` gives, their dtype, and the first and the step in it; settings come first."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}

@@ -14,7 +14,7 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.ops.contraction import dot_general
@@ -47,7 +47,7 @@ class _Step(NamedTuple):
 
 
 # Steps by subscripts, order of contraction and shapes.
-_plans: dict[Any, tuple[_Step, ...]] = {}
+_plans = Table()
 
 
 def einsum(
@@ -77,7 +77,7 @@ def einsum(
     steps = _plans.get(key)
     if steps is None:
         steps = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
-        remember(_plans, key, steps)
+        _plans.remember(key, steps)
     _, dtype, weak = common_dtype("einsum", operands)
     run = _contracted if _dot_general is dot_general else _contracted.__wrapped__  # type: ignore[attr-defined]
     return run(

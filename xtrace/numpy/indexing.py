@@ -19,7 +19,7 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import scalar_aval
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros
@@ -28,7 +28,6 @@ from xtrace.ops import shape as shapes
 from xtrace.runtime.transfer import current_device, scalar_array
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
-_PLANS_KEPT = 8192
 
 
 class Plan(NamedTuple):
@@ -389,7 +388,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
 
 
 # Indices made of numbers, slices and None that were read before, by the operand's shape.
-_readings: dict[Any, Reading] = {}
+_readings = Table(8192)
 
 
 def _reading(shape: tuple[int, ...], index: Any, eager: bool) -> Reading:
@@ -400,7 +399,7 @@ def _reading(shape: tuple[int, ...], index: Any, eager: bool) -> Reading:
     found = _readings.get(whole)
     if found is None:
         found = read(shape, index, eager, False)
-        remember(_readings, whole, found, _PLANS_KEPT)
+        _readings.remember(whole, found)
     return found
 
 

@@ -10,7 +10,7 @@ from xtrace.core import config
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, can_be_remembered
 from xtrace.core.primitive import Primitive, no_rule
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.tangents import is_differentiable
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.jvp import jvp
@@ -28,7 +28,7 @@ def by_formula(formula: Callable[..., Any]) -> Callable[..., Any]:
     has several results. What it does is recorded once for each choice of types and parameters. The lines carry the
     place of the equation they stand for.
     """
-    recorded: dict[Any, _Recorded] = {}
+    recorded = Table(_LIMIT)
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
         avals = [x.aval.strip_weak_type() for x in values]
@@ -37,7 +37,7 @@ def by_formula(formula: Callable[..., Any]) -> Callable[..., Any]:
             found = recorded.get(key)
             if found is None:
                 found = _record(formula, avals, parameters)
-                remember(recorded, key, found, _LIMIT)
+                recorded.remember(key, found)
         else:
             found = _record(formula, avals, parameters)
         jaxpr, constants = found.jaxpr, found.constants

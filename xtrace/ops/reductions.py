@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,6 +41,7 @@ from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace.core.tables import Table, table_by_owner
 from xtrace.core.trace import current_trace
 from xtrace.ops import elementwise
 from xtrace.ops.shape import concatenate, rev, squeeze
@@ -524,7 +524,7 @@ def reduce(
     return pytree.tree_unflatten(tree, reduce.apply([*arrays, *initial], (computation, axes, jaxpr)))
 
 
-_reducers: weakref.WeakKeyDictionary[Any, dict[Any, Jaxpr]] = weakref.WeakKeyDictionary()
+_reducers = table_by_owner()
 
 
 def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
@@ -535,12 +535,14 @@ def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[Shap
     """
     key = name, tree, tuple(scalars), config.enable_x64.value
     try:
-        memo = _reducers.setdefault(computation, {})
+        memo = _reducers.setdefault(computation, Table(nested=True))
     except TypeError:  # what cannot be referenced weakly
-        memo = {}
-    if key not in memo:
-        memo[key] = _staged_reducer(name, computation, tree, scalars)
-    return memo[key]
+        memo = Table(nested=True)
+    jaxpr: Jaxpr | None = memo.get(key)
+    if jaxpr is None:
+        jaxpr = _staged_reducer(name, computation, tree, scalars)
+        memo.remember(key, jaxpr)
+    return jaxpr
 
 
 def _staged_reducer(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace.core import config, dtypes
 from xtrace.core.avals import MemorySpace, ShapedArray, aval_of, check_fits, physical, scalar_aval
 from xtrace.core.ir import Literal
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import DELETED, ConcreteArray, new_array, placement
 from xtrace.xla import buffers, clients
@@ -87,8 +87,7 @@ def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
 
 
 _SCALARS = frozenset((bool, int, float, complex))
-_scalars: dict[tuple[Any, ...], ConcreteArray] = {}
-_SCALAR_LIMIT = 1024
+_scalars = Table(1024)
 _SCALARS_OF_A_SIGNATURE = 64
 # Python types, and the dtypes that jaxlib makes of their numbers.
 _AS_PYTHON = {
@@ -114,20 +113,20 @@ def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
             buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
         found = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
-            remember(_scalars, key, found, _SCALAR_LIMIT)
+            _scalars.remember(key, found)
     return found
 
 
 def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
     """Return the function from floats, integers that fit or bools to buffers of their type `aval`, shared as above."""
-    known: dict[Any, Any] = {}
+    known = Table(_SCALARS_OF_A_SIGNATURE, nested=True)
 
     def buffer_of(value: Any) -> Any:
         key = value or repr(value)
         found = known.get(key)
         if found is None:
             found = buffers.put_scalar(aval, value, device)
-            remember(known, key, found, _SCALARS_OF_A_SIGNATURE)
+            known.remember(key, found)
         return found
 
     return buffer_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import dtypes
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 
 
 def integers(values: Iterable[int]) -> str:
@@ -63,11 +63,11 @@ def scalar(value: Any, dtype: Any) -> str:
     found = _scalars.get(key)
     if found is None:
         found = dense(dtypes.cast(value, dtype))
-        remember(_scalars, key, found)
+        _scalars.remember(key, found)
     return found
 
 
-_scalars: dict[tuple[Any, ...], str] = {}
+_scalars = Table()
 
 
 def _all_same(flat: np.ndarray[Any, Any]) -> bool:

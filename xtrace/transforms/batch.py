@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +11,7 @@ from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.effects import Effects, NamedAxis
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
+from xtrace.core.tables import Table, memoize
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.stacks import Stack, StackedTrace
 
@@ -27,7 +27,7 @@ class MappedAxis(NamedTuple):
     spmd_name: Any = None
 
 
-@functools.lru_cache(4096)
+@memoize(4096)
 def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
     """The type of what lies at one index of that axis."""
     shape = aval.shape
@@ -102,7 +102,7 @@ class BatchTrace(StackedTrace):
         return results if where is None else BatchTracer(self, results, where)
 
     def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
     ) -> Any:
         """Return ``function(*operands, **static)``, copied if it was called like this before."""
         if not any(type(x) is BatchTracer and x.owner is self for x in operands):

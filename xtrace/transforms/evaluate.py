@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core.ir import ClosedJaxpr, Jaxpr, Literal, Var
 from xtrace.core.source import replay
+from xtrace.core.tables import Table, table_by_owner
 from xtrace.core.trace import current_trace
 
 
@@ -38,18 +38,23 @@ def one_step(name: str) -> Callable[..., list[Any]]:
     return steps
 
 
+_MISSING = object()
+
+
 def per_jaxpr(function: Callable[..., Any]) -> Callable[..., Any]:
     """Remember the results of ``function(closed_jaxpr, *hashable)`` as long as the jaxpr lives.
 
     The same transformed jaxpr each time is what lets compiled programs be found again.
     """
-    memo: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Any]] = weakref.WeakKeyDictionary()
+    memo = table_by_owner()
 
     def remembered(closed: ClosedJaxpr, *key: Any) -> Any:
-        table = memo.setdefault(closed, {})
-        if key not in table:
-            table[key] = function(closed, *key)
-        return table[key]
+        table = memo.setdefault(closed, Table(nested=True))
+        found = table.get(key, _MISSING)
+        if found is _MISSING:
+            found = function(closed, *key)
+            table.remember(key, found)
+        return found
 
     remembered.__name__, remembered.__doc__ = function.__name__, function.__doc__
     return remembered

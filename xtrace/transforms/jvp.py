@@ -17,7 +17,7 @@ from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.ir import Atom, DebugInfo, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import user_position
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.recorded_rules import Linearized
 from xtrace.transforms.recordings import NEVER
@@ -122,7 +122,7 @@ class JVPTrace(StackedTrace):
         return results if out is None else JVPTracer(self, results, out)
 
     def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
     ) -> Any:
         """Return ``function(*operands, **static)``, whose linearization is copied if it was called like this before."""
         if not self._owns_one(operands):
@@ -143,7 +143,7 @@ class JVPTrace(StackedTrace):
         return False
 
     def _copied(
-        self, table: dict[Any, Any], head: tuple[Any, ...], operands: Sequence[Any], rule: Callable[..., Any],
+        self, table: Table, head: tuple[Any, ...], operands: Sequence[Any], rule: Callable[..., Any],
         *bound: Any,
     ) -> tuple[list[Any], Any] | None:  # fmt: skip
         """Return the tracers that ``rule(*bound, primals, tangents)`` leads to, and the tree that goes with them.
@@ -177,7 +177,7 @@ class JVPTrace(StackedTrace):
             if not can_be_remembered(head):
                 return None
             found = Linearized.of(trace, tape, key[3::2], key[2::2], functools.partial(rule, *bound))
-            remember(table, tuple(key), found)
+            table.remember(tuple(key), found)
         if found is NEVER:
             return None
         results, moved = found.write(trace, tape, atoms, tangents, user_position(2))

@@ -12,6 +12,7 @@ from xtrace.core.check import check_jaxpr
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position
+from xtrace.core.tables import Table
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.dce import eliminate_dead_code
@@ -62,7 +63,7 @@ class Tape(StagingTrace):
         return self.parent.process(primitive, operands, parameters)
 
     def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
     ) -> Any:
         """Return ``function(*operands, **static)``; what is remembered of it is for traces that record all."""
         return function(*operands, **static)

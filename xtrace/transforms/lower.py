@@ -18,7 +18,6 @@ from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, ScopedPosition, describe
-from xtrace.core.tables import remember
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace.stablehlo.forms import form_of
@@ -226,7 +225,7 @@ def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: 
         named = dict(zip(primitive.parameters, parameters, strict=True))
         if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
             form = form_of(primitive.emit, builder.platform, operands, results, named)
-            remember(primitive.forms, key, form)
+            primitive.forms.remember(key, form)
             if form is not None:
                 return form.write_values(builder, operands, results)
         return primitive.emit(builder, *operands, **named)

@@ -10,6 +10,7 @@ from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position
+from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
 
 # What a table of recordings holds for what cannot be recorded: it reads a tracer from outside, or has effects.
@@ -49,7 +50,7 @@ class Recording:
         self.literals = [x for x in dict.fromkeys(read) if type(x) is Literal and x not in inputs]
         self.constants = [value for _, value in constants]
         self.inputs, self.types = [x.aval for x in inputs], [x.aval for x in outputs]
-        self.transposes: dict[Any, Any] = {}
+        self.transposes = Table(nested=True)
         order: list[Atom] = [*inputs, *self.literals, *[v for v, _ in constants]]
         number = {atom: i for i, atom in enumerate(order)}
         self.steps: list[tuple[Primitive, tuple[Any, ...], list[int], list[ShapedArray]]] = []

@@ -16,7 +16,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.ir import Atom, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, user_position
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import Trace, Tracer, current_trace
 from xtrace.transforms.recordings import NEVER, Recording, is_closed
 from xtrace.transforms.stage import StagedTracer, StagingTrace
@@ -99,7 +99,7 @@ class Stack:
         return found[0] if primitive.multiple_results else found[0][0]
 
     def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
     ) -> Any:
         """Return ``function(*operands, **static)`` as the top does it, copied if it was called like this before."""
         found = None
@@ -109,7 +109,7 @@ class Stack:
         return function(*operands, **static) if found is None else found[1].unflatten(found[0])
 
     def copied(
-        self, table: dict[Any, Any], head: tuple[Any, ...], function: Callable[..., tuple[Sequence[Any], Any]],
+        self, table: Table, head: tuple[Any, ...], function: Callable[..., tuple[Sequence[Any], Any]],
         values: Sequence[Any], source: Position | None = None,
     ) -> tuple[list[Any], Any] | None:  # fmt: skip
         """Return what ``function(top, *values)`` returns, from `table` if it is there, None if that is not recorded.
@@ -140,7 +140,7 @@ class Stack:
             if not can_be_remembered(head):
                 return None
             found = _StackedRecording.of(self, function, structures)
-            remember(table, key, found)
+            table.remember(key, found)
         if found is NEVER:
             return None
         return found.write(self, inputs, source if source is not None else user_position(3))  # type: ignore[no-any-return]

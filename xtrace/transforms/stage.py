@@ -16,7 +16,7 @@ from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, user_position
-from xtrace.core.tables import remember
+from xtrace.core.tables import Table
 from xtrace.core.trace import Trace, Tracer, current_trace
 from xtrace.transforms.recordings import NEVER, Recording, is_closed
 
@@ -104,7 +104,7 @@ class StagingTrace(Trace):
         return recording.write(self, inputs, source)
 
     def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: dict[Any, Any]
+        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
     ) -> Any:
         """Return ``function(*operands, **static)``, whose equations are copied if it was called like this before."""
         # Python's and NumPy's numbers are left to the function: it may look at them.
@@ -117,7 +117,7 @@ class StagingTrace(Trace):
             if not can_be_remembered(tuple(static.items())):
                 return function(*operands, **static)
             found = self._record_call(function, [x.aval for x in atoms], static)
-            remember(table, key, found)
+            table.remember(key, found)
         if found is NEVER:
             return function(*operands, **static)
         recording, tree = found

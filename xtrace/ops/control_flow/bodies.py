@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from xtrace.core import config, dtypes, pytree
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
+from xtrace.core.tables import Table, table_by_owner
 from xtrace.core.trace import Tracer, axis_environment, current_trace
 from xtrace.runtime.transfer import to_concrete
 from xtrace.transforms.closed import as_called
@@ -35,10 +35,9 @@ class Body(NamedTuple):
         return self.jaxpr.out_avals
 
 
-_LIMIT = 256
-_memo: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Body]] = weakref.WeakKeyDictionary()
-_interned: dict[Any, ClosedJaxpr] = {}
-_INTERNED_LIMIT = 4096
+_MOST_BODIES = 256
+_memo = table_by_owner()
+_interned = Table()
 
 
 def stage_body(
@@ -56,10 +55,7 @@ def stage_body(
         return known[key]
     body = _staged(transformation, function, in_tree, in_avals)
     if type(function) is FunctionType and not any(isinstance(c, Tracer) for c in body.consts):
-        table = _memo.setdefault(function, {})
-        if len(table) >= _LIMIT:
-            table.clear()
-        table[key] = body
+        _memo.setdefault(function, Table(_MOST_BODIES, nested=True)).remember(key, body)
     return body
 
 
@@ -97,15 +93,10 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
         key = _key(closed.jaxpr)
     except TypeError:  # an unhashable parameter
         return closed
-    if len(_interned) >= _INTERNED_LIMIT:
-        _interned.clear()
-    return _interned.setdefault(key, closed)
-
-
-def forget_bodies() -> None:
-    """Forget all staged functions."""
-    _memo.clear()
-    _interned.clear()
+    known: ClosedJaxpr | None = _interned.get(key)
+    if known is None:
+        _interned.remember(key, closed)
+    return closed if known is None else known
 
 
 def _key(jaxpr: Jaxpr) -> Any:

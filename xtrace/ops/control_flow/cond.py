@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from xtrace.core.avals import ShapedArray, aval_of, is_array_like, shown
 from xtrace.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace.core.ir import ClosedJaxpr, Literal, Var
 from xtrace.core.primitive import Primitive, no_rule
+from xtrace.core.tables import memoize
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.ops.control_flow.bodies import Body, differences, leaves_of, same_type, stage_body
@@ -44,7 +44,7 @@ from xtrace.transforms.lower import TOKEN, emit_equations, tokens_of, with_token
 _Branches = tuple[ClosedJaxpr, ...]
 
 # Programs are found again by the branches, so what is made of a tuple of branches is remembered.
-_per_branches = functools.lru_cache(1024)
+_per_branches = memoize(1024)
 
 
 def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_: Any) -> list[ShapedArray]:

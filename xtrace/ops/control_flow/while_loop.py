@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.key_uses import KeyUses
 from xtrace.core.primitive import Primitive
+from xtrace.core.tables import memoize
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Tracer
 from xtrace.ops.calls import computed
@@ -577,7 +577,7 @@ def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> Cl
     )
 
 
-@functools.lru_cache(1024)
+@memoize(1024)
 def _below(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     """Return the predicate of a counted loop."""
     inputs = [Var(counter), Var(bound), *map(Var, avals)]

@@ -14,8 +14,9 @@ from xtrace.algebra.kinds import broadcast_shapes
 from xtrace.algebra.vector_space import FLAT, broadcast_in_dim, converted, reshape
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace.core.ir import DebugInfo, Literal
 from xtrace.core.primitive import Primitive, no_rule
+from xtrace.core.tables import Table
 from xtrace.ops import elementwise
 from xtrace.ops.shape import broadcasted_iota, concatenate, full
 from xtrace.ops.slicing import index_in_dim, slice_in_dim
@@ -61,7 +62,7 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(shape, dtypes.uint32)] * 2
 
 
-_jaxprs: dict[tuple[ShapedArray, ...], Jaxpr] = {}
+_jaxprs = Table(256)
 
 
 def _emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
@@ -69,13 +70,9 @@ def _emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
     jaxpr = _jaxprs.get(avals)
     if jaxpr is None:
         jaxpr, _ = stage(_rounds, avals, DebugInfo("emission", "threefry2x32", None, None))
-        if len(_jaxprs) >= _JAXPRS_KEPT:
-            _jaxprs.clear()
-        _jaxprs[avals] = jaxpr
+        _jaxprs.remember(avals, jaxpr)
     return emit_call(builder, jaxpr, "threefry2x32", values, "func.call")
 
-
-_JAXPRS_KEPT = 256
 
 # Keys and blocks are scalars, or of one rank with equal sizes or 1 on each axis.
 threefry2x32 = Primitive(
