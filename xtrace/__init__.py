@@ -33,6 +33,8 @@ from xtrace.api.tracing import eval_shape, make_jaxpr
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapeDtypeStruct
 from xtrace.core.config import (
+    allow_f16_reductions,
+    array_garbage_collection_guard,
     check_tracer_leaks,
     config,
     debug_infs,
@@ -42,16 +44,25 @@ from xtrace.core.config import (
     default_matmul_precision,
     default_prng_impl,
     enable_checks,
+    enable_custom_prng,
     enable_x64,
     explain_cache_misses,
+    legacy_prng_key,
     log_compiles,
+    no_execution,
+    no_tracing,
     numpy_dtype_promotion,
     numpy_rank_promotion,
     threefry_partitionable,
+    transfer_guard,
+    transfer_guard_device_to_device,
+    transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
 )
 from xtrace.core.config import check_tracer_leaks as checking_leaks
 from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.dtypes import float0
+from xtrace.core.inert_settings import INERT as _inert_settings
 from xtrace.core.late import late_names as _late_names
 from xtrace.core.trace import Tracer as _Tracer
 from xtrace.core.trace import set_base_trace as _set_base_trace
@@ -69,17 +80,25 @@ _install_late(
 
 __version__ = "0.1.0"
 __all__ = [
-    "Array", "Device", "ShapeDtypeStruct", "Shard", "block_until_ready", "check_tracer_leaks", "checking_leaks",
-    "clear_caches", "config", "copy_to_host_async", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend",
-    "default_device",
+    "Array", "Device", "ShapeDtypeStruct", "Shard", "allow_f16_reductions", "array_garbage_collection_guard",
+    "block_until_ready", "check_tracer_leaks", "checking_leaks", "clear_caches", "config", "copy_to_host_async",
+    "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
-    "enable_checks", "enable_x64", "eval_shape", "explain_cache_misses", "float0", "host_count", "host_id",
-    "host_ids", "jit", "local_device_count", "local_devices", "log_compiles", "lower", "make_jaxpr",
-    "numpy_dtype_promotion", "numpy_rank_promotion", "print_environment_info", "process_count", "process_index",
-    "process_indices", "threefry_partitionable", "typeof",
+    "enable_checks", "enable_custom_prng", "enable_x64", "eval_shape", "explain_cache_misses", "float0",
+    "host_count", "host_id", "host_ids", "jit", "legacy_prng_key", "local_device_count", "local_devices",
+    "log_compiles", "lower", "make_jaxpr", "no_execution", "no_tracing", "numpy_dtype_promotion",
+    "numpy_rank_promotion", "print_environment_info", "process_count", "process_index", "process_indices",
+    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "typeof",
 ]  # fmt: skip
 
 _make_public(globals(), __all__)
+
+# JAX has context managers for some of the settings that change nothing here.
+_of_jax = ("auto_pcast", "jax2tf_associative_scan_reductions",
+           "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard")  # fmt: skip
+globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _of_jax})
+__all__ += _of_jax
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
 _late, __getattr__ = _late_names(

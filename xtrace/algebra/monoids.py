@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
-from xtrace.core import dtypes, explain
-from xtrace.core.avals import ShapedArray
+from xtrace.core import config, dtypes, explain
+from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Tracer, current_trace
@@ -203,6 +203,13 @@ class Reduction(Primitive):
 
     def _sharded(self, operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         no_sharding(self.name, out_sharding)
+        if not config.allow_f16_reductions.value and len(axes):
+            aval = aval_of(operand)
+            if aval.dtype in (dtypes.float16, dtypes.bfloat16):
+                raise ValueError(
+                    f"{self.name} of {aval.str_short(short_dtypes=False)} would add up 16-bit floats, and the setting "
+                    "jax_allow_f16_reductions forbids that; convert the operand to float32"
+                )
         return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
 
     def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:

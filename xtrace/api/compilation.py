@@ -35,9 +35,10 @@ def compile_module(
     if files is not None:
         files.write_source(closed, module)
     start = time.perf_counter()
+    options = _options_of_settings() | dict(compiler_options or {})
     try:
         program = compile_program(
-            text, device, closed.out_avals, compiler_options, hidden=module.hidden, kept=kept, committed=committed,
+            text, device, closed.out_avals, options, hidden=module.hidden, kept=kept, committed=committed,
             callbacks=module.callbacks, effects=module.effects,
         )  # fmt: skip
     except Exception as error:
@@ -47,6 +48,28 @@ def compile_module(
     if files is not None:
         files.write_program(program.executable)
     return program
+
+
+_EFFORTS = (
+    config.exec_time_optimization_effort, config.memory_fitting_effort, config.optimization_level,
+    config.memory_fitting_level,
+)  # fmt: skip
+
+
+def _options_of_settings() -> dict[str, Any]:
+    """Return the compiler options that the settings say."""
+    found = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
+    if config.disable_most_optimizations.value:
+        found |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    if not config.compiler_enable_remat_pass.value:
+        found["xla_disable_hlo_passes"] = "rematerialization"
+    return found
+
+
+def check_execution(function: str) -> None:
+    """Raise a RuntimeError where the settings forbid that programs run."""
+    if config.no_execution.value:
+        raise RuntimeError(f"{function} would run, and the setting jax_no_execution forbids that")
 
 
 def run_program(

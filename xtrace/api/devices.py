@@ -16,7 +16,7 @@ from xtrace.core.trace import Tracer
 from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
 from xtrace.runtime.transfer import array_from_host, current_device, put_on, to_concrete
-from xtrace.xla import clients
+from xtrace.xla import clients, guards
 from xtrace.xla.buffers import DeviceSharding
 from xtrace.xla.versions import JAXLIB_VERSION
 
@@ -101,7 +101,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             raise TypeError(f"device_put: {move.name}: {not_an_array(move.leaf)}")
     recorded = [m for m in moves if m.is_recorded()]
     found = iter(_recorded(recorded) if recorded else [])
-    return pytree.tree_unflatten(tree, [next(found) if m.is_recorded() else _put_leaf(m) for m in moves])
+    with guards.asked_for("put"):
+        return pytree.tree_unflatten(tree, [next(found) if m.is_recorded() else _put_leaf(m) for m in moves])
 
 
 class _Move(NamedTuple):
@@ -211,7 +212,8 @@ def device_get(x: Any) -> Any:
     arrays = [leaf for leaf in pytree.tree_leaves(x) if isinstance(leaf, ConcreteArray)]
     for array in arrays:
         array.copy_to_host_async()
-    return pytree.tree_map(get, x)
+    with guards.asked_for("get"):
+        return pytree.tree_map(get, x)
 
 
 def block_until_ready(x: Any) -> Any:

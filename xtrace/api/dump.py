@@ -28,8 +28,9 @@ class Files:
 
     def write_source(self, closed: ClosedJaxpr, module: LoweredModule) -> None:
         """Write the jaxpr, with the user's lines, and the StableHLO, with locations."""
-        self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=True, name_stack=True))  # type: ignore[attr-defined]
-        self._write("stablehlo", ".mlir", lambda: module.text(debug_info=True))
+        lines = config.include_debug_info_in_dumps.value
+        self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=lines, name_stack=True))  # type: ignore[attr-defined]
+        self._write("stablehlo", ".mlir", lambda: module.text(debug_info=lines))
 
     def write_program(self, executable: Any) -> None:
         """Write XLA's optimised program."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.api.compilation import compile_module
+from xtrace.api.compilation import check_execution, compile_module
 from xtrace.core import config, explain
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
@@ -109,6 +109,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
             known: _Run = primitive.programs[key]
             return known
         check_live(arrays, primitive.__name__)
+        check_execution(primitive.__name__)
         avals = tuple(x.aval for x in arrays)
         device, committed = device_for(arrays, primitive.__name__)
         closed = jaxpr_of_one(primitive, avals, parameters)

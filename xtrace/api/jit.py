@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from xtrace.api import arguments, dispatch, stages
 from xtrace.api.arguments import Selection, Static
 from xtrace.api.caches import OnceTable, all_tables, repetitions, table_of
-from xtrace.api.compilation import compile_module, run_program
+from xtrace.api.compilation import check_execution, compile_module, run_program
 from xtrace.api.devices import one_device
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
@@ -377,6 +377,7 @@ class Jitted:
             _reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
         start = time.perf_counter()
         checks_numbers = config.checks_numbers()
+        check_execution(self.name)
         module, kept = self.lowered_module(traced, static, device.platform, keep=checks_numbers)
         text = module.text(debug_info=True)
         lowered = time.perf_counter()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace.api.arguments import Static, compiler_options_of, flatten
-from xtrace.api.compilation import compile_module, run_program
+from xtrace.api.compilation import check_execution, compile_module, run_program
 from xtrace.api.tracing import TracedFunction, abstract_leaves
 from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
@@ -221,6 +221,7 @@ class Compiled(Stage):
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
                     f"{self._paths()[i]} is the traced value {leaves[i]!r}. Call the jitted function instead"
                 )
+        check_execution(self.fun_name)
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
             nonfinite = importlib.import_module("xtrace.api.nonfinite")

@@ -31,10 +31,16 @@ def requested_dtype(function: str, dtype: Any) -> Any:
     except TypeError as error:
         raise TypeError(f"{function}: {error}") from None
     if not x64 and dtype not in _PYTHON_TYPES and dtypes.resolve(dtype) != found:
+        wanted, handling = dtypes.resolve(dtype), config.explicit_x64_dtypes.value
+        if handling == "allow":
+            return wanted
+        problem = f"Explicitly requested dtype {wanted.name} requested in {function} is not available"
+        advice = "To enable more dtypes, set the jax_enable_x64 configuration option"
+        if handling == "error":
+            raise ValueError(f"{problem}. {advice}, or jax_explicit_x64_dtypes='allow'.")
         warn_user(
-            f"Explicitly requested dtype {dtypes.resolve(dtype).name} requested in {function} is not available, and "
-            f"will be truncated to dtype {found.name}. To enable more dtypes, set the jax_enable_x64 configuration "
-            "option or the XTRACE_ENABLE_X64 environment variable.",
+            f"{problem}, and will be truncated to dtype {found.name}. {advice} or the XTRACE_ENABLE_X64 environment "
+            "variable.",
         )
     return found
 

@@ -68,10 +68,19 @@ CLIPPED = Options(gathering.GatherScatterMode.CLIP)
 
 
 class Reading(NamedTuple):
-    """An index read: the plan, and its operands, the window's starts first and then the index arrays."""
+    """An index read: the plan, and its operands, the window's starts first and then the index arrays.
+
+    outside: what to say of Python numbers that are out of bounds, where that is an error.
+    """
 
     plan: Plan
     operands: tuple[Any, ...]
+    outside: str | None = None
+
+    def check(self) -> None:
+        """Raise an IndexError for a Python number out of bounds where the setting asks for that."""
+        if self.outside is not None and config.check_static_indices.value:
+            raise IndexError(self.outside)
 
 
 def _bad_index(entry: Any, position: int) -> Exception:
@@ -206,6 +215,7 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
     signed: list[bool] = []
     # What each item leaves in the result: 'a' for the index arrays' block, 'n' for a new axis, 's' for a sliced axis.
     layout: list[str] = []
+    outside: str | None = None
     taken = 0
 
     def axis_of_length(start: int | None, size: int, stride: int = 1) -> int:
@@ -248,12 +258,14 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
             raise IndexError(f"index is out of bounds for axis {taken} with size 0")
         elif advanced:
             length = shape[taken]
+            outside = outside or _outside(entry, taken, length)
             if type(entry) is int and not exact and -length <= entry < length:
                 entry = _in_front(entry, length)
             add_array(entry, length)
             taken += 1
         else:
             length = shape[taken]
+            outside = outside or _outside(entry, taken, length)
             if type(entry) is int and not eager and not -length <= entry < length:
                 # Moved inside by the program, where a check can see it.
                 entry = entry + length if entry < 0 else entry
@@ -273,7 +285,16 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
         tuple(inserted), tuple(starts), tuple(sizes), tuple(strides), tuple(backward), tuple(squeezed),
         tuple(gathered) if arrays else None, block, new_axes, tuple(signed),
     )  # fmt: skip
-    return Reading(plan, (*scalars, *arrays))
+    return Reading(plan, (*scalars, *arrays), outside)
+
+
+def _outside(index: Any, axis: int, length: int) -> str | None:
+    if type(index) is not int or -length <= index < length:
+        return None
+    return (
+        f"index {index} is out of bounds for axis {axis} with size {length}; the setting jax_check_static_indices "
+        "makes that an error"
+    )
 
 
 def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, ...]]:
@@ -433,6 +454,7 @@ def getitem(x: Any, index: Any) -> Any:
         # Which keys are taken must be seen in the program.
         eager = False
     reading = _reading(x.aval.shape, index, eager)
+    reading.check()
     plan = reading.plan
     untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)
     if untouched and plan.sizes == x.aval.shape and max(plan.strides, default=1) == 1:
@@ -467,6 +489,8 @@ def get_at(
         return getitem(x, index)
     reading = read(x.aval.shape, index, False, True)
     found = None if mode is None else gathering.GatherScatterMode.from_any(mode)
+    if found in (None, gathering.GatherScatterMode.PROMISE_IN_BOUNDS):
+        reading.check()
     fill = None if fill_value is None else np.asarray(fill_value).item()
     options = Options(found, fill, bool(indices_are_sorted), bool(unique_indices), bool(wrap_negative_indices))
     return _window_and_gather(x, *reading.operands, plan=reading.plan, options=options)

@@ -152,9 +152,9 @@ _gumbel = program(gumbel_numbers)
 
 
 def gumbel_mode(mode: Any) -> str:
-    """Return the mode, "low" for None; ValueError for another one than "low" and "high"."""
+    """Return the mode, that of the setting for None; ValueError for another one than "low" and "high"."""
     if mode is None:
-        return "low"
+        return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in ("low", "high"):
         raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {mode!r}")
     return str(mode)

@@ -12,8 +12,11 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, shown
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.dtypes import ExtendedDType
+from xtrace.core.ir import Literal
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.ops import elementwise
 from xtrace.ops.random.keys import (
     Generator,
     check_words,
@@ -60,7 +63,7 @@ def _seeded(function: str, seed: Any, impl: Generator) -> Any:
     aval = getattr(seed, "aval", None)
     if isinstance(seed, int) and not isinstance(seed, np.generic):
         # As NumPy does, and then wrapped around to the default integer type.
-        value = np.int64(seed)
+        value = np.int64(seed + (config.random_seed_offset.value or 0))
         seed = value if config.enable_x64.value else value.astype(np.int32)
         if current_trace.get() is base_trace:
             return keys_of(seed, impl)
@@ -79,7 +82,12 @@ def _seeded(function: str, seed: Any, impl: Generator) -> Any:
         )
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"{function}: the seed must be an integer; got {aval.str_short(short_dtypes=False)}")
-    return random_seed.apply((converted(seed, dtypes.int32) if dtypes.is_boolean(aval.dtype) else seed,), (impl,))
+    seed = converted(seed, dtypes.int32) if dtypes.is_boolean(aval.dtype) else seed
+    offset = config.random_seed_offset.value
+    if offset:
+        aval = aval_of(seed)
+        seed = elementwise.add(seed, Literal(int(np.int64(offset).astype(aval.dtype)), ShapedArray((), aval.dtype)))
+    return random_seed.apply((seed,), (impl,))
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -97,7 +105,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
     See `key`, which makes keys with a dtype of their own.
     """
-    return random_unwrap.apply((_seeded("PRNGKey", seed, _generator(impl)),))
+    found = _seeded("PRNGKey", seed, _generator(impl))
+    return found if config.enable_custom_prng.value else random_unwrap.apply((found,))
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
@@ -119,7 +128,19 @@ def _aval_of_keys(function: str, keys: Any) -> ShapedArray:
             check_words(aval, _generator(None))
         except TypeError as error:
             raise TypeError(f"{function}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)") from None
+        if config.legacy_prng_key.value != "allow":
+            _object_to_legacy(function)
     return aval  # type: ignore[no-any-return]
+
+
+def _object_to_legacy(function: str) -> None:
+    words = (
+        f"{function} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), or convert "
+        'them with xtrace.random.wrap_key_data(key). The setting jax_legacy_prng_key="allow" permits legacy keys'
+    )
+    if config.legacy_prng_key.value == "error":
+        raise ValueError(words)
+    warn_user(words)
 
 
 def check_key(function: str, key: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,20 @@ from xtrace.core.ir import Literal
 from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import DELETED, ConcreteArray, new_array, placement
-from xtrace.xla import buffers, clients
+from xtrace.xla import buffers, clients, guards
 
-clients.request_with(lambda: (config.platforms.value, config.num_cpu_devices.value))
+clients.request_with(lambda: clients.Request(
+    config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
+    config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
+    config.pjrt_client_create_options.value,
+))  # fmt: skip
+config.num_cpu_devices.watch(
+    lambda count, everywhere: clients.check_not_started("cpu", "jax_num_cpu_devices") if everywhere else None
+)
+for _guard, _setting in zip(
+    guards.GUARDS, (*config.transfer_guards(), config.array_garbage_collection_guard), strict=True
+):
+    _setting.watch(functools.partial(guards.set_level, _guard))
 
 _first_device: list[Any] = []
 

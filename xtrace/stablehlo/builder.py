@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.core import dtypes
+from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, physical
 from xtrace.core.source import Position, resolve
 from xtrace.stablehlo import attributes
@@ -64,6 +65,7 @@ class Locations:
     def definitions(self) -> list[str]:
         """The lines that define the aliases."""
         lines = []
+        pattern = config.source_file_regex.value
         for (position, name), number in self.numbers.items():
             if position is None:
                 lines.append(f"#loc{number} = loc({attributes.string(name)})")
@@ -73,8 +75,9 @@ class Locations:
             if (at.end_line, at.end_column) > (at.line, at.column):
                 end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
                 columns += f" to {end}"
+            file = re.sub(pattern, "", at.file) if pattern else at.file
             # XLA reads the first name as the operation's and the second as the Python function's.
-            place = f"{attributes.string(at.function)}({attributes.string(at.file)}:{columns})"
+            place = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
             lines.append(f"#loc{number} = loc({attributes.string(name)}({place}))")
         return lines
 

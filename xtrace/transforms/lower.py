@@ -13,6 +13,7 @@ from xtrace.core import config, dtypes, monitoring
 from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, check_size, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.diagnostics.failures import note_rule
+from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
@@ -57,6 +58,20 @@ class LoweredModule:
             return self.builder.text(debug_info)
 
 
+def _warn_of_large(constants: Sequence[Any], name: str) -> None:
+    """Warn where a program closes over more bytes than the settings allow."""
+    allowed = config.captured_constants_warn_bytes.value
+    avals = sorted([aval_of(x) for x in constants], key=lambda a: -a.size * a.dtype.itemsize)
+    total = sum([a.size * a.dtype.itemsize for a in avals])
+    if allowed is not None and 0 <= allowed < total:
+        types = ", ".join([a.str_short(short_dtypes=False) for a in avals[:5]])
+        warn_user(
+            f"A large amount of constants were captured: {name} closes over {total} bytes in {len(avals)} arrays, the "
+            f"largest being {types}. Pass them as arguments; the setting jax_captured_constants_warn_bytes says how "
+            "many bytes are allowed, -1 any number"
+        )
+
+
 def lower(
     closed: ClosedJaxpr,
     name: str,
@@ -89,6 +104,8 @@ def lower(
             hidden.append(constant)
         else:
             small.append((variable, constant))
+    if hidden:
+        _warn_of_large(hidden, name)
     donors = list(donated) or [False] * len(jaxpr.invars)
     aliases = _aliases(jaxpr, donors)
     for i, variable in enumerate(jaxpr.invars):

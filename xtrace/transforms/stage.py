@@ -221,6 +221,11 @@ def stage(
 
     A constant may be a tracer of an enclosing trace. A result that is no array is a TypeError of the caller's making.
     """
+    if config.no_tracing.value:
+        raise RuntimeError(
+            f"{debug_info.function} would be traced for {debug_info.transformation}, and the setting jax_no_tracing "
+            "forbids that; call it with arguments of these types before, or outside the block"
+        )
     trace = StagingTrace(current_trace.get(), debug_info)
     token = current_trace.set(trace)
     try:

@@ -6,7 +6,7 @@ import importlib
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib import _jax, xla_client
 
@@ -16,16 +16,42 @@ Device = _jax.Device
 _clients: dict[str, Any] = {}
 _lock = threading.RLock()
 _default: list[str] = []
-_requested: list[Callable[[], tuple[str | None, int | None]]] = []
 
 
-def request_with(settings: Callable[[], tuple[str | None, int | None]]) -> None:
-    """Say how to ask for the wanted platforms (comma-separated, or None) and the number of CPU devices."""
+class Request(NamedTuple):
+    """The clients that are wanted.
+
+    platforms: comma-separated, or None. cpu_devices: None or less than one for what XLA_FLAGS says. asynchronous:
+    whether programs on CPU run while Python goes on. cuda_devices: comma-separated numbers, or "all". options: of an
+    accelerator's client, as in ``name:value;name:value``.
+    """
+
+    platforms: str | None = None
+    cpu_devices: int | None = None
+    asynchronous: bool = True
+    cuda_devices: str | None = None
+    options: str | None = None
+
+
+_requested: list[Callable[[], Request]] = []
+
+
+def request_with(settings: Callable[[], Request]) -> None:
+    """Say how to ask which clients are wanted."""
     _requested[:] = [settings]
 
 
-def _settings() -> tuple[str | None, int | None]:
-    return _requested[0]() if _requested else (None, None)
+def _settings() -> Request:
+    return _requested[0]() if _requested else Request()
+
+
+def check_not_started(platform: str, setting: str) -> None:
+    """Raise a RuntimeError if the client of `platform`, which is made as `setting` says, is there already."""
+    if platform in _clients:
+        raise RuntimeError(
+            f"{setting} is read when the {platform} client is made, and that has happened: set it before the first "
+            f"computation, or in the environment, as {setting.upper().replace('JAX_', 'XTRACE_')}"
+        )
 
 
 def client(platform: str | None = None) -> Any:
@@ -48,11 +74,13 @@ def canonical_platform(platform: str) -> str:
 
 
 def _make(name: str) -> Any:
+    request = _settings()
     if name == "cpu":
-        count = _settings()[1]
-        return xla_client.make_cpu_client(num_devices=count) if count else xla_client.make_cpu_client()
+        count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
+        return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count)
     if name in ("cuda", "tpu"):
-        return _plugins().load(name)
+        numbers = _plugins().device_numbers("jax_cuda_visible_devices", request.cuda_devices)
+        return _plugins().load(name, visible_devices=numbers, more_options=request.options)
     raise RuntimeError(f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu) and tpu")
 
 
@@ -67,7 +95,7 @@ def default_platform() -> str:
         return _default[0]
     with _lock:
         if not _default:
-            wanted, _ = _settings()
+            wanted = _settings().platforms
             if wanted:
                 _default.append(canonical_platform(wanted.split(",")[0]))
             else:

@@ -68,9 +68,19 @@ def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) 
         for name, value in compiler_options.items():
             if not isinstance(value, (bool, int, float, str)):
                 raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
-            overrides.append((name, value))
+            if name in _BUILD_OPTIONS:
+                setattr(options.executable_build_options, name, _LEVELS.get(value, value))
+            else:
+                overrides.append((name, value))
         options.env_option_overrides = overrides
     return options
+
+
+# Options of a compilation that are none of XLA's debug options, and the numbers of its levels of effort.
+_BUILD_OPTIONS = frozenset((
+    "exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level",
+))  # fmt: skip
+_LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
 def hlo_text(executable: Any) -> str:

@@ -59,12 +59,14 @@ def load(
     node_id: int = 0,
     num_nodes: int = 1,
     distributed_client: Any = None,
+    more_options: str | None = None,
 ) -> Any:
     """Return a new PJRT client of ``cuda`` or ``tpu``; keep it, for a client owns its devices' memory.
 
     The CUDA client takes XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION and
     XLA_PYTHON_CLIENT_ALLOCATOR from the environment, and the devices of XTRACE_CUDA_VISIBLE_DEVICES or
-    JAX_CUDA_VISIBLE_DEVICES unless `visible_devices` names them.
+    JAX_CUDA_VISIBLE_DEVICES unless `visible_devices` names them. `more_options` of the client are written
+    ``name:value;name:value``.
 
     Raises RuntimeError that says what is missing and the pip command for it, ValueError for an unknown platform or a
     malformed variable.
@@ -73,6 +75,7 @@ def load(
     if not device_present(platform):
         raise RuntimeError(f"{_NO_DEVICE[platform]}. {_INSTALL[platform]}")
     options = _cuda_options(visible_devices, node_id, num_nodes) if platform == "cuda" else {}
+    options |= _options_of_text(more_options or "")
     try:
         initialize(platform)
     except ImportError as error:
@@ -288,13 +291,32 @@ def _check_fraction(variable: str) -> None:
 
 def _visible_devices(environment: Mapping[str, str]) -> tuple[int, ...] | None:
     for variable in ("XTRACE_CUDA_VISIBLE_DEVICES", "JAX_CUDA_VISIBLE_DEVICES"):
-        text = environment.get(variable, "").strip()
-        if text and text != "all":
-            try:
-                return tuple(int(part) for part in text.split(","))
-            except ValueError:
-                raise ValueError(f"{variable} is {text!r}; expected device numbers such as 0,1 or all") from None
+        found = device_numbers(variable, environment.get(variable, ""))
+        if found is not None:
+            return found
     return None
+
+
+def device_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
+    """Return the numbers in comma-separated `text`, None for "all" or nothing; a ValueError names the setting."""
+    text = (text or "").strip()
+    if not text or text == "all":
+        return None
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{name} is {text!r}; expected device numbers such as 0,1 or all") from None
+
+
+def _options_of_text(text: str) -> dict[str, Any]:
+    """Return the options in ``name:value;name:value``, numbers and truth values as such."""
+    found: dict[str, Any] = {}
+    for part in filter(None, text.split(";")):
+        name, separator, value = part.partition(":")
+        if not separator:
+            raise ValueError(f"jax_pjrt_client_create_options is {text!r}; expected name:value;name:value")
+        found[name] = int(value) if value.lstrip("-").isdigit() else {"true": True, "false": False}.get(value, value)
+    return found
 
 
 def _prepare_cuda(library: str) -> None:

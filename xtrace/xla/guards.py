@@ -1,0 +1,35 @@
+"""The runtime's guards: against transfers that nobody asked for, and arrays that only the garbage collector frees."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from jaxlib import _jax
+
+_guards = _jax.guard_lib
+_LEVELS = {
+    "host_to_device": _guards.TransferGuardLevel,
+    "device_to_device": _guards.TransferGuardLevel,
+    "device_to_host": _guards.TransferGuardLevel,
+    "garbage_collect_array": _guards.GarbageCollectionGuardLevel,
+}
+GUARDS = tuple(_LEVELS)
+
+
+def set_level(guard: str, level: str | None, everywhere: bool) -> None:
+    """Set the level of a guard in all threads or in this one, where None means that of all threads."""
+    state = _guards.global_state() if everywhere else _guards.thread_local_state()
+    setattr(state, guard, None if level is None else getattr(_LEVELS[guard], level.upper()))
+
+
+@contextlib.contextmanager
+def asked_for(transfer: str) -> Iterator[None]:
+    """Tell the guards that transfers inside the block, "put" or "get", are those that the user asked for."""
+    state, name = _guards.thread_local_state(), f"explicit_device_{transfer}"
+    before = getattr(state, name)
+    setattr(state, name, True)
+    try:
+        yield
+    finally:
+        setattr(state, name, before)
