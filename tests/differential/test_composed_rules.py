@@ -2,17 +2,10 @@
 
 from functools import partial
 
-import jax
-import jax.custom_batching
 import numpy as np
 import pytest
 
-import xtrace
-import xtrace.custom_batching
-import xtrace.lax
-import xtrace.numpy
-from tests.support.operands import assert_close
-from xtrace.core import dtypes
+from tests.support.outcomes import assert_outcomes_equal
 
 x, v = np.float32(1.5), np.array([1.0, 2.0, 3.0], np.float32)
 n, z = np.int32(3), np.complex64(1 + 2j)
@@ -691,27 +684,6 @@ def gradient_given(api, lax, jnp):
     return api.grad(f, (0, 1))(x, x), f(x, x), api.vmap(api.grad(f))(v, v)
 
 
-def outcome(api, function):
-    """The results' structure and leaves, or the class of the error."""
-    try:
-        leaves, tree = api.tree_util.tree_flatten(function(api, api.lax, api.numpy))
-    except Exception as error:
-        return type(error).__name__, str(error)
-    return str(tree), leaves
-
-
 @pytest.mark.parametrize("function", CASES.values())
 def test_outcomes_are_those_of_jax(function):
-    (tree, got), (expected_tree, expected) = outcome(xtrace, function), outcome(jax, function)
-    assert tree == expected_tree, (got, expected)
-    if isinstance(expected, str):
-        return
-    for one, other in zip(got, expected, strict=True):
-        if not hasattr(other, "dtype"):
-            assert one == other
-            continue
-        types = [(a.shape, a.dtype, bool(getattr(a, "weak_type", False))) for a in (one, other)]
-        assert types[0] == types[1]
-        if other.dtype != dtypes.float0:
-            # A dozen operations at most.
-            assert_close(np.asarray(one), np.asarray(other), 16)
+    assert_outcomes_equal(function)

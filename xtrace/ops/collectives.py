@@ -367,7 +367,7 @@ def _all_to_all_abstract(
     x: ShapedArray, *, axis_index_groups: Any, axis_name: Any, concat_axis: int, split_axis: int, tiled: bool
 ) -> ShapedArray:
     """What is split along one axis here is joined along another there."""
-    size = size_of_axis(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
+    size = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     shape = list(x.shape)
     if tiled:
         if shape[split_axis] % size:
@@ -389,23 +389,39 @@ def _all_to_all_batch(
     axis_name: Any, concat_axis: int, split_axis: int, tiled: bool,
 ) -> tuple[Any, int]:  # fmt: skip
     (x,), (place,) = operands, places
-    if _elsewhere(mapped, axis_name, "all_to_all"):
+    names = _names(axis_name)
+    if mapped.name not in names:
         x = moved_axis(x, place or 0, 0)
         return all_to_all_p.apply((x,), (axis_index_groups, axis_name, concat_axis + 1, split_axis + 1, tiled)), 0
     if axis_index_groups is not None:
         raise NotImplementedError("all_to_all with axis_index_groups along an axis of vmap")
     x = with_axis(x, place, mapped.size)
-    if not tiled:
-        # The axis of the parts becomes the mapped one, and the mapped one the axis they are joined along.
-        x = moved_axis(x, split_axis + 1, 0)
-        return moved_axis(x, 1, concat_axis + 1), 0
-    shape = aval_of(x).shape
-    parts = (mapped.size, shape[split_axis + 1] // mapped.size)
-    x = reshape(x, (*shape[: split_axis + 1], *parts, *shape[split_axis + 2 :]))
-    x = moved_axis(moved_axis(x, split_axis + 1, 0), 1, concat_axis + 1)
-    shape = aval_of(x).shape
-    joined = shape[concat_axis + 1] * shape[concat_axis + 2]
-    return reshape(x, (*shape[: concat_axis + 1], joined, *shape[concat_axis + 3 :])), 0
+    if tiled:
+        shape = aval_of(x).shape
+        count = mapped.size * axis_size([n for n in names if n != mapped.name])
+        parts = (count, shape[split_axis + 1] // count)
+        x = reshape(x, (*shape[: split_axis + 1], *parts, *shape[split_axis + 2 :]))
+    x = _exchanged(mapped, moved_axis(x, split_axis + 1, 1), names)
+    x = moved_axis(x, 1, concat_axis + 1)
+    if tiled:
+        shape = aval_of(x).shape
+        joined = shape[concat_axis + 1] * shape[concat_axis + 2]
+        x = reshape(x, (*shape[: concat_axis + 1], joined, *shape[concat_axis + 3 :]))
+    return x, 0
+
+
+def _exchanged(mapped: MappedAxis, x: Any, names: tuple[Any, ...]) -> Any:
+    """Return `x`, mapped at its axis 0, with the parts along its axis 1 exchanged over the named axes."""
+    shape, place = aval_of(x).shape, names.index(mapped.name)
+    before, after = names[:place], names[place + 1 :]
+    x = reshape(x, (mapped.size, axis_size(before), mapped.size, axis_size(after), *shape[2:]))
+    # The axis of the parts becomes the mapped one, and the mapped one that of what comes from each index.
+    x = moved_axis(moved_axis(x, 2, 0), 1, 2)
+    if before or after:
+        x = reshape(moved_axis(x, 2, 1), (mapped.size, mapped.size, shape[1] // mapped.size, *shape[2:]))
+        x = all_to_all_p.apply((x,), (None, (*before, *after), 2, 2, False))
+        x = moved_axis(reshape(x, (mapped.size, mapped.size, axis_size(before), axis_size(after), *shape[2:])), 1, 2)
+    return reshape(x, shape)
 
 
 def _all_to_all_transpose(
@@ -422,7 +438,7 @@ def all_to_all(
     `split_axis` has the size of the mapped axis and goes, and a new axis comes; if `tiled` both stay.
     """
     groups = _groups("all_to_all", axis_index_groups, _names(axis_name))
-    size_of_axis(axis_name)
+    axis_size(axis_name)
 
     def one(leaf: Any) -> Any:
         ndim = operand_aval("all_to_all", leaf, "x").ndim

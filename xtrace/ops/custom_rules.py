@@ -17,12 +17,13 @@ from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.errors import UnexpectedTracerError
-from xtrace.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, Literal
+from xtrace.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DebugInfo, Literal
 from xtrace.core.primitive import Primitive, no_check
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Trace, current_trace, use_trace
 from xtrace.ops.calls import jit_call
 from xtrace.ops.checked_calls import CheckedCall, closed_over, explicit
+from xtrace.ops.slicing import index_in_dim
 from xtrace.runtime.transfer import to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
@@ -32,7 +33,7 @@ from xtrace.transforms.jvp import JVPTracer, jvp
 from xtrace.transforms.key_reuse import in_call
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.lower import emit_equations
-from xtrace.transforms.stage import StagedTracer, StagingTrace
+from xtrace.transforms.stage import StagedTracer, StagingTrace, stage
 
 _SCALARS = (bool, int, float, complex, Literal)
 
@@ -198,23 +199,33 @@ def _as_declared(results: Sequence[Any], call_jaxpr: Any) -> list[Any]:
 
 
 def _batched_call(
-    mapped: MappedAxis, call_jaxpr: Any, operands: Sequence[Any], axes: Sequence[int | None]
+    mapped: MappedAxis,
+    call_jaxpr: Any,
+    operands: Sequence[Any],
+    axes: Sequence[int | None],
+    also: Sequence[bool] | None = None,
 ) -> tuple[Any, list[Any], Callable[[Sequence[Any], Sequence[int | None]], list[Any]], Callable[[], list[int | None]]]:
     """Return the function batched, its operands, what puts results in order, and where the axis is in them.
 
-    The axis is at 0: in every result of a jaxpr, which says so beforehand, and in those results of a Python function
-    that have it, as is known after the call.
+    The axis is at 0 in those results that have it: those of a jaxpr that depend on it, with those that `also` says, and
+    those of a Python function that have it, as is known after the call.
     """
     size = mapped.size
     if isinstance(call_jaxpr, ClosedJaxpr):
-        count = len(call_jaxpr.out_avals)
-        batched, _ = batch_jaxpr(call_jaxpr, mapped, tuple(axes), (True,) * count)
+        mapped_results = _mapped_results(call_jaxpr, mapped, axes)
+        if also is not None:
+            mapped_results = tuple([a or b for a, b in zip(mapped_results, also, strict=True)])
+        batched, found_places = batch_jaxpr(call_jaxpr, mapped, tuple(axes), mapped_results)
         operands = [*batched.consts, *operands]
 
-        def all_mapped(results: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
-            return [with_axis(x, i, size) for x, i in zip(results, places, strict=True)]
+        def as_jaxpr(results: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
+            # A rule may return the same for every index of the axis along it.
+            return [
+                with_axis(x, i, size) if wanted else x if i is None else index_in_dim(x, 0, i, False)
+                for x, i, wanted in zip(results, places, mapped_results, strict=True)
+            ]
 
-        return as_called(batched), list(operands), all_mapped, lambda: [0] * count
+        return as_called(batched), list(operands), as_jaxpr, lambda: list(found_places)
     where: list[int | None] = []
     mapping = call_jaxpr.mapping(mapped)
 
@@ -226,6 +237,11 @@ def _batched_call(
         return in_order(*mapping(call_jaxpr.function, values, axes))
 
     return call_jaxpr.batched(call), list(operands), in_order, lambda: where
+
+
+def _mapped_results(closed: ClosedJaxpr, mapped: MappedAxis, axes: Sequence[int | None]) -> tuple[bool, ...]:
+    """Return which results depend on the mapped axis."""
+    return tuple([i is not None for i in batch_jaxpr(closed, mapped, tuple(axes))[1]])
 
 
 def _custom_jvp(
@@ -242,7 +258,7 @@ def _custom_jvp_linearize(
     primals, tangents = explicit(name, primals, tangents, num_consts)
     tape = current_trace.get()
     results, moved = _calling(jvp, primals, tangents)
-    if any(type(x) is StagedTracer and x.owner is tape for x in results):
+    if tape.is_tape and any(type(x) is StagedTracer and x.owner is tape for x in results):
         # An operation that is on the tape as a whole, such as while_loop, gave them: they depend on no tangent.
         assert tape.parent is not None
         with use_trace(tape.parent):
@@ -255,10 +271,12 @@ def _custom_jvp_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, jvp: Rule,
     num_consts: int, symbolic_zeros: bool,
 ) -> tuple[list[Any], list[int | None]]:  # fmt: skip
-    call, values, in_order, places = _batched_call(mapped, call_jaxpr, operands, axes)
     mapping, explicit = jvp.mapping(mapped), list(axes[num_consts:])
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def mapped_rule(
+        primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[int | None], list[Any], list[int | None]]:
+        """Return the results and their tangents, None for zero, each with the axis in it."""
         nonzero = [t is not None for t in tangents]
         out_nonzero: list[bool] = []
 
@@ -270,11 +288,20 @@ def _custom_jvp_batch(
         found, where = mapping(both, [*primals, *chosen(tangents, nonzero)], explicit + chosen(explicit, nonzero))
         count = len(out_nonzero)
         moved, moved_where = spread(found[count:], out_nonzero), spread(where[count:], out_nonzero)
-        together = [i if i is not None else j for i, j in zip(where[:count], moved_where, strict=True)]
+        return found[:count], where[:count], moved, moved_where
+
+    also = None
+    if isinstance(call_jaxpr, ClosedJaxpr) and not all(_mapped_results(call_jaxpr, mapped, axes)):
+        also = _with_mapped_tangents(mapped_rule, call_jaxpr, operands[num_consts:])
+    call, values, in_order, places = _batched_call(mapped, call_jaxpr, operands, axes, also)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        found, where, moved, moved_where = mapped_rule(primals, tangents)
+        together = [i if i is not None else j for i, j in zip(where, moved_where, strict=True)]
         size = mapped.size
         results = in_order(
             [x if i is None and j is None else with_axis(x, i, size)
-             for x, i, j in zip(found[:count], where[:count], together, strict=True)],
+             for x, i, j in zip(found, where, together, strict=True)],
             [None if j is None else 0 for j in together],
         )  # fmt: skip
         wanted = places()
@@ -287,6 +314,25 @@ def _custom_jvp_batch(
         values, (name, call, jvp.batched(rule), num_consts + len(values) - len(operands), symbolic_zeros)
     )
     return found, places()
+
+
+def _with_mapped_tangents(
+    mapped_rule: Callable[..., Any], call_jaxpr: ClosedJaxpr, operands: Sequence[Any]
+) -> list[bool]:
+    """Return for which results the rule has tangents that differ along the axis, though the results may not."""
+    found: list[bool] = []
+
+    def both(*values: Any) -> list[Any]:
+        *_, moved_where = mapped_rule(values, [v if is_differentiable(aval_of(v)) else None for v in values])
+        found[:] = [i is not None for i in moved_where]
+        return []
+
+    try:
+        stage(both, [aval_of(x) for x in operands], DebugInfo("vmap", "custom_jvp", None, None))
+    except Exception:
+        # What is wrong with a rule is said where a derivative is asked for.
+        return [True] * len(call_jaxpr.out_avals)
+    return found
 
 
 def _custom_jvp_checked(
@@ -508,15 +554,33 @@ def _custom_vmap_jvp(
     count, split = len(call.out_avals), len(primals)
 
     def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        moved = spread(batched[split:], nonzero)
-        either = [b or bool(m) for b, m in zip(batched[:split], moved, strict=True)]
-        wanted = either + chosen(either, nonzero)
+        own, moved = list(batched[:split]), spread(batched[split:], nonzero)
+        if any(b and m for b, m in zip(own, moved, strict=True)):
+            return of_batched(size, [b or bool(m) for b, m in zip(own, moved, strict=True)], batched, values)
+        # Nothing is batched together with its tangent: the rule is told so, and is itself mapped.
+        mapped = MappedAxis(size)
+
+        def each(*inner: Any) -> list[Any]:
+            results, where = of_batched(size, [False] * split, [False] * len(values), inner)
+            return [index_in_dim(x, 0, 0, False) if b else x for x, b in zip(results, where, strict=True)]
+
+        results, where = batch(each, mapped, values, [0 if b else None for b in batched])
+        return (
+            [x if i is None else with_axis(x, i, size) for x, i in zip(results, where, strict=True)],
+            [i is not None for i in where],
+        )
+
+    def of_batched(
+        size: int, told: Sequence[bool], batched: Sequence[bool], values: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        """Return the rule's results and their tangents, which of them are batched; it is `told` of its operands."""
+        wanted = [*told, *chosen(told, nonzero)]
         values = [with_axis(x, 0 if b else None, size) if w else x
                   for x, b, w in zip(values, batched, wanted, strict=True)]  # fmt: skip
         out_batched: list[bool] = []
 
         def function(*inner: Any) -> list[Any]:
-            results, out_batched[:] = rule.function(size, either, inner)
+            results, out_batched[:] = rule.function(size, told, inner)
             return results
 
         results, found = jvp(function, values[:split], spread(values[split:], nonzero))

@@ -273,42 +273,53 @@ def custom_root(
     solver = stage_body(name, root, in_tree, avals)
     aux = _check_like(name, "solve", solver, tree, avals, has_aux)
     split = len(residual.consts)
-    # The call takes what f closes over too: the derivative is with respect to that.
-    inputs = [*[Var(a) for a in residual.jaxpr.in_avals[:split]], *solver.jaxpr.jaxpr.invars]
-    call = ClosedJaxpr(solver.jaxpr.jaxpr.replace(invars=inputs), [])
+
+    def linear_solution(at: Any, y: Any) -> Any:
+        point = [*residual.consts, *pytree.tree_leaves(at)]
+
+        def linear(direction: Any) -> Any:
+            moved = [converted(given(t), a.dtype) for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)]
+            return pytree.tree_unflatten(tree, _filled(_moved(residual.jaxpr, point, [*[None] * split, *moved]), avals))
+
+        return tangent_solve(linear, y)
+
+    directions = [tangent_aval(a) for a in avals]
+    linear_solver = stage_body(name, linear_solution, pytree.treedef_tuple([tree, tree]), [*avals, *directions])
+    if linear_solver.out_tree != tree or not all(map(same_type, linear_solver.out_avals, avals)):
+        raise TypeError(
+            f"custom_root: tangent_solve must return arrays like the initial guess, {tree} of "
+            f"{[a.str_short() for a in avals]}; it returned {linear_solver.out_tree} of "
+            f"{[a.str_short() for a in linear_solver.out_avals]}"
+        )
+    closed_over = [*residual.consts, *solver.consts, *linear_solver.consts]
+    # The call takes all that the functions close over: the derivative is with respect to that of f, and values of the
+    # rest have their part in it.
+    opened = solver.jaxpr.jaxpr
+    first, last = split + len(solver.consts), len(closed_over)
+    inputs = [
+        *[Var(a) for a in residual.jaxpr.in_avals[:split]], *opened.invars[: len(solver.consts)],
+        *[Var(aval_of(c)) for c in linear_solver.consts], *opened.invars[len(solver.consts) :],
+    ]  # fmt: skip
+    call = ClosedJaxpr(opened.replace(invars=inputs), [])
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         # f(x, θ) = 0: ∂f/∂x dx = - ∂f/∂θ dθ.
         results = bound(primals)
-        at = [*primals[:split], *results[:count]]
+        solution = results[:count]
         change = [None] * count
         if any(t is not None for t in tangents[:split]):
-            change = _moved(residual.jaxpr, at, [*tangents[:split], *[None] * count])
+            change = _moved(residual.jaxpr, [*primals[:split], *solution], [*tangents[:split], *[None] * count])
         if all(t is None for t in change):
             return results, [None] * len(results)
-
-        def linear(y: Any) -> Any:
-            given_leaves = pytree.tree_leaves(y)
-            directions = [converted(given(t), a.dtype) for t, a in zip(given_leaves, avals, strict=True)]
-            moved = _moved(residual.jaxpr, at, [*[None] * split, *directions])
-            return pytree.tree_unflatten(tree, _filled(moved, avals))
-
-        found, found_tree = pytree.tree_flatten(
-            tangent_solve(linear, pytree.tree_unflatten(tree, _filled(change, avals)))
-        )
-        if found_tree != tree or not all(map(same_type, map(aval_of, found), avals)):
-            raise TypeError(
-                f"custom_root: tangent_solve must return arrays like the initial guess, {tree} of "
-                f"{[a.str_short() for a in avals]}; it returned {found_tree} of "
-                f"{[aval_of(t).str_short() for t in found]}"
-            )
+        operands = [*primals[first:last], *solution, *_filled(change, avals)]
+        found = evaluate(linear_solver.jaxpr.jaxpr, linear_solver.jaxpr.consts, operands)
         return results, [*[neg(t) for t in found], *[None] * (len(results) - count)]
 
     def bound(values: Sequence[Any]) -> list[Any]:
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)
         return custom_jvp_call.apply(values, parameters)  # type: ignore[no-any-return]
 
-    results = bound([*residual.consts, *solver.consts, *leaves])
+    results = bound([*closed_over, *leaves])
     x = pytree.tree_unflatten(tree, results[:count])
     return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
 

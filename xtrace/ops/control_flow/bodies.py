@@ -193,7 +193,7 @@ def differences(one: ShapedArray, other: ShapedArray) -> list[str]:
 
 
 def as_array(value: Any) -> Any:
-    """Return an operand that a loop hands on unchanged as a result."""
+    """Return an operand that a loop or a choice hands on unchanged as a result."""
     return value if isinstance(value, Array) else to_concrete(value)
 
 

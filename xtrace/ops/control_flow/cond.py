@@ -17,7 +17,7 @@ from xtrace.core.primitive import Primitive, no_rule
 from xtrace.core.tables import memoize
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.core.trace import Tracer, base_trace, current_trace
-from xtrace.ops.control_flow.bodies import Body, differences, leaves_of, same_type, stage_body
+from xtrace.ops.control_flow.bodies import Body, as_array, differences, leaves_of, same_type, stage_body
 from xtrace.ops.elementwise import clamp, eq, ne, select_n
 from xtrace.ops.stop_gradient import stop_gradient
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -25,6 +25,7 @@ from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.closed import (
     SplitJaxpr,
     as_called,
+    as_type,
     batch_jaxpr,
     chosen,
     dependence,
@@ -249,10 +250,15 @@ def _partial_evaluate(
 
 
 @per_jaxpr
-def _results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
+def _with_results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
     """Return `closed` with only those results that are `wanted`."""
     jaxpr = closed.jaxpr
-    return ClosedJaxpr(eliminate_dead_code(jaxpr.replace(outvars=chosen(jaxpr.outvars, wanted)))[0], closed.consts)
+    return ClosedJaxpr(jaxpr.replace(outvars=chosen(jaxpr.outvars, wanted)), closed.consts)
+
+
+@per_jaxpr
+def _without_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
+    return ClosedJaxpr(eliminate_dead_code(closed.jaxpr)[0], closed.consts)
 
 
 @_per_branches
@@ -261,7 +267,8 @@ def _transposed(
 ) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
     """Return branches from known operands and nonzero cotangents to one pattern of cotangents, and that."""
     found = _agreed([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
-    return [_results(transpose_jaxpr(b, linear, nonzero, True)[0], found) for b in branches], found
+    transposed = [_with_results(transpose_jaxpr(b, linear, nonzero, True)[0], found) for b in branches]
+    return [_without_dead_code(b) for b in transposed], found
 
 
 def _transpose(
@@ -496,30 +503,43 @@ def _choose(
     bodies = [stage_body(function, f, in_tree, avals) for f in functions]
     _check_agreement(function, bodies, names)
     branches = [b.jaxpr for b in bodies]
-    weak = [[a.weak_type for a in b.out_avals] for b in branches]
-    all_weak = tuple(map(all, zip(*weak, strict=True)))
-    branches = [b if tuple(w) == all_weak else _strengthened(b, all_weak) for b, w in zip(branches, weak, strict=True)]
+    weak = tuple([a.weak_type for a in branches[0].out_avals])
+    branches = [b if tuple([a.weak_type for a in b.out_avals]) == weak else _with_weak_types(b, weak) for b in branches]
     branches, consts = _joined(branches, [b.consts for b in bodies])
-    results = cond_p.apply((index, *consts, *leaves), (tuple(branches), platforms))
+    values = [*consts, *leaves]
+    forwarded = _forwarded(tuple(branches))
+    kept = tuple([i is None for i in forwarded])
+    if not all(kept):
+        branches = [_with_results(b, kept) for b in branches]
+    computed = iter(cond_p.apply((index, *values), (tuple(branches), platforms)))
+    results = [next(computed) if i is None else as_array(values[i]) for i in forwarded]
     return pytree.tree_unflatten(bodies[0].out_tree, results)
 
 
 @per_jaxpr
-def _strengthened(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
-    """Return `closed` with those results strongly typed that are not `weak`."""
+def _with_weak_types(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with results that are weakly typed where `weak` says so."""
 
-    def strong(*values: Any) -> list[Any]:
+    def function(*values: Any) -> list[Any]:
         results = evaluate(closed.jaxpr, closed.consts, values)
-        return [x if w else _strong(x) for x, w in zip(results, weak, strict=True)]
+        return [_of_weak_type(x, w) for x, w in zip(results, weak, strict=True)]
 
-    return staged(strong, closed.in_avals, closed.jaxpr.debug_info)
+    return staged(function, closed.in_avals, closed.jaxpr.debug_info)
 
 
-def _strong(value: Any) -> Any:
-    aval = aval_of(value)
-    if isinstance(value, Literal):
-        return Literal(value.val, aval.strip_weak_type())
-    return converted(value, aval.dtype)
+def _of_weak_type(value: Any, weak: bool) -> Any:
+    aval = aval_of(value).update(weak_type=weak)
+    return Literal(value.val, aval) if isinstance(value, Literal) else as_type(value, aval)
+
+
+@_per_branches
+def _forwarded(branches: _Branches) -> list[int | None]:
+    """Return for each result which operand it is, whatever branch is chosen, and None if it is none."""
+    places = []
+    for branch in branches:
+        inputs: dict[Any, int] = {v: i for i, v in enumerate(branch.jaxpr.invars)}
+        places.append([inputs.get(x) if isinstance(x, Var) else None for x in branch.jaxpr.outvars])
+    return [i if all(i == j for j in rest) else None for i, *rest in zip(*places, strict=True)]
 
 
 def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
