@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.measure import QUICK, Plan, Result, measure_rows, percentiles
 from benchmarks.rows import ROWS
 
-UNITS = {"us": 1e6, "ms": 1e3, "MB": 1e-6, "kB": 1e-3, "lines": 1, "instr": 1, "times": 1}
+UNITS = {"us": 1e6, "ms": 1e3, "MB": 1e-6, "kB": 1e-3, "B": 1, "lines": 1, "instr": 1, "times": 1}
 
 
 def environment() -> dict[str, Any]:

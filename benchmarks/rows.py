@@ -39,6 +39,29 @@ import {library}, {library}.numpy as np
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 """
 
+# Bytes of resident memory a call keeps, and one more, so that a row without growth has a ratio.
+GROWTH = """
+import gc, os
+import numpy
+import {library}, {library}.numpy as np
+page = os.sysconf("SC_PAGE_SIZE")
+def resident():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * page
+x = np.ones(8)
+host = numpy.ones(8, numpy.float32)
+{setup}
+def run(count):
+    for _ in range(count):
+        result = {statement}
+    {library}.block_until_ready(result)
+run({calls} // 10)
+before = resident()
+run({calls})
+print((resident() - before) / {calls} + 1)
+"""
+
 TEXT = "library.root.jit(function).trace(*arguments).lower().as_text()"
 FIRST_CALL = "library.root.jit(function)(*arguments).block_until_ready()"
 
@@ -49,6 +72,11 @@ def imports(statement: str) -> Fresh:
 
 def cold(program: str, stage: str) -> Fresh:
     return Fresh(COLD.replace("{program}", program).replace("{stage}", stage))
+
+
+def kept_memory(name: str, statement: str, setup: str, calls: int) -> Row:
+    script = GROWTH.replace("{calls}", str(calls)).replace("{statement}", statement).replace("{setup}", setup)
+    return Row(f"memory kept by a call, and 1 byte: {name}", Fresh(script), target=2.0, unit="B")
 
 
 def trace(jit: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
@@ -284,6 +312,13 @@ ROWS = [
         unit="ms",
     ),
     Row("memory peak after import and a call", Fresh(MEMORY), target=1.0, unit="MB"),
+    kept_memory("jitted", "f(x, x)", "f = {library}.jit(lambda a, b: a + b)", 300_000),
+    kept_memory("jitted, NumPy argument", "f(x, host)", "f = {library}.jit(lambda a, b: a + b)", 200_000),
+    kept_memory("jitted gradient", "f(x)", "f = {library}.jit({library}.grad(lambda a: np.sin(a).sum()))", 300_000),
+    kept_memory("compiled ahead of time", "f(x)", "f = {library}.jit(lambda a: a * 2).lower(x).compile()", 100_000),
+    kept_memory("callback", "f(x)", "f = {library}.jit(lambda a: {library}.pure_callback(lambda v: v, a, a))", 50_000),
+    kept_memory("eager", "x + x", "", 300_000),
+    kept_memory("eager, indexing", "x[1]", "", 100_000),
     *(Row(f"trace {program}", partial(staged, program=program, stage=trace)) for program in SMALL),
     *(
         Row(f"trace {program}, per equation", partial(staged, program=program, stage=trace, equations=equations))

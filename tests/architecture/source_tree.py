@@ -236,6 +236,23 @@ def _strongly_connected(edges: Mapping[str, set[str]]) -> list[list[str]]:
     return groups
 
 
+def caches_apart(modules: Mapping[str, Module]) -> list[str]:
+    """Caches of functions with parameters that `clear_caches` does not reach: they are to use `core/tables.py`.
+
+    A comment ``# interned`` marks a cache whose results must stay the same objects.
+    """
+    found = []
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.FunctionDef) or not (node.args.args or node.args.vararg or node.args.kwarg):
+                continue
+            for decorator in node.decorator_list:
+                name = ast.unparse(decorator).partition("(")[0].rpartition(".")[2]
+                if name in ("cache", "lru_cache") and "# interned" not in module.lines[decorator.lineno - 1]:
+                    found.append(f"{module.name}:{node.lineno} {node.name}")
+    return found
+
+
 def undocumented(modules: Mapping[str, Module]) -> list[str]:
     """Public modules, classes, functions and methods of public classes without a docstring.
 

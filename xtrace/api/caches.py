@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from types import MethodType
 from typing import Any, Generic, TypeVar
 
+from xtrace.core.tables import Table
+
 T = TypeVar("T")
 
 
@@ -65,19 +67,17 @@ class OnceTable(Generic[T]):
             self.entries.clear()
 
 
-_repetitions: dict[Hashable, list[int]] = {}
-_MOST_PLACES = 4096
+_repetitions = Table()
 
 
 def repetitions(place: Hashable, content: int) -> int:
     """Return how often in a row, this time included, `content` is what there is at `place`."""
     found = _repetitions.get(place)
     if found is None or found[0] != content:
-        if len(_repetitions) >= _MOST_PLACES:
-            _repetitions.clear()
-        found = _repetitions[place] = [content, 0]
+        found = [content, 0]
+        _repetitions.remember(place, found)
     found[1] += 1
-    return found[1]
+    return int(found[1])
 
 
 class _WeakIdentityTable:

@@ -17,6 +17,7 @@ from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import describe
+from xtrace.core.tables import memoize
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
 from xtrace.ops.contraction import dot_general
@@ -217,7 +218,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **parameters
 
 
 # The same policy each time: what was compiled for it is found again.
-@functools.cache
+@memoize(1024)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
     """Keep in the memory `offload_dst` the results of contractions without batch dimensions."""
 
@@ -228,7 +229,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
     return policy
 
 
-@functools.cache
+@memoize(1024)
 def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., bool]:
     """Keep every value except those that `checkpoint_name` gave one of these names."""
     names = frozenset(names_not_to_save)
@@ -239,7 +240,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
     return policy
 
 
-@functools.cache
+@memoize(1024)
 def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
     """Keep the values that `checkpoint_name` gave other names than these."""
     names = frozenset(names_not_to_save)
@@ -250,7 +251,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
     return policy
 
 
-@functools.cache
+@memoize(1024)
 def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
     """Keep the values that `checkpoint_name` gave one of these names."""
     names = frozenset(names_which_can_be_saved)
@@ -261,7 +262,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
     return policy
 
 
-@functools.cache
+@memoize(1024)
 def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Callable[..., Any]:
     """Keep what either policy keeps."""
 

@@ -9,7 +9,6 @@ itself, which saves a Python call.
 from __future__ import annotations
 
 import builtins
-import functools
 import threading
 import warnings
 import weakref
@@ -23,6 +22,7 @@ from xtrace.api.arguments import Static, same_static
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.tables import memoize
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program
@@ -178,7 +178,7 @@ def _given(*args: Any) -> tuple[Any, ...]:
     return tuple([x for x in args if x is not _MISSING])
 
 
-@functools.lru_cache(maxsize=1024)
+@memoize(1024)
 def _code_of(source: str) -> CodeType:
     """Return the code of the function whose definition `source` is."""
     with warnings.catch_warnings():

@@ -29,7 +29,7 @@ class NamedAxis(Effect):
         self.axis = axis
 
 
-@functools.cache
+@functools.cache  # interned
 def named_axis(axis: Hashable) -> NamedAxis:
     """Return the effect of working along the axis called `axis`."""
     return NamedAxis(axis)

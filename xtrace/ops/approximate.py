@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr
 from xtrace.core.primitive import KEEPS_NUMBERS, primitive
+from xtrace.core.tables import memoize
 from xtrace.ops import elementwise
 from xtrace.ops.sorting import taken
 from xtrace.stablehlo import attributes
@@ -44,7 +44,7 @@ def _abstract(
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, dtypes.int32, operand.weak_type)]
 
 
-@functools.cache
+@memoize(64)
 def _comparator(dtype: Any, is_max_k: bool) -> Jaxpr:
     value, position = ShapedArray((), dtype), ShapedArray((), dtypes.int32)
     better = elementwise.gt if is_max_k else elementwise.lt

@@ -69,7 +69,7 @@ class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
         return _REPLICATED
 
 
-@functools.cache
+@functools.cache  # interned
 def transfer_sharding(device: Any) -> Any:
     """Return the sharding that jaxlib is given to put data in the device's own memory; users do not see it."""
     return _OnDevice(device)

@@ -6,13 +6,13 @@ Columns come from Python's own tables (PEP 657). Sources come from `linecache`, 
 from __future__ import annotations
 
 import ast
-import functools
 import linecache
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xtrace.core.source import Location, Position, resolve
+from xtrace.core.tables import memoize
 
 # An expression over more lines is shown by its first ones.
 _SHOWN_LINES = 4
@@ -79,7 +79,7 @@ def source_lines(file: str) -> list[str]:
     return [line.rstrip("\r\n") for line in linecache.getlines(file)]
 
 
-@functools.lru_cache(2)
+@memoize(2)
 def _parsed(text: str) -> Any:
     try:
         return ast.parse(text)
