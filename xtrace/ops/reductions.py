@@ -191,7 +191,7 @@ class ExtremePosition(Primitive):
         return ShapedArray(operand.shape[:axis] + operand.shape[axis + 1 :], index_dtype)
 
     def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], index_dtype: Any) -> Value:
-        result = builder.results[0]
+        result, x = builder.results[0], builder.widened(x)
         positions = ShapedArray(x.aval.shape, index_dtype)
         counted = builder.line(f"stablehlo.iota dim = {axes[0]} : {positions.mlir_type}", positions)
         element, position = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)

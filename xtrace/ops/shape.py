@@ -325,8 +325,11 @@ def _concatenate_abstract(*operands: ShapedArray, dimension: int) -> ShapedArray
 
 def write_concatenate(builder: FunctionBuilder, values: Sequence[Value], dimension: int, aval: ShapedArray) -> Value:
     """Write the values joined along an axis."""
+    values = [builder.widened(v) for v in values]
+    joined = aval.update(dtype=values[0].aval.dtype)
     names, types = ", ".join(v.name for v in values), ", ".join(v.aval.mlir_type for v in values)
-    return builder.line(f"stablehlo.concatenate {names}, dim = {dimension} : ({types}) -> {aval.mlir_type}", aval)
+    text = f"stablehlo.concatenate {names}, dim = {dimension} : ({types}) -> {joined.mlir_type}"
+    return builder.convert(builder.line(text, joined), aval.dtype)
 
 
 def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) -> Value:

@@ -22,7 +22,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray, aval_of, check_size
 from xtrace.core.ir import Literal
 from xtrace.core.key_uses import choosing, moving
 from xtrace.core.primitive import primitive
@@ -128,6 +128,15 @@ def slice(
     return slice.apply((operand,), (starts, limits, steps))
 
 
+def _padded_shape(shape: Sequence[int], padding_config: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+    return tuple(
+        [
+            low + high + n + max(n - 1, 0) * interior
+            for n, (low, high, interior) in zip(shape, padding_config, strict=True)
+        ]
+    )
+
+
 def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_config: Any) -> ShapedArray:
     if operand.dtype != padding_value.dtype:
         raise TypeError(
@@ -144,12 +153,7 @@ def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_c
         )
     if any(interior < 0 for _, _, interior in padding_config):
         raise ValueError(f"pad: interior padding must be non-negative, got padding_config {padding_config}")
-    shape = tuple(
-        [
-            low + high + n + max(n - 1, 0) * interior
-            for n, (low, high, interior) in zip(operand.shape, padding_config, strict=True)
-        ]
-    )
+    shape = _padded_shape(operand.shape, padding_config)
     if any(n < 0 for n in shape):
         raise ValueError(
             f"pad: negative padding takes away more than there is: the result's shape would be {shape}, for "
@@ -160,6 +164,9 @@ def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_c
 
 def _pad_emit(builder: FunctionBuilder, x: Value, padding_value: Value, *, padding_config: Any) -> Value:
     aval = builder.results[0]
+    # XLA takes elements away after it has padded, and ends the process if the array in between is too large.
+    added = [(max(low, 0), max(high, 0), interior) for low, high, interior in padding_config]
+    check_size(aval.update(shape=_padded_shape(x.aval.shape, added)), "pad")
     low, high, interior = [attributes.bracketed(c[i] for c in padding_config) for i in range(3)]
     return builder.line(
         f"stablehlo.pad {x.name}, {padding_value.name}, low = {low}, high = {high}, interior = {interior} : "

@@ -33,6 +33,7 @@ def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: Any) -> list[Shap
 def _sort_emit(
     builder: FunctionBuilder, *values: Value, dimension: int, is_stable: bool, num_keys: int
 ) -> list[Value]:
+    values = tuple([builder.widened(x) for x in values])
     scalars = [x.aval.update(shape=()) for x in values]
     inner = builder.region([a for a in scalars for _ in range(2)])
     truth = ShapedArray((), dtypes.bool_)
@@ -50,10 +51,12 @@ def _sort_emit(
         smaller, equal = order("LT", pair), order("EQ", pair)
         tied = inner.line(f"stablehlo.and {equal.name}, {before.name} : {truth.mlir_type}", truth)
         before = inner.line(f"stablehlo.or {smaller.name}, {tied.name} : {truth.mlir_type}", truth)
-    return builder.op_with_regions(
-        "stablehlo.sort", values, [(inner, [before])], builder.results,
+    wide = [a.update(dtype=x.aval.dtype) for a, x in zip(builder.results, values, strict=True)]
+    found = builder.op_with_regions(
+        "stablehlo.sort", values, [(inner, [before])], wide,
         dimension=f"{dimension} : i64", is_stable="true" if is_stable else "false",
     )  # fmt: skip
+    return [builder.convert(x, a.dtype) for x, a in zip(found, builder.results, strict=True)]
 
 
 def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:

@@ -14,6 +14,9 @@ from xtrace.stablehlo import attributes
 
 _Place = tuple[Position | None, str]
 
+# XLA ends the process when it joins or orders elements of two bits.
+_WIDENED = {dtypes.int2: dtypes.int8, dtypes.uint2: dtypes.uint8}
+
 
 class Value:
     """An SSA value: its name, such as ``%3``, and its type."""
@@ -299,6 +302,10 @@ class FunctionBuilder:
             return self.convert(self.line(text, real), dtype)
         aval = value.aval.update(dtype=dtype)
         return self.line(f"stablehlo.convert {value.name} : ({value.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+    def widened(self, value: Value) -> Value:
+        """Return `value` converted to eight bits if its elements have two."""
+        return self.convert(value, _WIDENED.get(value.aval.dtype, value.aval.dtype))
 
     def region(self, avals: Sequence[ShapedArray]) -> FunctionBuilder:
         """Return a builder for a region of the operation that `op_with_regions` will write next.

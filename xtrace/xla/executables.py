@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace.xla import buffers
+from xtrace.xla import buffers, versions
 
 CompileError = _jax.JaxRuntimeError
+
+# Arrays with more axes than YNNPACK reduces safely. Not only operands of reductions: XLA moves reshapes out of the way.
+_MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 
 
 def compile_text(
@@ -26,7 +30,7 @@ def compile_text(
     if "xf6E" in text or "<f6E" in text:
         # XLA ends the process for some of these.
         raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
-    options = options_for(device, compiler_options)
+    options = options_for(device, _with_safe_fusions(text, device, compiler_options))
     try:
         devices = _jax.DeviceList((device,))
         if callbacks:
@@ -42,6 +46,17 @@ def compile_text(
                 "{'xla_cpu_enable_fast_math': True}"
             )
         raise
+
+
+def _with_safe_fusions(
+    text: str, device: Any, compiler_options: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:  # fmt: skip
+    """Return the compiler options, without fused reductions where they end the process; what the user chose stays."""
+    if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
+        return compiler_options
+    if "stablehlo.reduce" not in text or "stablehlo.multiply" not in text or not _MANY_AXES.search(text):
+        return compiler_options
+    return {"xla_cpu_experimental_ynn_fusion_type": "", **(compiler_options or {})}
 
 
 def _transferring(client: Any, callback: Any) -> Any:

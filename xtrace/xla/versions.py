@@ -33,3 +33,7 @@ RESULT_HANDLER_SKIPS_CHECKS = JAXLIB_VERSION < (0, 11, 2)
 
 # `_jax.batched_copy_to_host_async` and `ArrayImpl._to_np_array_did_copy` appeared.
 HAS_BATCHED_HOST_COPY = JAXLIB_VERSION >= (0, 11, 2)
+
+# XLA's CPU library for fused reductions, YNNPACK, fails where arrays have more than six axes: a sum of products of
+# float32 or bfloat16 ends the process or gives wrong values (jax-ml/jax#40412, #39257).
+HAS_UNSAFE_YNN_FUSIONS = JAXLIB_VERSION < (0, 11, 1)
