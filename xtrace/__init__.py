@@ -60,10 +60,10 @@ from xtrace.core.config import (
     transfer_guard_host_to_device,
 )
 from xtrace.core.config import check_tracer_leaks as checking_leaks
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.dtypes import float0
 from xtrace.core.inert_settings import INERT as _inert_settings
 from xtrace.core.late import late_names as _late_names
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.trace import Tracer as _Tracer
 from xtrace.core.trace import set_base_trace as _set_base_trace
 from xtrace.runtime.arrays import ConcreteArray as _ConcreteArray
@@ -73,10 +73,7 @@ from xtrace.xla.clients import Device
 # The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
 _set_base_trace(_evaluate)
 _install_operators(_Tracer, _ConcreteArray)
-_install_late(
-    lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(_Tracer, _ConcreteArray),
-    _Tracer, _ConcreteArray,
-)  # fmt: skip
+_install_late(lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(Array), Array)
 
 __version__ = "0.1.0"
 __all__ = [
@@ -101,7 +98,7 @@ globals().update({name: s for s in _inert_settings if (name := s.name.removepref
 __all__ += _of_jax
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
-_late, __getattr__ = _late_names(
+_late, __getattr__, __dir__ = _late_names(
     "xtrace",
     {
         "xtrace.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
@@ -116,9 +113,9 @@ _late, __getattr__ = _late_names(
         "xtrace.runtime.callbacks": ("effects_barrier",),
     },
     submodules=(
-        "ad_checkpoint", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental", "extend",
-        "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler", "random",
-        "scipy", "stages", "tree", "tree_util", "typing",
+        "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
+        "extend", "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler",
+        "random", "scipy", "stages", "tree", "tree_util", "typing",
     ),
 )  # fmt: skip
 __all__ += _late

@@ -1,7 +1,7 @@
 """Rematerialization, as ``jax.ad_checkpoint`` has it."""
 
 from xtrace.api.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.ops.rematerialization import checkpoint_name
 from xtrace.ops.saving import Offloadable, Recompute, Saveable
 

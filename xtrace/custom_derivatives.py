@@ -11,7 +11,7 @@ from xtrace.api.custom_derivatives import (
     linear_call,
     zero_from_primal,
 )
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.ops.custom_rules import custom_jvp_call as custom_jvp_call_p
 from xtrace.ops.custom_rules import custom_vjp_call as custom_vjp_call_p
 

@@ -1,7 +1,7 @@
 """Looking at values while compiled functions run, as ``jax.debug`` has it."""
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.effects import DebugEffect, OrderedDebugEffect
+from xtrace.core.late import make_public as _make_public
 from xtrace.ops.breakpoints import breakpoint
 from xtrace.ops.callbacks import debug_callback as callback
 from xtrace.ops.debug_printing import debug_log as log

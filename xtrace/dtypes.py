@@ -6,9 +6,9 @@ from typing import Any
 
 from xtrace.core import config
 from xtrace.core import dtypes as _core
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.dtypes import TypePromotionError, extended, finfo, float0, iinfo, issubdtype, prng_key, scalar_type_of
 from xtrace.core.dtypes import bit_width as itemsize_bits
+from xtrace.core.late import make_public as _make_public
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",

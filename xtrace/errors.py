@@ -15,6 +15,7 @@ from xtrace.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from xtrace.core.late import make_public as _make_public
 from xtrace.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [
@@ -22,3 +23,5 @@ __all__ = [
     "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

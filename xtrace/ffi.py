@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.ops.foreign import ffi_call, ffi_lowering
 from xtrace.xla import foreign as _foreign
 

@@ -11,7 +11,7 @@ from xtrace.api.operators import as_array
 from xtrace.api.promotion import operand_aval
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.pytree import tree_flatten, tree_unflatten
 from xtrace.numpy.creation import zeros
 from xtrace.ops.shape import concatenate, split

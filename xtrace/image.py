@@ -12,7 +12,7 @@ from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, operand_aval, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin

@@ -1,5 +1,8 @@
 """The memories that arrays can be in: ``Space.Device`` and ``Space.Host``, for `device_put`."""
 
 from xtrace.core.avals import MemorySpace as Space
+from xtrace.core.late import make_public as _make_public
 
 __all__ = ["Space"]
+
+_make_public(globals(), __all__)

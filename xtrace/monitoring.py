@@ -1,6 +1,6 @@
 """Listening to events of a program, as ``jax.monitoring`` has it."""
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.monitoring import (
     clear_event_listeners,
     record_event,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from xtrace.api.stages import ArgInfo, Compiled, Lowered, Traced
+from xtrace.core.late import make_public as _make_public
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
@@ -23,3 +24,6 @@ class Wrapped(Protocol):
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace the function and write its StableHLO."""
+
+
+_make_public(globals(), __all__)

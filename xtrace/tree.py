@@ -1,6 +1,6 @@
 """Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.pytree import static_field as static
 from xtrace.core.pytree import tree_all as all
 from xtrace.core.pytree import tree_broadcast as broadcast

@@ -1,6 +1,6 @@
 """Pytree functions under JAX's ``tree_util`` names."""
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.pytree import (
     DictKey,
     FlattenedIndexKey,

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Union
 import numpy as np
 
 from xtrace.core.arrays import Array
+from xtrace.core.late import make_public as _make_public
 
 __all__ = ["ArrayLike", "DTypeLike"]
 
@@ -22,3 +23,5 @@ class SupportsDType(Protocol):
 # What operations take for an array, and what names a dtype; lists are not among the former.
 ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
 DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
+
+_make_public(globals(), __all__)

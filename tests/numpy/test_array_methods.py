@@ -114,15 +114,15 @@ def test_methods_load_numpy_at_first_use_only():
     program = """
 import sys, numpy, xtrace
 from xtrace.api.late_methods import LateAttribute
-from xtrace.runtime.arrays import ConcreteArray
+from xtrace.core.arrays import Array
 x = xtrace.device_put(numpy.arange(3.0, dtype="f"))
 assert "xtrace.numpy" not in sys.modules
 assert repr(x + x) == "Array([0., 2., 4.], dtype=float32)" and not hasattr(x, "nothing")
-assert "xtrace.numpy" not in sys.modules and type(vars(ConcreteArray)["sum"]) is LateAttribute
+assert "xtrace.numpy" not in sys.modules and type(vars(Array)["sum"]) is LateAttribute
 assert x[1] == 1 and x.sum() == 3
-assert "xtrace.numpy" in sys.modules and not any(type(v) is LateAttribute for v in vars(ConcreteArray).values())
+assert "xtrace.numpy" in sys.modules and not any(type(v) is LateAttribute for v in vars(Array).values())
 # With a __getattr__, Python would look up every attribute the slow way.
-assert not hasattr(ConcreteArray, "__getattr__")
+assert not hasattr(Array, "__getattr__")
 assert xtrace.jit(lambda x: x.T @ x)(x) == 5
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

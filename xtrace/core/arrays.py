@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+# Attributes of concrete arrays and tracers that are not for users; an underscore would be one at every use.
+_INTERNAL = frozenset(
+    ("buffer", "host", "key_uses", "note_deletion", "owner", "primal", "signature", "storage", "tangent", "variable")
+)
+
 
 class Array:
     """An array: `shape`, `dtype`, NumPy's operators and methods. Made by ``xtrace.numpy``, never by calling this."""
@@ -14,6 +19,9 @@ class Array:
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         raise TypeError("Array is an abstract type; make one with xtrace.numpy.array(values)")
+
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in _INTERNAL]
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,19 +1,26 @@
-"""Public names that a module loads when they are first asked for, so that importing it stays cheap."""
+"""Public modules: boundaries around their functions, names that load when first asked for, and what `dir` lists."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from xtrace.core.diagnostics.tracebacks import public
 
 
+def make_public(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:
+    """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``."""
+    for name in names:
+        namespace[name] = public(namespace["__name__"], namespace[name])
+    namespace.setdefault("__dir__", _listing(namespace["__name__"], ()))
+
+
 def late_names(
     module: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
-) -> tuple[list[str], Callable[[str], Any]]:
-    """Return the names and the ``__getattr__`` of the module called `module`.
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the names, the ``__getattr__`` and the ``__dir__`` of the module called `module`.
 
     `names` maps modules to the names that come from each; `submodules` are modules below `module` itself.
     """
@@ -29,4 +36,9 @@ def late_names(
         setattr(sys.modules[module], name, found)
         return found
 
-    return sorted(source), getattribute
+    return sorted(source), getattribute, _listing(module, below)
+
+
+def _listing(module: str, submodules: Iterable[str]) -> Callable[[], list[str]]:
+    """Return the ``__dir__`` of a module: it lists the public names, and loads none of them."""
+    return lambda: sorted({*sys.modules[module].__all__, *submodules})

@@ -2,6 +2,6 @@
 
 from xtrace.core.late import late_names as _late_names
 
-__all__, __getattr__ = _late_names(
+__all__, __getattr__, __dir__ = _late_names(
     "xtrace.experimental", {"xtrace.ops.callbacks": ("io_callback",)}, submodules=("checkify", "ode")
 )

@@ -17,7 +17,7 @@ from xtrace.api.tracing import check_callable
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.tangents import is_differentiable
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to

@@ -1,7 +1,7 @@
 """The strict layer: operations that neither promote nor default, as ``jax.lax`` has them."""
 # ruff: noqa: I001
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.algebra.families import AccuracyMode, Tolerance
 from xtrace.algebra.vector_space import broadcast_in_dim, convert_element_type, reduce_sum, reshape, transpose
 from xtrace.ops.approximate import approx_max_k, approx_min_k
@@ -210,8 +210,8 @@ __all__ = [
     "custom_linear_solve", "custom_root", "linalg", "linear_solve_p",
     "all_gather_p", "all_to_all_p", "axis_index_p", "composite", "dce_sink", "dce_sink_p", "pbroadcast", "ppermute_p",
     "reduce_scatter_p",
-    "all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum",
-    "psum_scatter", "pswapaxes",
+    "all_gather", "all_to_all", "axis_index", "axis_size", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
+    "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes",
     "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2",
     "atanh", "bessel_i0e", "bessel_i1e", "bitcast_convert_type", "bitwise_and", "bitwise_not", "bitwise_or",
     "bitwise_xor", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "convert_element_type", "cos", "cosh",

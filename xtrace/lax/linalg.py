@@ -1,6 +1,6 @@
 """Dense linear algebra on the matrices in the last two axes, as ``jax.lax.linalg`` has it."""
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.ops.linalg.lu import lu, lu_pivots_to_permutation
 from xtrace.ops.linalg.polar import qdwh
 from xtrace.ops.linalg.qr import geqp3 as geqp3_p

@@ -2,7 +2,7 @@
 
 from xtrace.core.late import late_names as _late_names
 
-_late, __getattr__ = _late_names(
+_late, __getattr__, __dir__ = _late_names(
     "xtrace.nn",
     {
         "xtrace.nn.activations": (

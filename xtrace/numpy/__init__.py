@@ -9,7 +9,7 @@ from numpy import (
 from xtrace.core.arrays import Array as ndarray
 from xtrace.core.dtypes import finfo, iinfo
 from xtrace.core.late import late_names as _late_names
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.contraction import (
     dot, inner, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
 )  # fmt: skip
@@ -90,11 +90,12 @@ __all__ = [
     "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "unsignedinteger", "unstack", "var", "vdot",
     "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
+__all__ += _one_bit_types
 
 _make_public(globals(), __all__)
 
 # What few programs use is loaded when it is first asked for; one line for each file.
-_late, __getattr__ = _late_names(
+_late, __getattr__, __dir__ = _late_names(
     "xtrace.numpy",
     {
         "xtrace.numpy.contraction": ("cross", "kron"),

@@ -13,7 +13,7 @@ from xtrace.api.promotion import as_inexact
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.arguments import axes_of, requested_dtype, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
 from xtrace.ops import elementwise as lax

@@ -1,7 +1,7 @@
 """Random numbers from explicit keys, as ``jax.random`` has them: the same bits for the same key, shape and dtype."""
 
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.late import late_names as _late_names
+from xtrace.core.late import make_public as _make_public
 from xtrace.random.continuous import bits, gumbel, normal, uniform
 from xtrace.random.discrete import (
     bernoulli,
@@ -49,7 +49,7 @@ __all__ = [
 _make_public(globals(), __all__)
 
 # What few programs use is loaded when it is first asked for.
-_late, __getattr__ = _late_names(
+_late, __getattr__, __dir__ = _late_names(
     "xtrace.random",
     {
         "xtrace.random.trials": ("binomial", "multinomial"),

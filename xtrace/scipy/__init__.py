@@ -2,7 +2,7 @@
 
 from xtrace.core.late import late_names as _late_names
 
-__all__, __getattr__ = _late_names(
+__all__, __getattr__, __dir__ = _late_names(
     "xtrace.scipy",
     {},
     submodules=("cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"),

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import opcode
 import os
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable
 from types import FunctionType, TracebackType
 from typing import Any
 
@@ -148,9 +148,3 @@ def public(module: str, value: Any) -> Any:
             # Pickles name functions by the place they are found at.
             found.__module__ = module
     return found
-
-
-def make_public(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Put boundaries in the place of the functions among `names` in a module's `namespace`."""
-    for name in names:
-        namespace[name] = public(namespace["__name__"], namespace[name])

@@ -12,12 +12,12 @@ from xtrace.api.tracing import eval_jaxpr
 from xtrace.core import dtypes
 from xtrace.core.avals import AbstractToken, ShapedArray, is_array_like
 from xtrace.core.check import check_jaxpr
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
 from xtrace.core.effects import NO_EFFECTS as no_effects
 from xtrace.core.effects import Effect, Effects
 from xtrace.core.errors import InconclusiveDimensionOperation, JaxprTypeError
 from xtrace.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace.core.late import late_names as _late_names
+from xtrace.core.late import make_public as _make_public
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, axis_environment, current_trace
@@ -33,7 +33,7 @@ __all__ = [
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
-_, __getattr__ = _late_names("xtrace.extend.core", {}, submodules=("primitives",))
+_, __getattr__, __dir__ = _late_names("xtrace.extend.core", {}, submodules=("primitives",))
 
 # The classes of NumPy's arrays and scalars that are operands.
 array_types: set[type] = {np.ndarray, *(d.type for d in dtypes.all_dtypes.values())}

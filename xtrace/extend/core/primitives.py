@@ -1,6 +1,7 @@
 """The primitives under the names that programs which walk jaxprs use, as ``jax.extend.core.primitives`` has them."""
 
 # ruff: noqa: I001
+from xtrace.core.late import make_public as _make_public
 from xtrace.algebra.families import add_any as add_jaxvals_p
 from xtrace.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from xtrace.lax import (
@@ -53,3 +54,5 @@ __all__ = [
     "stop_gradient_p", "sub_p", "svd_p", "tan_p", "tanh_p", "top_k_p", "transpose_p", "triangular_solve_p",
     "tridiagonal_p", "tridiagonal_solve_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip
+
+_make_public(globals(), __all__)

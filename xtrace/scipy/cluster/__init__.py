@@ -1,5 +1,8 @@
 """Clustering, as ``jax.scipy.cluster`` has it."""
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.scipy.cluster import vq
 
 __all__ = ["vq"]
+
+_make_public(globals(), __all__)

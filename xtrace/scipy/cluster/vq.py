@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.reductions import argmin, min

@@ -1,5 +1,8 @@
 """Methods for matrices that are known by what they do to vectors, as ``jax.scipy.sparse`` has them."""
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.scipy.sparse import linalg
 
 __all__ = ["linalg"]
+
+_make_public(globals(), __all__)

@@ -10,7 +10,7 @@ from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import program_of_trees
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of
-from xtrace.core.diagnostics.tracebacks import make_public as _make_public
+from xtrace.core.late import make_public as _make_public
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul, vdot

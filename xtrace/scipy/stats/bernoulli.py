@@ -7,9 +7,12 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 
 @inlined
@@ -40,3 +43,6 @@ def ppf(q: Any, p: Any) -> Any:
     q, p = promoted("bernoulli.ppf", q, p)
     wrong = (p < 0) | (p > 1) | (p != p) | (q < 0) | (q > 1) | (q != q)
     return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), p.dtype)
+
+
+_make_public(globals(), __all__)

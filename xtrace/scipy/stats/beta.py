@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import clip, exp, log
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.factorials import betaln
 from xtrace.scipy.special.primitive import betainc, inlined, promoted
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 @inlined
@@ -54,3 +57,6 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     return log(sf(x, a, b, loc, scale))
+
+
+_make_public(globals(), __all__)

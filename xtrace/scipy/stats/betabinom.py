@@ -8,9 +8,12 @@ from typing import Any
 from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose
 from xtrace.core.avals import aval_of
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, floor, log1p
 from xtrace.scipy.special.factorials import betaln
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["logpmf", "pmf"]
 
 
 @inlined
@@ -33,3 +36,6 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The probability of floor(k)."""
     return exp(logpmf(k, n, a, b, loc))
+
+
+_make_public(globals(), __all__)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, exp, log, log1p, square, tan
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 @inlined
@@ -60,3 +63,6 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `sf` maps to q."""
     q, loc, scale = promoted("cauchy.isf", q, loc, scale)
     return loc + scale * tan(math.pi * (0.5 - q))
+
+
+_make_public(globals(), __all__)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.scipy.special.primitive import inlined, promoted
 from xtrace.scipy.stats import gamma
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 @inlined
@@ -48,3 +51,6 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     x, df, loc, scale = promoted("chi2.logsf", x, df, loc, scale)
     return gamma.logsf(x, df / 2, loc, 2 * scale)
+
+
+_make_public(globals(), __all__)

@@ -8,12 +8,15 @@ from typing import Any
 from xtrace.api.operators import choose
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.manipulation import concatenate
 from xtrace.numpy.reductions import all, sum
 from xtrace.numpy.ufuncs import abs, exp
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammaln
+
+__all__ = ["logpdf", "pdf"]
 
 # How far from 1 the sum of a point may be.
 _TOLERANCE = 1e-6
@@ -50,3 +53,6 @@ def logpdf(x: Any, alpha: Any) -> Any:
 def pdf(x: Any, alpha: Any) -> Any:
     """The density; arguments and errors as in `logpdf`."""
     return exp(logpdf(x, alpha))
+
+
+_make_public(globals(), __all__)

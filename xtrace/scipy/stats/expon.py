@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 @inlined
@@ -57,3 +60,6 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to q."""
     q, loc, scale = promoted("expon.ppf", q, loc, scale)
     return choose((q < 0) | (q > 1), math.nan, loc - scale * log1p(-q))
+
+
+_make_public(globals(), __all__)

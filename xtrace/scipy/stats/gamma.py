@@ -6,9 +6,12 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln, inlined, promoted
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 @inlined
@@ -54,3 +57,6 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     return log(sf(x, a, loc, scale))
+
+
+_make_public(globals(), __all__)

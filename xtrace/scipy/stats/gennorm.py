@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, sign
 from xtrace.scipy.special.primitive import gammainc, gammaln, inlined, promoted
+
+__all__ = ["cdf", "logpdf", "pdf"]
 
 
 @inlined
@@ -26,3 +29,6 @@ def cdf(x: Any, beta: Any) -> Any:
     """The probability of a value up to x."""
     x, beta = promoted("gennorm.cdf", x, beta)
     return (1 + sign(x) * gammainc(1 / beta, abs(x) ** beta)) / 2
+
+
+_make_public(globals(), __all__)

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 @inlined
@@ -54,3 +57,6 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to p."""
     p, loc, scale = promoted("gumbel_l.ppf", p, loc, scale)
     return choose(scale > 0, loc + scale * log(-log1p(-p)), math.nan)
+
+
+_make_public(globals(), __all__)

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "logpdf", "pdf"]
 
 
 @inlined
@@ -31,3 +34,6 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     below = distance <= 0
     half = 0.5 * exp(choose(below, distance, -distance))
     return choose(below, half, 1 - half)
+
+
+_make_public(globals(), __all__)

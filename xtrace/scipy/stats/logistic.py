@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.nn.activations import softplus
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.entropies import logit
 from xtrace.scipy.special.primitive import expit, inlined, promoted
+
+__all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
 
 @inlined
@@ -50,3 +53,6 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `sf` maps to q."""
     q, loc, scale = promoted("logistic.isf", q, loc, scale)
     return loc - scale * logit(q)
+
+
+_make_public(globals(), __all__)

@@ -9,10 +9,13 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import common_dtype
 from xtrace.core import dtypes
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+
+__all__ = ["logpmf", "pmf"]
 
 
 @inlined
@@ -39,3 +42,6 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 def pmf(x: Any, n: Any, p: Any) -> Any:
     """The probability of the numbers `x`; arguments and errors as in `logpmf`."""
     return exp(logpmf(x, n, p))
+
+
+_make_public(globals(), __all__)

@@ -8,11 +8,14 @@ from typing import Any
 from xtrace.api.operators import as_array, spread
 from xtrace.api.promotion import as_inexact, cast, check_broadcast, common_dtype
 from xtrace.api.units import unit
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.linalg import cholesky
 from xtrace.numpy.manipulation import diagonal
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, log, square
 from xtrace.ops.linalg.triangular import triangular_solve
+
+__all__ = ["logpdf", "pdf"]
 
 _LOG_TURN = math.log(2 * math.pi)
 
@@ -66,3 +69,6 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
 def pdf(x: Any, mean: Any, cov: Any) -> Any:
     """The density; arguments and errors as in `logpdf`."""
     return exp(logpdf(x, mean, cov))
+
+
+_make_public(globals(), __all__)

@@ -6,9 +6,12 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+
+__all__ = ["logpmf", "pmf"]
 
 
 @inlined
@@ -27,3 +30,6 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The probability of k."""
     return exp(logpmf(k, n, p, loc))
+
+
+_make_public(globals(), __all__)

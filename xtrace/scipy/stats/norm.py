@@ -7,9 +7,12 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.core import config, dtypes
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
 @inlined
@@ -69,3 +72,6 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `sf` maps to q, in the default floating dtype."""
     q, loc, scale = promoted("norm.isf", q, loc, scale)
     return _of_default_dtype(loc - ndtri(q) * scale)
+
+
+_make_public(globals(), __all__)

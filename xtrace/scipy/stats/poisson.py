@@ -8,11 +8,14 @@ from typing import Any
 from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import check_broadcast
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.creation import arange
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, floor, log
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammaincc, gammaln, inlined, promoted
+
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
 @inlined
@@ -58,3 +61,6 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     mean = choose(large, mu, float(_LARGE_MEAN))
     series = log(2 * math.pi * math.e * mean) / 2 - 1 / (12 * mean)
     return converted(choose(none, 0.0, choose(large, series, summed)), mu.dtype)
+
+
+_make_public(globals(), __all__)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log, log1p, square
 from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+
+__all__ = ["logpdf", "pdf"]
 
 
 @inlined
@@ -22,3 +25,6 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, df, loc, scale))
+
+
+_make_public(globals(), __all__)

@@ -10,9 +10,12 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.operators import choose
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def _parameters(function: str, *values: Any) -> list[Any]:
@@ -89,3 +92,6 @@ logcdf = _function("logcdf", "The logarithm of `cdf`, exact near both ends", _lo
 cdf = _function("cdf", "The probability of a value up to x", _log_cdf, True)
 logsf = _function("logsf", "The logarithm of `sf`, exact near both ends", _log_sf)
 sf = _function("sf", "The probability of a value above x: 1 - cdf", _log_sf, True)
+
+
+_make_public(globals(), __all__)

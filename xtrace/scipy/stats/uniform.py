@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import clip, exp, log
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["cdf", "logpdf", "pdf", "ppf"]
 
 
 @inlined
@@ -35,3 +38,6 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to q."""
     q, loc, scale = promoted("uniform.ppf", q, loc, scale)
     return choose((q < 0) | (q > 1), math.nan, loc + q * scale)
+
+
+_make_public(globals(), __all__)

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
 from xtrace.scipy.special.primitive import i0e, inlined, promoted
+
+__all__ = ["logpdf", "pdf"]
 
 
 @inlined
@@ -21,3 +24,6 @@ def logpdf(x: Any, kappa: Any) -> Any:
 def pdf(x: Any, kappa: Any) -> Any:
     """The density."""
     return exp(logpdf(x, kappa))
+
+
+_make_public(globals(), __all__)

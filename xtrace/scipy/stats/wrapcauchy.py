@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from xtrace.api.operators import choose
+from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
 from xtrace.scipy.special.primitive import inlined, promoted
+
+__all__ = ["logpdf", "pdf"]
 
 
 @inlined
@@ -22,3 +25,6 @@ def logpdf(x: Any, c: Any) -> Any:
 def pdf(x: Any, c: Any) -> Any:
     """The density."""
     return exp(logpdf(x, c))
+
+
+_make_public(globals(), __all__)

@@ -1,0 +1,135 @@
+"""The names of public modules and objects: what `dir` lists, and what completion in notebooks finds."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import subprocess
+import sys
+import types
+
+import jax
+import numpy as np
+import pytest
+
+import xtrace
+
+# What jax has no counterpart of, or has in another module.
+OWN = {
+    "xtrace": {"lower"},
+    "xtrace.ad_checkpoint": {"checkpoint", "remat"},
+    "xtrace.errors": {"BroadcastError", "RecompilationWarning"},
+    "xtrace.lax": {"platform_index_p", "reduce_scatter_p"},
+    "xtrace.lax.linalg": {"geqp3_p", "geqrf_p"},
+    "xtrace.tree_util": {"build_tree"},
+}
+# Names that modules of jax import for their own use.
+IMPORTED = {"Callable", "Sequence", "config", "ravel_pytree"}
+
+
+def modules_below(name):
+    """Return the public modules: `name` and the modules that `dir` lists, and so on."""
+    module = importlib.import_module(name)
+    below = [f"{name}.{n}" for n in dir(module) if isinstance(getattr(module, n), types.ModuleType)]
+    return [name, *[found for each in below for found in modules_below(each)]]
+
+
+MODULES = modules_below("xtrace")
+# A module of jax is an attribute once it is imported.
+for _name in set(MODULES) - {"xtrace.memory"}:
+    importlib.import_module(_name.replace("xtrace", "jax"))
+
+
+def test_all_modules_are_found():
+    assert len(MODULES) > 60 and {"xtrace.numpy.fft", "xtrace.scipy.stats.norm", "xtrace.lax.linalg"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_dir_lists_the_public_names(name):
+    module, other = (functools.reduce(getattr, name.split(".")[1:], package) for package in (xtrace, jax))
+    listed = dir(module)
+    assert listed == sorted(set(listed)) and set(module.__all__) <= set(listed)
+    for found in listed:
+        assert hasattr(module, found), found
+    unknown = {n for n in listed if not hasattr(other, n)}
+    assert unknown == OWN.get(name, set()) & set(listed)
+    public = {n for n in vars(other) if not n.startswith("_") and n not in IMPORTED}
+    public -= {n for n in public if isinstance(getattr(other, n), types.ModuleType)}
+    assert {n for n in public if hasattr(module, n)} <= set(listed)
+
+
+def in_a_new_process(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_dir_loads_nothing():
+    code = """
+import sys, xtrace
+import xtrace.numpy, xtrace.nn, xtrace.random, xtrace.scipy, xtrace.scipy.stats, xtrace.core, xtrace.experimental
+before = set(sys.modules)
+for module in (xtrace, xtrace.numpy, xtrace.nn, xtrace.random, xtrace.scipy, xtrace.scipy.stats, xtrace.core):
+    assert len(dir(module)) > 5, module
+print(*(set(sys.modules) - before))
+"""
+    assert in_a_new_process(code) == []
+
+
+def test_notebooks_complete_names():
+    code = """
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.Completer.use_jedi = True
+shell.run_cell("import xtrace, xtrace.numpy as jnp; x = jnp.ones(3); f = xtrace.jit(abs)")
+for text in ("jnp.arr", "jnp.linalg.ma", "xtrace.val", "xtrace.nn.r", "x.arg", "x.at[0].s", "f.l", "jnp.add.a"):
+    with provisionalcompleter():
+        print(text, *sorted({c.text for c in shell.Completer.completions(text, len(text))}), sep=",")
+"""
+    found = dict(line.split(",", 1) for line in in_a_new_process(code))
+    found = {text: names.split(",") for text, names in found.items()}
+    assert found["jnp.arr"] == ["array", "array_equal", "array_equiv", "array_repr", "array_split", "array_str"]
+    assert found["jnp.linalg.ma"] == ["matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose"]
+    assert found["xtrace.val"] == ["value_and_grad"]
+    assert found["xtrace.nn.r"] == ["relu", "relu6"]
+    assert found["x.arg"] == ["argmax", "argmin", "argpartition", "argsort"]
+    assert {"set", "subtract"} <= set(found["x.at[0].s"])
+    assert "lower" in found["f.l"] and {"accumulate", "at"} <= set(found["jnp.add.a"])
+
+
+@functools.cache
+def objects(package):
+    """Return what users hold, by name."""
+    x = package.numpy.ones(3)
+    jitted = package.jit(lambda x: 2 * x)
+    traced = jitted.trace(x)
+    lowered = traced.lower()
+    return {
+        "array": x, "ufunc": package.numpy.add, "x.at": x.at, "x.at[0]": x.at[0], "jitted": jitted, "traced": traced,
+        "lowered": lowered, "compiled": lowered.compile(), "custom_jvp": package.custom_jvp(abs),
+        "device": package.devices()[0], "key": package.random.key(0), "Array": package.Array,
+    }  # fmt: skip
+
+
+# Public names here that jax's objects have not.
+OWN_NAMES = {
+    "jitted": {"cache_info"}, "lowered": {"fun_name", "out_avals"}, "compiled": {"fun_name", "out_avals"},
+    "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"weak_type"},
+    "key": {"clone", "is_ready", "platform", "tobytes", "tolist", "weak_type"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", objects(xtrace))
+def test_dir_lists_the_names_of_objects(name):
+    mine, other = objects(xtrace)[name], objects(jax)[name]
+    listed = {n for n in dir(mine) if not n.startswith("_")}
+    assert listed - set(dir(other)) == OWN_NAMES.get(name, set())
+    assert {n for n in dir(other) if not n.startswith("_") and hasattr(type(mine), n)} <= listed
+
+
+def test_dir_of_tracers_lists_no_internals():
+    listed = []
+    for package in (xtrace, jax):
+        package.jit(lambda x: listed.append(dir(x)) or x).lower(np.ones(3))  # noqa: B023
+    package_names = {n for n in listed[0] if not n.startswith("_")}
+    assert package_names - set(listed[1]) == {"block_until_ready", "copy_to_host_async", "is_ready", "weak_type"}
+    assert {"sum", "at", "T", "shape"} <= package_names
