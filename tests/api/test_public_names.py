@@ -129,7 +129,7 @@ def test_dir_lists_the_names_of_objects(name):
 def test_dir_of_tracers_lists_no_internals():
     listed = []
     for package in (xtrace, jax):
-        package.jit(lambda x: listed.append(dir(x)) or x).lower(np.ones(3))  # noqa: B023
+        package.jit(lambda x: listed.append(dir(x)) or x).lower(np.ones(3))
     package_names = {n for n in listed[0] if not n.startswith("_")}
     assert package_names - set(listed[1]) == {"block_until_ready", "copy_to_host_async", "is_ready", "weak_type"}
     assert {"sum", "at", "T", "shape"} <= package_names
