@@ -115,7 +115,7 @@ _late, __getattr__, __dir__ = _late_names(
     submodules=(
         "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
         "extend", "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler",
-        "random", "scipy", "stages", "tree", "tree_util", "typing",
+        "random", "scipy", "stages", "test_util", "tree", "tree_util", "typing",
     ),
 )  # fmt: skip
 __all__ += _late

@@ -1,0 +1,200 @@
+"""Derivatives against finite differences, for tests: as ``jax.test_util`` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace.api.grad import jvp, vjp
+from xtrace.core import config, dtypes
+from xtrace.core.avals import aval_of
+from xtrace.core.late import make_public as _make_public
+from xtrace.core.pytree import tree_flatten, tree_leaves, tree_map
+from xtrace.core.tangents import is_differentiable
+
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+_EPS = 1e-4
+
+# How far a derivative may be from a difference over a step of `_EPS`, relatively and absolutely, by the bits of a real
+# number. Rounding f(x) moves the difference by about its precision / eps.
+_TOLERANCES = {64: 1e-5, 32: 2e-3, 16: 1e-2}
+_TOLERANCE_OF_NARROW_TYPES = 1e-1
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int,
+    modes: str | Sequence[str] = ("fwd", "rev"),
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+) -> None:
+    """Check the derivatives of ``f(*args)`` up to `order` against central differences along random directions.
+
+    modes: "fwd" checks `jvp`, "rev" `vjp`, and beyond the first order both check what either returns. atol, rtol:
+    tolerances, by default those of the dtype. eps: the step; by default 1e-4, of 16-bit types larger. The directions
+    are the same at every call.
+
+    AssertionError where they differ; TypeError for arguments that are not floating or complex, ValueError for a mode
+    of another name.
+    """
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    unknown = [m for m in modes if m not in ("fwd", "rev")]
+    if unknown:
+        raise ValueError(f'check_grads: modes are "fwd" and "rev"; got {unknown[0]!r}')
+    args = tuple(args)
+    if eps is None:
+        eps = _step(args)
+    random = np.random.RandomState(order)
+    if "fwd" in modes:
+        check_jvp(f, lambda primals, tangents: jvp(f, primals, tangents), args, atol, rtol, eps, "JVP")
+        tangents = _direction(random, args)
+        if order > 1:
+            check_grads(lambda *xs: jvp(f, xs, tangents), args, order - 1, modes, atol, rtol, eps)
+    if "rev" in modes:
+        check_vjp(f, lambda *primals: vjp(f, *primals), args, atol, rtol, eps, "VJP")
+        cotangents = _direction(random, f(*args))
+
+        def value_and_pullback(*xs: Any) -> Any:
+            y, pullback = vjp(f, *xs)
+            return y, pullback(cotangents)
+
+        if order > 1:
+            check_grads(value_and_pullback, args, order - 1, modes, atol, rtol, eps)
+
+
+def check_jvp(
+    f: Callable[..., Any],
+    f_jvp: Callable[..., Any],
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float = _EPS,
+    err_msg: str = "",
+) -> None:
+    """Check ``f_jvp(args, tangents)``, a value and its tangent, against a central difference of `f` with step `eps`.
+
+    The direction is random and the same at every call. `err_msg` begins the message of the AssertionError.
+    """
+    args = tuple(args)
+    tangents = _direction(np.random.RandomState(0), args)
+    value, tangent = f_jvp(args, tangents)
+    _assert_close(value, f(*args), atol, rtol, f"{err_msg} primal".strip())
+    _assert_close(tangent, _difference(f, args, tangents, eps), atol, rtol, f"{err_msg} tangent".strip())
+
+
+def check_vjp(
+    f: Callable[..., Any],
+    f_vjp: Callable[..., Any],
+    args: Sequence[Any],
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float = _EPS,
+    err_msg: str = "",
+) -> None:
+    """Check ``f_vjp(*args)``, a value and its pullback, against a central difference of `f` with step `eps`.
+
+    For random tangents t and cotangents c the sums of c · ∂f(t) and of pullback(c) · t are equal. `err_msg` begins the
+    message of the AssertionError.
+    """
+    args = tuple(args)
+    random = np.random.RandomState(0)
+    tangents = _direction(random, args)
+    value, pullback = f_vjp(*args)
+    _assert_close(value, f(*args), atol, rtol, f"{err_msg} primal".strip())
+    cotangents = _direction(random, value)
+    forward = _projection(_difference(f, args, tangents, eps), cotangents)
+    backward = _projection(tangents, pullback(cotangents))
+    kind = _narrowest(args, value)
+    _assert_close(
+        backward.astype(kind), forward.astype(kind), atol, rtol, f"{err_msg} cotangent projection".strip()
+    )
+
+
+def _direction(random: np.random.RandomState, tree: Any) -> Any:
+    """Return a tree of standard normal numbers of the types of `tree`'s leaves; TypeError unless they have tangents."""
+
+    def normal(leaf: Any) -> Any:
+        aval = aval_of(leaf)
+        if not is_differentiable(aval):
+            raise TypeError(
+                f"derivatives can be checked by floating and complex values only, got {aval.str_short()}; close over "
+                "values of other types, and return none"
+            )
+        drawn = random.standard_normal(aval.shape)
+        if dtypes.is_complex(aval.dtype):
+            drawn = drawn + 1j * random.standard_normal(aval.shape)
+        return np.asarray(drawn).astype(aval.dtype)
+
+    return tree_map(normal, tree)
+
+
+def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, eps: float) -> Any:
+    """Return (f(x + eps t) - f(x - eps t)) / 2 eps, the derivative along t up to O(eps²)."""
+
+    def moved(step: float) -> Any:
+        return f(*tree_map(lambda x, t: (_wide(x) + step * _wide(t)).astype(t.dtype), args, tangents))
+
+    return tree_map(
+        lambda above, below: ((_wide(above) - _wide(below)) / (2 * eps)).astype(aval_of(above).dtype),
+        moved(eps), moved(-eps),
+    )  # fmt: skip
+
+
+def _wide(value: Any) -> Any:
+    """Return a value as a NumPy array of double precision."""
+    return np.asarray(value).astype(np.complex128 if dtypes.is_complex(aval_of(value).dtype) else np.float64)
+
+
+def _projection(a: Any, b: Any) -> Any:
+    """Return the real part of the sum of the products of two trees' leaves."""
+    pairs = zip(tree_leaves(a), tree_leaves(b), strict=True)
+    return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in pairs))
+
+
+def _bits(dtype: Any) -> int:
+    """Return the bits of a number of `dtype`, of a complex one those of its real part."""
+    return dtypes.bit_width(dtypes.real_part_dtype(dtype) if dtypes.is_complex(dtype) else dtype)
+
+
+def _narrowest(*trees: Any) -> Any:
+    """Return the real dtype of the leaves of `trees` with the fewest digits."""
+    found = [a.dtype for a in map(aval_of, tree_leaves(trees)) if is_differentiable(a)]
+    real = [dtypes.real_part_dtype(d) if dtypes.is_complex(d) else d for d in found]
+    return max(real, key=lambda d: float(dtypes.finfo(d).eps), default=dtypes.default_float(config.enable_x64.value))
+
+
+def _step(args: Any) -> float:
+    """Return the step for arguments of these types: the cube root of the precision balances truncation and rounding."""
+    precision = float(dtypes.finfo(_narrowest(args)).eps)
+    return _EPS if precision < 1e-6 else float(np.cbrt(precision))
+
+
+def _assert_close(actual: Any, expected: Any, atol: float | None, rtol: float | None, message: str) -> None:
+    """Raise AssertionError unless two trees of arrays are close, by default as close as their dtypes allow."""
+    (ours, our_tree), (theirs, their_tree) = tree_flatten(actual), tree_flatten(expected)
+    if our_tree != their_tree:
+        raise AssertionError(f"{message}: the trees differ: {our_tree} against {their_tree}")
+    for x, y in zip(ours, theirs, strict=True):
+        if np.shape(x) != np.shape(y):
+            raise AssertionError(f"{message}: the shapes differ: {np.shape(x)} against {np.shape(y)}")
+        tolerance = max(_tolerance(x), _tolerance(y))
+        np.testing.assert_allclose(
+            _wide(x), _wide(y), tolerance if rtol is None else rtol, tolerance if atol is None else atol,
+            err_msg=message,
+        )  # fmt: skip
+
+
+def _tolerance(value: Any) -> float:
+    dtype = aval_of(value).dtype
+    if not dtypes.issubdtype(dtype, np.inexact):
+        return 0.0
+    precise = float(dtypes.finfo(dtype).eps) < 2e-3
+    return _TOLERANCES[_bits(dtype)] if precise else _TOLERANCE_OF_NARROW_TYPES
+
+
+_make_public(globals(), __all__)
