@@ -11,6 +11,7 @@ from xtrace.api.operators import as_array
 from xtrace.api.promotion import operand_aval
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.late import make_public as _make_public
 from xtrace.core.pytree import tree_flatten, tree_unflatten
 from xtrace.numpy.creation import zeros
@@ -34,36 +35,64 @@ def _parts(vector: Any, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> A
     return found if types is None else [converted(x, t) for x, t in zip(found, types, strict=True)]
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the leaves of `pytree` in one vector, and the function that makes such a tree of such a vector.
+class _Unravel:
+    """Makes a tree of a vector: leaves of `shapes` and `types`. Equal for equal trees, so that it can be static."""
 
-    The vector has the dtype that the leaves promote to. The function gives each leaf its own dtype back; where they
-    differ it raises TypeError for a vector of another dtype, and always ValueError for one of another length.
-    """
-    leaves, tree = tree_flatten(pytree)
-    if not leaves:
-        return zeros((0,)), lambda vector: tree_unflatten(tree, [])
-    avals = [operand_aval("ravel_pytree", i, x) for i, x in enumerate(leaves)]
-    # Python scalars count as arrays of their default dtypes here.
-    dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.enable_x64.value)
-    weak = all(a.weak_type for a in avals)
-    shapes, types = tuple([a.shape for a in avals]), tuple([a.dtype for a in avals])
-    mixed = any(t != dtype for t in types)
-    length = sum([a.size for a in avals])
+    __slots__ = ("tree", "shapes", "types", "dtype")
 
-    def unravel(vector: Any) -> Any:
+    def __init__(self, tree: Any, shapes: tuple[tuple[int, ...], ...], types: tuple[Any, ...], dtype: Any) -> None:
+        self.tree, self.shapes, self.types, self.dtype = tree, shapes, types, dtype
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.tree, self.shapes, self.types, self.dtype
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is _Unravel and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __call__(self, vector: Any) -> Any:
+        try:
+            return self._tree_of(vector)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    def _tree_of(self, vector: Any) -> Any:
+        if not self.shapes:
+            return tree_unflatten(self.tree, [])
         aval = operand_aval("unravel", 0, vector)
+        length = sum(map(math.prod, self.shapes))
         if aval.shape != (length,):
             raise ValueError(
                 f"unravel function given an array of shape {aval.shape}, but its leaves have {length} elements in "
                 f"all; give it one of shape ({length},)"
             )
-        if mixed and aval.dtype != dtype:
+        mixed = any(t != self.dtype for t in self.types)
+        if mixed and aval.dtype != self.dtype:
             raise TypeError(
-                f"unravel function given array of dtype {aval.dtype.name}, but expected dtype {dtype.name}"
+                f"unravel function given array of dtype {aval.dtype.name}, but expected dtype {self.dtype.name}"
             )
-        return tree_unflatten(tree, _parts(vector, shapes=shapes, types=types if mixed else None))
+        return tree_unflatten(self.tree, _parts(vector, shapes=self.shapes, types=self.types if mixed else None))
 
-    return _joined(*leaves, dtype=dtype, weak=weak and not mixed), unravel
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the leaves of `pytree` in one vector, and the function that makes such a tree of such a vector.
+
+    The vector has the dtype that the leaves promote to. The function gives each leaf its own dtype back; where they
+    differ it raises TypeError for a vector of another dtype, and always ValueError for one of another length. The
+    functions of trees with the same structure, shapes and dtypes are equal.
+    """
+    leaves, tree = tree_flatten(pytree)
+    if not leaves:
+        return zeros((0,)), _Unravel(tree, (), (), None)
+    avals = [operand_aval("ravel_pytree", i, x) for i, x in enumerate(leaves)]
+    # Python scalars count as arrays of their default dtypes here.
+    dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.enable_x64.value)
+    types = tuple([a.dtype for a in avals])
+    weak = all(a.weak_type for a in avals) and all(t == dtype for t in types)
+    return _joined(*leaves, dtype=dtype, weak=weak), _Unravel(tree, tuple([a.shape for a in avals]), types, dtype)
+
 
 _make_public(globals(), __all__)

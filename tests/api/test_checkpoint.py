@@ -306,20 +306,41 @@ def test_a_name_is_saved_or_offloaded():
         )
 
 
-def test_what_is_kept_can_be_printed(capsys):
-    def f(d, x, *, z):
-        y = lax.sin(xtrace.ad_checkpoint.checkpoint_name(lax.dot(x, d["w"]), "y"))
-        return y * z * xnp.arange(3.0)
+def lines_of_kept_values(package, capsys):
+    """Return what `print_saved_residuals` prints for some functions, without the places."""
+    numpy, name = package.numpy, package.ad_checkpoint.checkpoint_name
+    policies = package.checkpoint_policies
 
-    xtrace.ad_checkpoint.print_saved_residuals(xtrace.checkpoint(f), {"w": X}, Y, z=2.0)
-    kept = capsys.readouterr().out.splitlines()
-    assert kept[:2] == ["f32[3,3] from the argument d['w']", "f32[3,3] from the argument x"]
-    xtrace.ad_checkpoint.print_saved_residuals(f, {"w": X}, Y, z=2.0)
-    kept = capsys.readouterr().out
-    assert re.search(r"^f32\[3,3\] from the result of cos at .*test_checkpoint.py:\d+ \(f\)$", kept, re.M)
-    policy = xtrace.checkpoint_policies.save_only_these_names("y")
-    xtrace.ad_checkpoint.print_saved_residuals(xtrace.checkpoint(f, policy=policy), {"w": X}, Y, z=2.0)
-    assert "f32[3,3] from the result of name named 'y' at" in capsys.readouterr().out
+    def f(w, x, z=2.0):
+        y = name(numpy.sin(numpy.sin(w["w"] @ x)), "y")
+        return numpy.sum(numpy.exp(y * z) * numpy.arange(3.0))
+
+    for function in (
+        f, package.checkpoint(f), package.checkpoint(f, policy=policies.save_only_these_names("y")),
+        package.checkpoint(f, policy=policies.dots_saveable),
+        lambda w, x: numpy.sum(package.jit(numpy.cos)(x) * x),
+    ):  # fmt: skip
+        package.ad_checkpoint.print_saved_residuals(function, {"w": X}, X[0])
+        print("-")
+    return re.sub(" from [^ ]*:.*", "", capsys.readouterr().out).split("-\n")
+
+
+def test_values_that_are_kept_are_printed_as_jax_prints_them(capsys):
+    mine, theirs = (lines_of_kept_values(package, capsys) for package in (xtrace, jax))
+    # Which of the scalars are kept differs.
+    mine, theirs = ([re.sub(r"f32\[\] .*\n", "", x) for x in lines] for lines in (mine, theirs))
+    assert mine == theirs
+    assert mine[3].splitlines()[1:] == [
+        "f32[3,3] from the argument w['w']", "f32[3] from the argument x", "f32[3] output of dot_general",
+    ]  # fmt: skip
+
+
+def test_differentiating_logs_what_is_kept(caplog):
+    f = xtrace.checkpoint(lambda w, x: lax.sin(lax.dot(w, x)), policy=xtrace.checkpoint_policies.dots_saveable)
+    with caplog.at_level("DEBUG", "xtrace"):
+        xtrace.grad(lambda w: xnp.sum(f(w, X)))(X)
+    (message,) = [r.getMessage() for r in caplog.records if "checkpoint" in r.getMessage()]
+    assert re.search(r"keeps the inputs\n  f32\[3,3\]\n.*\n  f32\[3,3\] output of dot_general from .*:\d+ ", message)
 
 
 ERRORS = {

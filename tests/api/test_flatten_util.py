@@ -1,5 +1,7 @@
 """ravel_pytree against jax.flatten_util's."""
 
+import functools
+
 import jax
 import jax.flatten_util
 import numpy as np
@@ -39,6 +41,29 @@ def test_under_transformations():
     assert np.asarray(slope).tolist() == [1, 1, 0, 2, 4, 6, 8, 10]
     slopes = xtrace.grad(lambda t: jnp.sum(ravel_pytree(t)[0] ** 2))(tree)
     assert np.array_equal(slopes["w"], 2 * np.asarray(tree["w"])) and np.array_equal(slopes["b"], [2, 2])
+
+
+def test_functions_of_equal_trees_are_equal():
+    traces = []
+
+    @functools.partial(xtrace.jit, static_argnums=1)
+    def f(vector, back):
+        traces.append(back)
+        return back(vector)
+
+    same = [{"a": jnp.ones((2, 2)) * i, "b": (jnp.zeros(3), i)} for i in range(3)]
+    found = [ravel_pytree(t) for t in same]
+    for vector, back in found:
+        f(vector, back)
+    assert len(traces) == 1 and len({back for _, back in found}) == 1
+    others = [
+        {"a": jnp.ones((4, 1)), "b": (jnp.zeros(3), 0)}, {"a": jnp.ones((2, 2)), "b": [jnp.zeros(3), 0]},
+        {"a": jnp.ones((2, 2)), "b": (jnp.zeros(3), 0.0)}, {"c": jnp.ones((2, 2)), "b": (jnp.zeros(3), 0)}, [], {},
+    ]  # fmt: skip
+    assert len({ravel_pytree(t)[1] for t in [*same, *others]}) == 7
+    # With jax it is the same.
+    theirs = [jax.flatten_util.ravel_pytree(jax.tree.map(np.asarray, t))[1] for t in [*same, *others]]
+    assert len(set(theirs)) == 7 and theirs[0] == theirs[1]
 
 
 def test_errors():

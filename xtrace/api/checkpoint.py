@@ -16,12 +16,11 @@ from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import describe
 from xtrace.core.tables import memoize
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer
 from xtrace.ops.contraction import dot_general
-from xtrace.ops.rematerialization import checkpoint_name, remat_call
+from xtrace.ops.rematerialization import checkpoint_name, origins, remat_call
 from xtrace.ops.saving import Offloadable, Recompute
 from xtrace.transforms.linearize import linearize
 from xtrace.transforms.stage import stage
@@ -92,7 +91,10 @@ def remat(
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what differentiating ``f(*args, **kwargs)`` keeps for the backward pass, a value a line, and its origin."""
+    """Print what differentiating ``f(*args, **kwargs)`` keeps for the backward pass, a value a line, and its origin.
+
+    Literals and constants come first, then arguments, then what is computed, in the program's order.
+    """
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = _avals(f, NO_STATIC, leaves, in_tree)
     paths = arguments.argument_paths(f, NO_STATIC, in_tree)
@@ -106,17 +108,16 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
         return linearize(call, inner, [is_differentiable(a) for a in avals], info)[1].consts
 
     jaxpr, _ = stage(residuals, avals, info)
-    origins: dict[Atom, str] = dict.fromkeys(jaxpr.constvars, "a constant")
-    origins |= {v: f"the argument {path}" for v, path in zip(jaxpr.invars, paths, strict=True)}
-    for equation in jaxpr.eqns:
-        named = f" named {equation.params['name']!r}" if equation.primitive is checkpoint_name else ""
-        origins |= {
-            v: f"the result of {equation.primitive.name}{named} at {describe(equation.source)}"
-            for v in equation.outvars
-        }
-    for atom in dict.fromkeys(jaxpr.outvars):
-        origin = "a number in the program" if isinstance(atom, Literal) else origins[atom]
-        print(f"{atom.aval.str_short()} from {origin}")
+    known: dict[Atom, str] = dict.fromkeys(jaxpr.constvars, "from a constant")
+    known |= {v: f"from the argument {path}" for v, path in zip(jaxpr.invars, paths, strict=True)}
+    known |= origins(jaxpr)
+    kept = set(jaxpr.outvars)
+    for atom in kept:
+        if isinstance(atom, Literal):
+            print(f"{atom.aval.str_short()} from a literal")
+    for atom, origin in known.items():
+        if atom in kept:
+            print(f"{atom.aval.str_short()} {origin}")
 
 
 def _traced(

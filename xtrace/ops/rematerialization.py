@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
-from xtrace.core.ir import ClosedJaxpr, Jaxpr
+from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace.core.primitive import KEEPS_NUMBERS, Primitive, primitive
+from xtrace.core.source import describe
 from xtrace.core.tangents import Linear
-from xtrace.ops.calls import computed
+from xtrace.ops.calls import computed, jit_call
 from xtrace.ops.saving import inlined, saving
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
@@ -34,6 +36,8 @@ from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.evaluate import evaluate, one_step, per_jaxpr
 from xtrace.transforms.key_reuse import follow
 from xtrace.transforms.lower import emit_equations
+
+_logger = logging.getLogger("xtrace")
 
 # Whether the compiler must not find out that an operand is one it has computed with before: for all, or for each.
 _Barrier = bool | tuple[bool, ...]
@@ -162,12 +166,41 @@ def _recomputing(parts: SplitJaxpr, policy: Any) -> tuple[_Split, bool]:
     return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs, count), bool(saved)
 
 
+def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
+    """Return what the equations of `jaxpr` compute, in their order, with the words for where each value comes from."""
+    found: dict[Atom, str] = {}
+    for equation in jaxpr.eqns:
+        origin = f"output of {equation.primitive.name}"
+        if equation.primitive is checkpoint_name:
+            origin = f"named {equation.params['name']!r}"
+        elif equation.primitive is jit_call:
+            origin = f"output of jitted function {equation.params['name']!r}"
+        found |= dict.fromkeys(equation.outvars, f"{origin} from {describe(equation.source)}")
+    return found
+
+
+def _log_saved(parts: _Split) -> None:
+    """Log what differentiating a checkpointed function keeps."""
+    known, computed_by = parts.known, origins(parts.known.jaxpr)
+    lines = [f"  {known.in_avals[i].str_short()}" for i in parts.inputs]
+    saved = [
+        f"  {v.aval.str_short()} {computed_by.get(v, 'that is an input as well')}"
+        for v in known.jaxpr.outvars[parts.results_known :]
+    ]
+    _logger.debug(
+        "checkpoint: differentiating %s keeps the inputs\n%s\nand the intermediate values\n%s",
+        known.jaxpr.debug_info, "\n".join(lines) or "  none", "\n".join(saved) or "  none",
+    )  # fmt: skip
+
+
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
     differentiated: bool, policy: Any,
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     given = tuple([t is not None for t in tangents])
     parts = _linearized(jaxpr, given, policy)
+    if _logger.isEnabledFor(logging.DEBUG):
+        _log_saved(parts)
     results, moved = parts.apply(primals, chosen(tangents, given), prevent_cse, policy)
     return results, spread(moved, parts.nonzero)
 
