@@ -24,12 +24,15 @@ def outcome(api: Any, function: Function) -> tuple[str, Any]:
     return str(tree), leaves
 
 
-def assert_outcomes_equal(function: Function) -> None:
-    """Compare ``function(package, package.lax, package.numpy)``: structure, types and values, or the error's class."""
+def assert_outcomes_equal(function: Function) -> Any:
+    """Compare ``function(package, package.lax, package.numpy)``: structure, types and values, or the error's class.
+
+    Return jax's results, or the message of its error.
+    """
     (tree, got), (expected_tree, expected) = outcome(xtrace, function), outcome(jax, function)
     assert tree == expected_tree, (got, expected)
     if isinstance(expected, str):
-        return
+        return expected
     for one, other in zip(got, expected, strict=True):
         if not hasattr(other, "dtype"):
             assert one == other and type(one) is type(other)
@@ -39,3 +42,4 @@ def assert_outcomes_equal(function: Function) -> None:
         if other.dtype != dtypes.float0:
             # A dozen operations at most.
             assert_close(np.asarray(one), np.asarray(other), 16)
+    return expected

@@ -311,7 +311,7 @@ class _Writer:
             self.require(f"type({variable}) is '@ndarray'")
             self.distinguish(f"{variable}.dtype", value.dtype)
             self.distinguish(f"{variable}.shape", value.shape)
-            self.supported &= value.dtype.isnative
+            self.supported &= value.dtype.isnative and value.dtype != dtypes.float0
         elif isinstance(value, np.generic):
             self.distinguish(f"type({variable})", type(value))
         elif type(value) in (bool, int, float, complex):
@@ -418,6 +418,7 @@ def specialise(
     outputs = [f"b{i}" for i in range(len(signatures))]
     arrays = [f"r{i}" for i in range(len(signatures))]
     making = [
+        f"{r} = {writer.in_row('zeros', np.zeros(aval.shape, dtypes.float0))}" if aval.dtype == dtypes.float0 else
         f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.in_row('t', aval)}; "
         f"{r}.signature = {writer.in_row('t', signature)}"
         for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)

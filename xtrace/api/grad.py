@@ -277,7 +277,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
     linear = flat.transformation == "linear_transpose"
     wanted = aval if linear else tangent_aval(aval)
     own = aval_of(cotangent) if is_array_like(cotangent) else None
-    if own is not None and not is_differentiable(aval) and not linear:
+    if own is not None and not is_differentiable(aval) and not linear and own.dtype != dtypes.float0:
         return None
     if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
         paths, _ = pytree.tree_flatten_with_path(flat.results([0] * flat.out_tree.num_leaves))
@@ -288,7 +288,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
             f"{flat.transformation}: the cotangent{where} must have the type of the result of {flat.name}, "
             f"{wanted.str_short()}; got {repr(cotangent) if own is None else own.str_short()}"
         )
-    return as_value(cotangent)
+    return None if own.dtype == dtypes.float0 else as_value(cotangent)
 
 
 def value_and_grad(

@@ -59,7 +59,7 @@ def common_dtype(
 def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
     """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
     # What is no number stays what it is, for the operation to refuse.
-    if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType):
+    if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
         return dtype, weak
     return dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32, weak
 

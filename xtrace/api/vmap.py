@@ -17,7 +17,7 @@ from xtrace.api.tracing import check_callable
 from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.diagnostics.tracebacks import boundary
-from xtrace.transforms.batch import MappedAxis, batch
+from xtrace.transforms.batch import MappedAxis, batch, without_axis
 
 
 def vmap(
@@ -115,7 +115,7 @@ def vmap(
                 raise ValueError(f"vmap: out_axes {target} is out of bounds for a result of {name} of {rank} axes")
             if aval_of(x).dtype == dtypes.float0:
                 # Tangents of integers are NumPy's, and hold nothing.
-                shape = aval_of(x).shape
+                shape = aval_of(x).shape if place is None else without_axis(aval_of(x), place).shape
                 out.append(np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0))
                 continue
             out.append(with_axis(x, place, size, target % rank))

@@ -125,7 +125,7 @@ class ShapedArray:
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``; ``f32<host>[3,4]`` in the host's memory."""
-        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
         return f"{name}{memory}[{','.join(map(str, self.shape))}]"
 
@@ -164,7 +164,7 @@ def physical(aval: ShapedArray) -> ShapedArray:
     """Return the type of the array that the runtime holds for a value of type `aval`."""
     dtype = aval.dtype
     if not isinstance(dtype, dtypes.ExtendedDType):
-        return aval
+        return aval if dtype != dtypes.float0 else aval.update(dtype=dtypes.bool_)
     return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space)
 
 

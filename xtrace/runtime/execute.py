@@ -6,10 +6,13 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, physical
 from xtrace.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure, new_array
-from xtrace.runtime.transfer import put_on, signature_on, to_concrete
+from xtrace.runtime.transfer import put_on, signature_on, to_input
 from xtrace.xla import buffers, executables
 
 
@@ -56,6 +59,17 @@ class Program:
         handlers, collect_garbage = self.handlers, buffers.collect_garbage
         results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
         hidden = self.hidden
+        if any(aval.dtype == dtypes.float0 for aval in self.out_avals):
+
+            def run_with_float0(arrays: Sequence[ConcreteArray]) -> list[Any]:
+                out = execute([*hidden, *[x.buffer for x in arrays]]).consume_with_handlers(handlers)
+                collect_garbage()
+                return [
+                    new_array(aval, b, signature) if aval.dtype != dtypes.float0 else np.zeros(aval.shape, aval.dtype)
+                    for (aval, signature), b in zip(results, out, strict=True)
+                ]
+
+            return run_with_float0
         if len(results) == 1 and not hidden:
             ((only_aval, only_signature),) = results
 
@@ -91,7 +105,7 @@ class Program:
         arrays = []
         for position, value in enumerate(values):
             try:
-                arrays.append(to_concrete(value, device))
+                arrays.append(to_input(value, device))
             except OverflowError as error:
                 raise OverflowError(f"argument {self._name(position, names)}: {error}") from None
         arrays = [x if x.device is device else put_on(x, device) for x in arrays]

@@ -62,8 +62,10 @@ def current_device() -> Any:
 def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, copy: bool = True) -> Any:
     """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false.
 
-    For an extended dtype, the data are those of the storage.
+    For an extended dtype, the data are those of the storage. Of float0, which has none, it is a NumPy array.
     """
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
     where = current_device() if device is None else device
     stored = physical(aval)
     if value.dtype != stored.dtype:
@@ -88,8 +90,10 @@ def array_from_dlpack(source: Any, copy: bool | None) -> ConcreteArray:
 def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """Return a Python scalar as a NumPy array of type `aval`, of rank 0; OverflowError if an integer does not fit.
 
-    For an extended dtype it is the storage of an element, filled with the scalar.
+    For an extended dtype it is the storage of an element, filled with the scalar; for float0 a boolean.
     """
+    if aval.dtype == dtypes.float0:
+        return np.zeros((), dtypes.bool_)
     if type(aval.dtype) is dtypes.ExtendedDType:
         return np.full(aval.dtype.trailing_shape, value, aval.dtype.physical)
     # The four-bit types wrap around, as in JAX.
@@ -98,7 +102,8 @@ def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     return dtypes.cast(value, aval.dtype)
 
 
-_SCALARS = frozenset((bool, int, float, complex))
+_NUMBERS = bool, int, float, complex
+_SCALARS = frozenset(_NUMBERS)
 _scalars = Table(1024)
 _SCALARS_OF_A_SIGNATURE = 64
 # Python types, and the dtypes that jaxlib makes of their numbers.
@@ -151,11 +156,24 @@ def to_operand(value: Any) -> ConcreteArray:
         return scalar_array(value, scalar_aval(kind), current_device())
     if kind is Literal and type(value.val) in _SCALARS:
         return scalar_array(value.val, value.aval, current_device())
-    return to_concrete(value)
+    return to_input(value)
+
+
+def to_input(value: Any, device: Any = None) -> ConcreteArray:
+    """Return `value` as programs take it: as `to_concrete` does, and what has no data as booleans."""
+    found: Any = to_concrete(value, device)
+    if type(found) is ConcreteArray:
+        return found
+    where, aval = current_device() if device is None else device, aval_of(found)
+    buffer = buffers.put(physical(aval), dtypes.cast(found, dtypes.bool_), where)
+    return new_array(aval, buffer, signature_on(aval, where, False))
 
 
 def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
-    """Return `value` (an array, a NumPy value, a Python scalar, a literal) as a concrete array on a device."""
+    """Return `value` (an array, a NumPy value, a Python scalar, a literal) as a concrete array on a device.
+
+    An array of float0 is NumPy's, and nowhere.
+    """
     if type(value) is ConcreteArray:
         return value
     if isinstance(value, Tracer):
@@ -164,7 +182,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
         value, aval = value.val, value.aval
     else:
         aval = aval_of(value)
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+    if isinstance(value, _NUMBERS) and not isinstance(value, np.generic) and aval.dtype != dtypes.float0:
         where = current_device() if device is None else device
         buffer = buffers.put(physical(aval), scalar_to_host(value, aval), where)
         return new_array(aval, buffer, signature_on(aval, where, False))
@@ -175,6 +193,8 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
 def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> ConcreteArray:
     """Return `value` committed to `device`, copied there if it is elsewhere, in the memory `space` or the same kind."""
     array = to_concrete(value, device)
+    if type(array) is not ConcreteArray:
+        return array
     aval = array.aval if space is None else array.aval.update(memory_space=space)
     signature = placement(aval, device)
     if array.device == device and aval is array.aval:

@@ -237,15 +237,16 @@ class FunctionBuilder:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """Return the constant `value` (a scalar or array of `aval`'s dtype; a scalar fills the shape)."""
-        return self.constant_line(attributes.dense(dtypes.cast(value, aval.dtype)), aval)
+        stored = dtypes.bool_ if aval.dtype == dtypes.float0 else aval.dtype
+        return self.constant_line(attributes.dense(dtypes.cast(value, stored)), aval)
 
     def literal(self, value: Any, aval: ShapedArray) -> Value:
         """Return the scalar constant `value`, written when it is first used.
 
         Of an extended dtype it is an element whose storage is filled with `value`.
         """
-        stored = physical(aval)
-        return Constant(self, attributes.scalar(value, stored.dtype), aval)
+        stored = physical(aval).dtype
+        return Constant(self, attributes.scalar(False if aval.dtype == dtypes.float0 else value, stored), aval)
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
