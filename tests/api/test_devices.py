@@ -97,7 +97,7 @@ def test_devices_may_be_a_tree():
         ({"a": ["text"]}, {}, TypeError, r"device_put: x\['a'\]\[0\]: 'text' of type <class 'str'> is not a"),
         ([1, object()], {}, TypeError, r"device_put: x\[1\]: <object"),
         (np.array(["a"]), {}, TypeError, "device_put: x: .*<U1"),
-        (np.ma.array([1.0]), {}, TypeError, "device_put: x: "),
+        (np.ma.array([1.0]), {}, ValueError, "device_put: x: a masked array"),
         (1.0, {"device": "cpu"}, ValueError, "device must be a device .* a sharding or None, got 'cpu'"),
         (1.0, {"device": 0}, ValueError, "device must be a device .* got 0"),
         ((1.0, 2.0), {"device": (DEVICE,)}, ValueError, "device must be a device.* or a tree of these like x: .*th 1"),

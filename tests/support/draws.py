@@ -212,7 +212,8 @@ def _failed(outcome: Any) -> bool:
     return isinstance(outcome, type) and issubclass(outcome, Exception)
 
 
-def _converted(call: Call, convert: Any, x64: bool) -> list[Any]:
+def converted_operands(call: Call, convert: Any, x64: bool) -> list[Any]:
+    """Return the arrays that `convert` makes of the operands of a call, in dtypes that there are."""
     return [convert(_of_width(x, weak, x64), weak) for x, weak in call.operands()]
 
 
@@ -249,7 +250,7 @@ def differences(calls: Sequence[Call], rows: Sequence[Row], x64: bool) -> list[s
     found = []
     with warnings.catch_warnings(), xtrace.enable_x64(x64), jax.enable_x64(x64):
         warnings.simplefilter("ignore")
-        mine, other = ([_converted(c, convert, x64) for c in calls] for convert in (ours, theirs))
+        mine, other = ([converted_operands(c, convert, x64) for c in calls] for convert in (ours, theirs))
         got, expected = _jitted(xtrace, calls, mine), _jitted(jax, calls, other)
         for i, (call, row) in enumerate(zip(calls, rows, strict=True)):
             wanted = expected[i]

@@ -22,7 +22,7 @@ from xtrace.algebra.monoids import Monoid, write_reduction
 from xtrace.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
 from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.core.tangents import Linear
@@ -169,7 +169,10 @@ class Elementwise(Primitive):
             return current_trace.get().process(self, operands, ())
         except BaseException as error:
             hide_frames(error)
-            raise
+            ready = with_arrays(error, operands, keywords)
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])
 
 
 def _signature_text(op: str, types: tuple[ShapedArray, ...]) -> str:
@@ -235,7 +238,10 @@ class Unary(Elementwise):
             return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
         except BaseException as error:
             hide_frames(error)
-            raise
+            ready = with_arrays(error, (x, accuracy), {})
+            if ready is None:
+                raise
+        return self(*ready[0])
 
     def _check_accuracy(self, accuracy: Any) -> None:
         if not self.parameters:
@@ -254,7 +260,10 @@ class Binary(Elementwise):
             return current_trace.get().process(self, (x, y), ())
         except BaseException as error:
             hide_frames(error)
-            raise
+            ready = with_arrays(error, (x, y), {})
+            if ready is None:
+                raise
+        return self(*ready[0])
 
 
 def unary(

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
 from xtrace.core import config, dtypes, explain
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Tracer, current_trace
 from xtrace.stablehlo import attributes
@@ -221,4 +221,7 @@ class Reduction(Primitive):
             return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes),))
         except BaseException as error:
             hide_frames(error)
-            raise
+            ready = with_arrays(error, (operand, axes), keywords)
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])

@@ -14,7 +14,7 @@ from xtrace.api.arguments import function_name, signature_of
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.ir import ClosedJaxpr, Var
 from xtrace.core.tangents import is_differentiable, tangent_aval
@@ -149,7 +149,7 @@ class CustomFunction:
             return getattr(inner, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
-    @boundary
+    @operation
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self._check_defined()
         concrete = current_trace.get() is base_trace

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, is_array_like, memory_space_of_kind, not_an_array
+from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, memory_space_of_kind
 from xtrace.core.trace import Tracer
 from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
@@ -97,8 +97,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     for move in moves:
         if move.donated and move.aliased:
             raise ValueError(f"device_put: donate and may_alias are both true for {move.name}; choose one")
-        if not is_array_like(move.leaf):
-            raise TypeError(f"device_put: {move.name}: {not_an_array(move.leaf)}")
+        try:
+            aval_of(move.leaf)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"device_put: {move.name}: {error}") from None
     recorded = [m for m in moves if m.is_recorded()]
     found = iter(_recorded(recorded) if recorded else [])
     with guards.asked_for("put"):

@@ -22,7 +22,7 @@ from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import boundary, with_arrays
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.source import is_internal, resolve, user_position
 from xtrace.core.tables import clear_tables
@@ -177,9 +177,15 @@ def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callabl
     jitted: Jitted = function._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
-            return jitted.call(args, kwargs)
-        return otherwise(args, kwargs)
+        try:
+            if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
+                return jitted.call(args, kwargs)
+            return otherwise(args, kwargs)
+        except Exception as error:
+            ready = with_arrays(error, args, kwargs)
+            if ready is None:
+                raise
+        return call(*ready)
 
     return with_code_of(function, call, jitted.fun)
 
@@ -297,7 +303,7 @@ class Jitted:
     def _aval(self, leaf: Any, static: Static, leaves: Sequence[Any], in_tree: Any) -> ShapedArray:
         try:
             return aval_of(leaf)
-        except TypeError:
+        except (TypeError, ValueError):
             return abstract_leaves(self.fun, static, leaves, in_tree, aval_of)[0]
 
     def _bind(self, static: Static, leaves: list[Any], in_tree: Any, args: Any, kwargs: Any) -> Any:

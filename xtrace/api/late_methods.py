@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import operation
 
 # What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
 ATTRIBUTES = frozenset(
@@ -56,4 +56,4 @@ def _late(name: str, load: Callable[[], Any]) -> Callable[..., Any]:
         return getattr(self, name)(*args, **kwargs)
 
     method.__name__ = name
-    return boundary(method)
+    return operation(method)

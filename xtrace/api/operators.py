@@ -28,7 +28,7 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
-from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
+from xtrace.core.diagnostics.tracebacks import boundary, hide_frames, operation, with_arrays
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.tables import Table
@@ -138,7 +138,10 @@ class _NumpyFunction:
                 return general(x, y)
             except BaseException as error:
                 hide_frames(error)
-                raise
+                ready = with_arrays(error, (x, y), {})
+                if ready is None:
+                    raise
+            return function(*ready[0])
 
         return function
 
@@ -161,7 +164,10 @@ class _NumpyFunction:
                 return general(x)
             except BaseException as error:
                 hide_frames(error)
-                raise
+                ready = with_arrays(error, (x,), {})
+                if ready is None:
+                    raise
+            return function(*ready[0])
 
         return with_code_of(jitted, lambda args, kwargs: function(*args, **kwargs), function)
 
@@ -185,7 +191,10 @@ class _NumpyFunction:
                 return general(self, other) if _accepted(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
-                raise
+                ready = with_arrays(error, (self, other), {})
+                if ready is None:
+                    raise
+            return forward(*ready[0])
 
         def reflected(self: Any, other: Any) -> Any:
             try:
@@ -196,7 +205,10 @@ class _NumpyFunction:
                 return general(other, self) if _accepted(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
-                raise
+                ready = with_arrays(error, (self, other), {})
+                if ready is None:
+                    raise
+            return reflected(*ready[0])
 
         return forward, reflected
 
@@ -620,7 +632,7 @@ def install_operators(*classes: type) -> None:
     methods |= {f"__{name}__": _unary_method(function) for name, function in _UNARY.items()}
     for cls in classes:
         for name, method in methods.items():
-            setattr(cls, name, boundary(method))
+            setattr(cls, name, operation(method))
         for name, method in list(vars(cls).items()):
             if name in _CONVERSIONS and isinstance(method, FunctionType):
                 setattr(cls, name, boundary(method))

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, convert
 from xtrace.core import config, dtypes
-from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
+from xtrace.core.avals import ShapedArray, aval_of, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.errors import BroadcastError
 from xtrace.core.ir import Literal
@@ -23,12 +23,12 @@ _plans = Table(16384)
 
 
 def operand_aval(function: str, position: int, value: Any) -> ShapedArray:
-    """Return the aval of an operand; a TypeError names the function and the argument."""
+    """Return the aval of an operand; the error of what is none names the function and the argument."""
     try:
         return aval_of(value)
-    except TypeError:
-        raise TypeError(
-            f"{function} requires ndarray or scalar arguments; argument {position}: {not_an_array(value)}"
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{function} requires ndarray or scalar arguments; argument {position}: {error}"
         ) from None
 
 

@@ -78,7 +78,7 @@ def abstract_leaf(value: Any) -> ShapedArray:
 def abstract_leaves(
     function: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any, of: Callable[[Any], ShapedArray]
 ) -> list[ShapedArray]:
-    """Return the aval of each leaf; a TypeError or OverflowError names the argument that is no array or too large."""
+    """Return the aval of each leaf; the error of one that is no array, or too large, names the argument."""
     avals = []
     for position, leaf in enumerate(leaves):
         try:
@@ -86,7 +86,7 @@ def abstract_leaves(
         except OverflowError as error:
             path = arguments.argument_paths(function, static, in_tree)[position]
             raise OverflowError(f"argument {path}: {error}") from None
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             path = arguments.argument_paths(function, static, in_tree)[position]
             name = arguments.function_name(function)
             advice = (
@@ -94,7 +94,7 @@ def abstract_leaves(
                 if path.isidentifier()
                 else "pass it on its own, marked as static with static_argnums or static_argnames"
             )
-            raise TypeError(
+            raise (ValueError if isinstance(error, ValueError) else TypeError)(
                 f"Error interpreting argument {path} of {name} as an abstract array: {error}. If the function needs "
                 f"the value itself in Python, {advice}.{_about_pytrees(leaf)}"
             ) from None

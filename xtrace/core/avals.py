@@ -327,7 +327,10 @@ aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
 
 
 def aval_of(value: Any) -> ShapedArray:
-    """Return the aval of an array, tracer, NumPy value or Python scalar; a TypeError names any other type."""
+    """Return the aval of an array, tracer, NumPy value or Python scalar; a TypeError names any other type.
+
+    ValueError for what could be made an array but is none: masked arrays, and objects with ``__jax_array__``.
+    """
     rule = aval_rules.get(type(value))
     if rule is None:
         # np.float64 is also a Python float, but strongly typed.
@@ -335,19 +338,28 @@ def aval_of(value: Any) -> ShapedArray:
             return _numpy_aval(value)
         rule = next((inherited for base, inherited in aval_rules.items() if isinstance(value, base)), None)
         if rule is None:
-            raise TypeError(not_an_array(value))
-        if rule is _numpy_aval and hasattr(value, "filled"):
-            raise TypeError(
-                "a masked array of NumPy has elements that are missing, which arrays cannot have: "
-                "give them a value with x.filled(value)"
-            )
+            raise (ValueError if hasattr(value, "__jax_array__") else TypeError)(not_an_array(value))
+        if rule is _numpy_aval:
+            check_unmasked(value)
         if rule is _python_scalar_aval:
             return scalar_aval(next(t for t in (bool, int, float, complex) if isinstance(value, t)))
     return rule(value)
 
 
+def check_unmasked(value: Any) -> None:
+    """Raise ValueError for a masked array of NumPy."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(
+            "a masked array of NumPy has elements that are missing, which arrays cannot have: "
+            "give them a value with x.filled(value)"
+        )
+
+
 def is_array_like(value: Any) -> bool:
-    """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar."""
+    """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar.
+
+    ValueError for what could be made an array but is none, as `aval_of`.
+    """
     try:
         aval_of(value)
     except TypeError:
@@ -364,6 +376,8 @@ def shown(value: Any) -> str:
 def not_an_array(value: Any) -> str:
     """Say that `value` is not something an operation accepts, and what to do about it."""
     advice = next((text for kind, text in _ADVICE.items() if isinstance(value, kind)), "")
+    if hasattr(value, "__jax_array__"):
+        advice = "; call __jax_array__() on it, or make an array of it with xtrace.numpy.asarray"
     return (
         f"{shown(value)} of type {type(value)} is not a valid JAX type: "
         f"expected an array, a NumPy array or scalar, or a Python bool, int, float or complex{advice}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xtrace.core.avals import MemorySpace, ShapedArray, common_memory_space
-from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
 from xtrace.core.tables import Table
@@ -145,7 +145,10 @@ class Primitive:
             return self.operation(*arguments, **keywords)
         except BaseException as error:
             hide_frames(error)
-            raise
+            ready = with_arrays(error, arguments, keywords)
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])
 
     def bind(self, *operands: Any, **parameters: Any) -> Any:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""

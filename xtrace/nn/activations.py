@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.jit import jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
-from xtrace.api.units import one_program, unit
+from xtrace.api.units import inlined, one_program, unit
 from xtrace.core.avals import aval_of
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 from xtrace.ops.elementwise import constants_like, logistic, select
 from xtrace.ops.shape import split
 from xtrace.ops.special import erfc
-
-# One program eagerly, recorded in place under a trace; unlike a `unit`, it takes arrays by keyword too.
-inlined = functools.partial(jit, inline=True)
 
 
 def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:

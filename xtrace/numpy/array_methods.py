@@ -12,7 +12,7 @@ from xtrace.api.late_methods import LateAttribute
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
-from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames, operation
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 from xtrace.numpy.arguments import requested_dtype
 from xtrace.ops import elementwise, shape, slicing
@@ -268,7 +268,7 @@ def install_methods(*classes: type) -> None:
     """
     for cls in classes:
         for name, method in METHODS.items():
-            setattr(cls, name, boundary(method))
+            setattr(cls, name, operation(method))
         for name, getter in PROPERTIES.items():
             if isinstance(vars(cls).get(name, _ABSENT), LateAttribute):
                 setattr(cls, name, property(getter, doc=getter.__doc__))

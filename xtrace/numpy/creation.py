@@ -16,7 +16,7 @@ from xtrace.api.tracing import abstract_leaf
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, aval_of, not_an_array, scalar_aval
+from xtrace.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
 from xtrace.core.tables import memoize
@@ -97,6 +97,7 @@ def _from_value(function: str, value: Any, dtype: Any, copy: bool | None) -> Any
     if hasattr(value, "__jax_array__"):
         return _from_value(function, value.__jax_array__(), dtype, copy)
     if isinstance(value, (np.ndarray, np.generic)):
+        check_unmasked(value)
         return _from_numpy(function, np.asarray(value), dtype, copy)
     if isinstance(value, (bool, int, float, complex)):
         return _from_scalar(value, aval_of(value), dtype)
@@ -193,6 +194,7 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
             if not isinstance(item, (np.ndarray, np.generic, bool, int, float, complex)) and hasattr(item, "__array__"):
                 item = np.asarray(item)
             try:
+                check_unmasked(item)
                 kinds[aval_of(item)] = None
             except TypeError as error:
                 # As jax's: the class of an unusable value, not that of an unusable type.

@@ -16,7 +16,7 @@ from xtrace.api.operators import remainder
 from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
-from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import (
     axes_of,
@@ -96,7 +96,10 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         return _reshaped("reshape", a, shape, order)
     except BaseException as error:
         hide_frames(error)
-        raise
+        ready = with_arrays(error, (a, shape), {})
+        if ready is None:
+            raise
+    return reshape(ready[0][0], ready[0][1], order)
 
 
 @one_program("order", "out_sharding")

@@ -12,7 +12,7 @@ from xtrace.api.tracing import eval_shape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
-from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
@@ -69,7 +69,7 @@ class ufunc(metaclass=_Recognized):
     def __repr__(self) -> str:
         return f"<xtrace.numpy.ufunc {self.__name__!r}>"
 
-    @boundary
+    @operation
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         """Return the function of every element of the arguments, broadcast."""
         refuse(self.__name__, out=out, where=where)
@@ -96,7 +96,7 @@ class ufunc(metaclass=_Recognized):
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
         return eval_shape(self._call, *scalars).dtype
 
-    @boundary
+    @operation
     def reduce(
         self,
         a: Any,
@@ -143,7 +143,7 @@ class ufunc(metaclass=_Recognized):
             found = expand_dims(found, range(rank) if axis is None else (along,))
         return found
 
-    @boundary
+    @operation
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Return what `reduce` gives for the first element along `axis`, the first two, and so on."""
         name = self._check("accumulate", out)
@@ -157,7 +157,7 @@ class ufunc(metaclass=_Recognized):
         along = canonical_axis(name, axis, a.ndim)
         return _accumulated(a, ufunc=self, axis=along) if a.shape[along] else a
 
-    @boundary
+    @operation
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
 
@@ -186,7 +186,7 @@ class ufunc(metaclass=_Recognized):
         operands = [reshape(spread_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
-    @boundary
+    @operation
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Return for each of `indices` the elements along `axis` from it up to the next one, reduced.
 
@@ -206,7 +206,7 @@ class ufunc(metaclass=_Recognized):
         reduced = _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
         return converted(reduced, reduced.dtype, given.weak_type and dtype is None)
 
-    @boundary
+    @operation
     def outer(self, A: Any, B: Any, /) -> Any:
         """Return the function of every element of `A` with every element of `B`; the axes of `A` come first."""
         name = self._check("outer")

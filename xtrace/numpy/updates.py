@@ -10,7 +10,7 @@ from xtrace.api.promotion import check_broadcast
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
-from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import asarray, ones_like, zeros
@@ -164,7 +164,7 @@ class IndexedArray:
     def __init__(self, array: Any, index: Any) -> None:
         self.array, self.index = array, index
 
-    @boundary
+    @operation
     def get(
         self,
         *,
@@ -182,7 +182,7 @@ class IndexedArray:
             fill_value=fill_value, wrap_negative_indices=wrap_negative_indices,
         )  # fmt: skip
 
-    @boundary
+    @operation
     def apply(
         self,
         func: Any,
@@ -235,7 +235,7 @@ def _writer(name: str, write: Any, doc: str, combine: Any = None) -> Any:
         return found if combine is None else combine(self.array, found)
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"IndexedArray.{name}", doc
-    return boundary(method)
+    return operation(method)
 
 
 for _name, _write, _doc in (

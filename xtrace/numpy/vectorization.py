@@ -11,7 +11,7 @@ from xtrace.algebra.vector_space import canonical_axis
 from xtrace.api.promotion import check_broadcast
 from xtrace.api.vmap import vmap
 from xtrace.core import pytree
-from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.numpy.creation import as_array, asarray
 from xtrace.ops.shape import expand_dims, squeeze
 
@@ -54,7 +54,7 @@ def vectorize(
     parsed = None if signature is None else _parsed(signature)
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
 
-    @boundary
+    @operation
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         mapped = [i for i, x in enumerate(args) if i not in without and x is not None]

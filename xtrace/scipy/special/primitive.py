@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.jit import jit
 from xtrace.api.operators import as_array, cast_as, spread, unary_function
 from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
+from xtrace.api.units import inlined
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import abs, exp, sign
 from xtrace.ops import special
 from xtrace.ops.elementwise import logistic
-
-# One program eagerly, recorded in place under a trace.
-inlined = functools.partial(jit, inline=True)
 
 erf = unary_function("erf", special.erf, "Error function. TypeError for complex numbers.", adjust=as_inexact)
 erfc = unary_function(
