@@ -229,11 +229,13 @@ TWO_DEVICES = """
     for _ in range(2):
         raises(lambda: add(one, other), ValueError, "argument x of <lambda>, float32[3] on cpu:0",
                "argument y of <lambda>, float32[3] on cpu:1", "xtrace.device_put(x, device)")
-        raises(lambda: jit(lambda p, q: q)({"w": [one]}, other), ValueError, "argument p['w'][0] of", "argument q of")
+        raises(lambda: jit(lambda p, q: (p, q))({"w": [one]}, other), ValueError, "argument p['w'][0] of", "argument q")
         raises(lambda: one + other, ValueError, "on cpu:0", "on cpu:1")
         raises(lambda: xtrace.lax.add(one, other), ValueError, "argument 0 of add", "argument 1 of add")
         raises(lambda: add.lower(one, other), ValueError, "argument x of <lambda>")
     assert add(one, one).devices() == {first}
+    # An argument that the program does not read has no say.
+    assert jit(lambda p, q: q + 1)({"w": [one]}, other).devices() == {second}
 
     # jit's own device wins.
     double = lambda x: x * 2

@@ -505,6 +505,10 @@ class Jitted:
     def _device_for(self, leaves: Sequence[Any], traced: TracedFunction) -> tuple[Any, bool]:
         if self.options.device is not None:
             return self.options.device, True
+        if not self.options.keep_unused and any(type(x) is ConcreteArray and x.committed for x in leaves):
+            # Arrays that the program does not read have no say.
+            read = dce.eliminate_dead_code(traced.jaxpr)[1]
+            leaves = [x if used else None for x, used in zip(leaves, read, strict=True)]
         return device_for(leaves, self.name, traced.debug_info.argument_paths)
 
     @boundary

@@ -280,7 +280,7 @@ def some_of(*choices: str) -> Kind:
 
 
 def _device(value: Any) -> Any:
-    if value is None or value in _PLATFORMS or hasattr(value, "device_kind"):
+    if value is None or hasattr(value, "device_kind") or (isinstance(value, str) and value.lower() in _PLATFORMS):
         return value
     raise ValueError(
         "the setting accepts a device, one of xtrace.devices(), or the name of a platform, "

@@ -24,7 +24,8 @@ from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.ops import elementwise
 from xtrace.ops import shape as shapes
-from xtrace.runtime.transfer import array_from_dlpack, array_from_host, scalar_to_host
+from xtrace.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
+from xtrace.xla import clients
 
 _SCALARS = frozenset((bool, int, float, complex))
 _DLPACK_CPU = 1
@@ -272,7 +273,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     except (BufferError, RuntimeError):
         # A type that NumPy has not, such as bfloat16.
         return _array("from_dlpack", array_from_dlpack(x, copy), None, copy, None, 0, device, None)
-    found = _array("from_dlpack", view, None, bool(copy), None, 0, device, None)
+    # The memory is that of the first CPU, whatever new data goes to.
+    place = clients.local_devices("cpu")[0] if device is None else device
+    found = _array("from_dlpack", view, None, bool(copy), None, 0, place, None)
     if copy is False and found.unsafe_buffer_pointer() != view.ctypes.data:
         raise ValueError(
             "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, has a dtype that "
@@ -365,6 +368,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
     size = model.shape if shape is None else canonical_shape(function, shape)
     fill = type_of(function, value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
+    device = committed_device(a) if device is None else device
     return _filled(function, size, value, fill, wanted or model.dtype, weak, device)
 
 

@@ -25,7 +25,7 @@ from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros
 from xtrace.ops import elementwise, gathering, reductions, slicing
 from xtrace.ops import shape as shapes
-from xtrace.runtime.transfer import current_device, scalar_array
+from xtrace.runtime.transfer import committed_device, current_device, scalar_array
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
@@ -565,7 +565,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             # The type of the result is the one with a size.
             return tuple(_nonzero_of_size(a, *fills, size=np.count_nonzero(np.asarray(a))))
         dtype = dtypes.default_int(config.enable_x64.value)
-        return tuple([asarray(found.astype(dtype)) for found in np.nonzero(np.asarray(a))])
+        device = committed_device(a)
+        return tuple([asarray(found.astype(dtype), device=device) for found in np.nonzero(np.asarray(a))])
     count = operator.index(size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")

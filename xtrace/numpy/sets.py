@@ -21,6 +21,7 @@ from xtrace.numpy.indexing import flatnonzero, getitem, take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
 from xtrace.ops import elementwise, shape, sorting
 from xtrace.ops.reductions import argmax, cumsum, reduce_or
+from xtrace.runtime.transfer import committed_device
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 # Up to so many elements, comparing with each is quicker than searching.
@@ -90,7 +91,8 @@ def _kept(mask: Any, values: list[Any], fills: list[Any], size: int | None) -> l
     """Return of each of `values` the elements where `mask` holds; `size` of them, filled up with `fills`."""
     if size is None:
         chosen = np.asarray(mask)
-        return [converted(asarray(np.asarray(x)[chosen]), x.dtype, x.aval.weak_type) for x in values]
+        found = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
+        return [converted(y, x.dtype, x.aval.weak_type) for x, y in zip(values, found, strict=True)]
     return _cut(mask, *values, *fills, size=size)  # type: ignore[no-any-return]
 
 
@@ -230,7 +232,9 @@ def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> 
         first = np.asarray(order)[starts]
         values = np.asarray(moved)[first]
         counts = np.diff(starts, append=new.size).astype(np.int32)
-        return [converted(asarray(values), moved.dtype, moved.aval.weak_type), asarray(first), asarray(counts)]
+        device = committed_device(moved)
+        values, first, counts = [asarray(x, device=device) for x in (values, first, counts)]
+        return [converted(values, moved.dtype, moved.aval.weak_type), first, counts]
     return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)  # type: ignore[no-any-return]
 
 

@@ -26,7 +26,7 @@ from xtrace.ops.slicing import index_in_dim
 from xtrace.runtime.arrays import ConcreteArray, new_array
 from xtrace.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace.runtime.failures import Failure
-from xtrace.runtime.transfer import to_concrete
+from xtrace.runtime.transfer import committed_device, to_concrete
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.lower import CALLING_PYTHON
@@ -255,7 +255,8 @@ def _now(what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Se
     except Exception as error:
         failure = Failure(error, f"the callback {callback.name} of {what}, called at {describe(user_position())},")
         raise failure.raised() from error
-    return [to_concrete(x) for x in results]
+    device = next((d for d in map(committed_device, arrays) if d is not None), None)
+    return [to_concrete(x, device) for x in results]
 
 
 def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: Any) -> Any:

@@ -11,6 +11,8 @@ from xtrace.core.primitive import KEEPS_NUMBERS, Primitive
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import in_memory, put_on
 from xtrace.stablehlo.builder import FunctionBuilder, Value
+from xtrace.transforms.batch import BatchTracer
+from xtrace.transforms.jvp import JVPTracer
 from xtrace.xla import clients
 from xtrace.xla.buffers import DeviceSharding
 
@@ -70,8 +72,18 @@ def _evaluate_one(array: ConcreteArray, target: Any) -> ConcreteArray:
     return array if space is array.aval.memory_space else in_memory(array, space)
 
 
+def _sharding_of(value: Any) -> Any:
+    """Return where a value is, also one that is differentiated or mapped; None while it is traced."""
+    while isinstance(value, (JVPTracer, BatchTracer)):
+        value = value.primal if isinstance(value, JVPTracer) else value.value
+    return value.sharding if type(value) is ConcreteArray else None
+
+
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
     results = device_put_p.apply(primals, tuple(parameters.values()))
+    # The way back, which a cotangent takes, is known where the operand is.
+    sources = zip(primals, parameters["srcs"], strict=True)
+    parameters["srcs"] = tuple([_sharding_of(x) if source is None else source for x, source in sources])
     moved = [i for i, t in enumerate(tangents) if t is not None]
     chosen = tuple([tuple([values[i] for i in moved]) for values in parameters.values()])
     found = dict(zip(moved, device_put_p.apply([tangents[i] for i in moved], chosen), strict=True))

@@ -32,7 +32,7 @@ from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.runtime.arrays import ConcreteArray
-from xtrace.runtime.transfer import array_from_host, put_on, scalar_to_host
+from xtrace.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.xla.buffers import DeviceSharding
@@ -186,10 +186,14 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
 def _placed(function: str, array: Any, sharding: Any) -> Any:
     """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
     if isinstance(sharding, DeviceSharding):
-        # Under a trace everything is where the compiled program will run.
-        return put_on(array, sharding.device) if isinstance(array, ConcreteArray) else array
+        return _put(array, sharding.device)
     no_sharding(function, sharding, "sharding")
     return array
+
+
+def _put(array: Any, device: Any) -> Any:
+    # Under a trace everything is where the compiled program will run.
+    return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
 
 
 def spread_scalar(value: Any, shape: tuple[int, ...]) -> Any:
@@ -205,7 +209,8 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else dtypes.canonicalize(dtype, config.enable_x64.value)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return _placed("full_like", spread_scalar(value, shape), sharding)
+    found = spread_scalar(value, shape)
+    return _put(found, committed_device(x)) if sharding is None else _placed("full_like", found, sharding)
 
 
 def zeros_like(x: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes
-from xtrace.core.avals import MemorySpace, ShapedArray, aval_of, check_fits, physical, scalar_aval
+from xtrace.core.avals import MemorySpace, ShapedArray, ShapeDtypeStruct, aval_of, check_fits, physical, scalar_aval
 from xtrace.core.ir import Literal
 from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
@@ -50,13 +50,14 @@ def current_device() -> Any:
     chosen = config.default_device.value
     if chosen is None:
         return first_device()
-    if isinstance(chosen, str):
-        return clients.local_devices(chosen)[0]
-    if not isinstance(chosen, clients.Device):
-        raise ValueError(
-            f"jax_default_device must be a device, one of xtrace.devices(), or the name of a platform; it is {chosen!r}"
-        )
-    return chosen
+    return clients.local_devices(chosen)[0] if isinstance(chosen, str) else chosen
+
+
+def committed_device(value: Any) -> Any:
+    """Return the device that `value` is committed to, an array or a description of one; None if there is none."""
+    if type(value) is ConcreteArray:
+        return value.device if value.committed else None
+    return getattr(getattr(value, "sharding", None), "device", None) if isinstance(value, ShapeDtypeStruct) else None
 
 
 def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, copy: bool = True) -> Any:
@@ -84,7 +85,7 @@ def array_from_dlpack(source: Any, copy: bool | None) -> ConcreteArray:
     device = clients.local_devices("cpu")[0]
     buffer = buffers.from_dlpack(source.__dlpack__(), device, copy)
     aval = ShapedArray(buffer.shape, buffer.dtype)
-    return new_array(aval, buffer, signature_on(aval, device, False))
+    return new_array(aval, buffer, signature_on(aval, device, True))
 
 
 def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
