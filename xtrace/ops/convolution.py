@@ -24,6 +24,7 @@ from xtrace.core.tangents import Linear
 from xtrace.ops.contraction import Precision, canonical_precision, dot_general
 from xtrace.ops.elementwise import eq
 from xtrace.ops.shape import broadcasted_iota, rev
+from xtrace.ops.slicing import write_without_cropped
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 
@@ -310,6 +311,17 @@ def _conv_emit(
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, **_: Any,
 ) -> Value:  # fmt: skip
+    result = builder.results[0]
+    if not result.size:
+        return builder.spread(builder.constant(0, result.update(shape=())), result.shape)
+    spatial = dimension_numbers.lhs_spec[2:]
+    configuration = [(0, 0, 0)] * lhs.aval.ndim
+    for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
+        configuration[axis] = (low, high, dilation - 1)
+    # XLA itself takes away some of what is at the end, as gradients want it, and does not need a copy for it.
+    if any(low < 0 or high <= -lhs.aval.shape[axis] for axis, (low, high) in zip(spatial, padding, strict=True)):
+        lhs, configuration = write_without_cropped(builder, lhs, configuration)
+        padding = tuple([configuration[axis][:2] for axis in spatial])
     layouts = [_layout(s, letters) for s, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
     windows = [
         f"stride = {attributes.bracketed(window_strides)}",
@@ -329,7 +341,6 @@ def _conv_emit(
         types = f"({x.aval.mlir_type}, {y.aval.mlir_type}) -> {aval.mlir_type}"
         return builder.line(f"stablehlo.convolution({x.name}, {y.name}) {tail} : {types}", aval)
 
-    result = builder.results[0]
     if not dtypes.is_complex(lhs.aval.dtype) or builder.platform == "tpu":
         return convolution(lhs, rhs, result)
     # (a + ib)(c + id) by three products: (a + b)c, a(d - c) and b(c + d).

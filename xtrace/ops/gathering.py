@@ -44,7 +44,7 @@ from xtrace.ops import elementwise
 from xtrace.ops.shape import broadcasted_iota, concatenate, expand_dims, full, shift_over, shift_past, write_reshape
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
-from xtrace.transforms.lower import check_computation, emit_equations
+from xtrace.transforms.lower import emit_computation
 from xtrace.transforms.stage import stage
 
 
@@ -606,8 +606,7 @@ class Scatter(Primitive):
         if self.monoid is not None:
             returned = self.monoid.combine(inner, *inner.arguments)
         elif update_jaxpr is not None:
-            check_computation(update_jaxpr, "scatter_apply")
-            (returned,) = emit_equations(inner, update_jaxpr, {update_jaxpr.invars[0]: inner.arguments[0]})
+            (returned,) = emit_computation(inner, update_jaxpr, "scatter_apply")
         else:
             returned = inner.arguments[1]
         found = builder.op_with_regions(

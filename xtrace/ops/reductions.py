@@ -51,7 +51,7 @@ from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis, batch
 from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.jvp import jvp
-from xtrace.transforms.lower import check_computation, emit_equations
+from xtrace.transforms.lower import emit_computation
 from xtrace.transforms.stage import stage
 
 # A function of two lists of arrays of one shape that combines them elementwise.
@@ -421,9 +421,8 @@ def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Ja
 def _reduce_emit(
     builder: FunctionBuilder, *values: Value, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any
 ) -> list[Value]:
-    check_computation(jaxpr, "reduce")
     inner = builder.region(jaxpr.in_avals)
-    returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inner.arguments, strict=True)))
+    returned = emit_computation(inner, jaxpr, "reduce")
     return builder.op_with_regions(
         "stablehlo.reduce", values, [(inner, returned)], builder.results, dimensions=attributes.integers(dimensions)
     )

@@ -22,7 +22,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes
-from xtrace.core.avals import ShapedArray, aval_of, check_size
+from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.key_uses import choosing, moving
 from xtrace.core.primitive import primitive
@@ -70,11 +70,14 @@ def _slice_emit(
     limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
 ) -> Value:
-    aval = builder.results[0]
     steps = strides if strides is not None else (1,) * len(start_indices)
     ranges = [
         f"{a}:{b}:{c}" if c != 1 else f"{a}:{b}" for a, b, c in zip(start_indices, limit_indices, steps, strict=True)
     ]
+    return _write_slice(builder, x, ranges, builder.results[0])
+
+
+def _write_slice(builder: FunctionBuilder, x: Value, ranges: Sequence[str], aval: ShapedArray) -> Value:
     return builder.line(
         f"stablehlo.slice {x.name} [{', '.join(ranges)}] : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval
     )
@@ -163,16 +166,48 @@ def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_c
 
 
 def _pad_emit(builder: FunctionBuilder, x: Value, padding_value: Value, *, padding_config: Any) -> Value:
-    aval = builder.results[0]
-    # XLA takes elements away after it has padded, and ends the process if the array in between is too large.
-    added = [(max(low, 0), max(high, 0), interior) for low, high, interior in padding_config]
-    check_size(aval.update(shape=_padded_shape(x.aval.shape, added)), "pad")
+    return write_pad(builder, x, padding_value, padding_config).seen_as(builder.results[0])
+
+
+def write_pad(
+    builder: FunctionBuilder, x: Value, padding_value: Value, padding_config: Sequence[tuple[int, int, int]]
+) -> Value:
+    """Write `x` with (low, high, interior) elements added along each axis; negative low and high take away."""
+    x, padding_config = write_without_cropped(builder, x, padding_config)
+    if not any(map(any, padding_config)):
+        return x
+    aval = x.aval.update(shape=_padded_shape(x.aval.shape, padding_config))
     low, high, interior = [attributes.bracketed(c[i] for c in padding_config) for i in range(3)]
     return builder.line(
         f"stablehlo.pad {x.name}, {padding_value.name}, low = {low}, high = {high}, interior = {interior} : "
         f"({x.aval.mlir_type}, {padding_value.aval.mlir_type}) -> {aval.mlir_type}",
         aval,
     )
+
+
+def write_without_cropped(
+    builder: FunctionBuilder, x: Value, padding_config: Sequence[tuple[int, int, int]]
+) -> tuple[Value, list[tuple[int, int, int]]]:
+    """Write `x` without the elements that negative padding takes away, and return it with the padding that is left.
+
+    XLA must see none: it joins it to the windows of other operations, which then read memory that is not theirs
+    (openxla/xla#48713, #48715), and it adds what other sides need before it takes any away.
+    """
+    if not any(low < 0 or high < 0 for low, high, _ in padding_config):
+        return x, list(padding_config)
+    kept, left = [], []
+    for n, (low, high, interior) in zip(x.aval.shape, padding_config, strict=True):
+        # Elements stand `step` apart; taking away ends at most `interior` positions before the next one.
+        step = interior + 1
+        start, stop = -(min(low, 0) // step), n + min(high, 0) // step
+        if start < stop:
+            kept.append((start, stop))
+            left.append((low + start * step, high + (n - stop) * step, interior))
+        else:
+            kept.append((0, 0))
+            left.append((max(sum(_padded_shape((n,), [(low, high, interior)])), 0), 0, interior))
+    aval = x.aval.update(shape=tuple([stop - start for start, stop in kept]))
+    return _write_slice(builder, x, [f"{start}:{stop}" for start, stop in kept], aval), left
 
 
 def _zero_like(x: Any) -> Literal:

@@ -16,13 +16,13 @@ from xtrace.core.tangents import is_differentiable
 from xtrace.ops import elementwise
 from xtrace.ops.convolution import padtype_to_pads
 from xtrace.ops.reductions import is_value, reducer_jaxpr
-from xtrace.ops.slicing import pad
+from xtrace.ops.slicing import pad, write_pad, write_without_cropped
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 from xtrace.transforms.evaluate import evaluate, per_jaxpr
 from xtrace.transforms.jvp import jvp
-from xtrace.transforms.lower import check_computation, emit_equations
+from xtrace.transforms.lower import emit_computation, emit_equations
 from xtrace.transforms.stage import stage
 
 
@@ -135,29 +135,6 @@ def reduce_window_shape_tuple(
     return window.result_shape(operand_shape)
 
 
-def _write_pad(
-    builder: FunctionBuilder, x: Value, value: Value, padding: Sequence[tuple[int, int]], interior: Sequence[int] = ()
-) -> Value:
-    """Write `x` with elements added on both sides of each axis, or taken away where the number is negative.
-
-    interior: how many are added between elements.
-    """
-    interior = interior or [0] * len(padding)
-    sizes = [
-        _dilated(n, inside + 1) + low + high
-        for n, (low, high), inside in zip(x.aval.shape, padding, interior, strict=True)
-    ]
-    aval = x.aval.update(shape=tuple(sizes))
-    if aval is x.aval and not any(map(any, padding)):
-        return x
-    low, high = [attributes.bracketed(side) for side in zip(*padding, strict=True)]
-    return builder.line(
-        f"stablehlo.pad {x.name}, {value.name}, low = {low}, high = {high}, "
-        f"interior = {attributes.bracketed(interior)} : ({x.type}, {value.type}) -> {aval.mlir_type}",
-        aval,
-    )
-
-
 def _write_windows(
     builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
     region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
@@ -166,12 +143,11 @@ def _write_windows(
     if not results[0].size:
         return [builder.spread(x, aval.shape) for x, aval in zip(start, results, strict=True)]
     if any(n < 0 for pair in window.padding for n in pair):
-        # XLA fails to simplify windows of one element that have negative padding.
-        cut = [(min(low, 0), min(high, 0)) for low, high in window.padding]
-        inside = [d - 1 for d in window.base_dilation]
-        operands = [_write_pad(builder, x, value, cut, inside) for x, value in zip(operands, start, strict=True)]
-        padding = tuple([(max(low, 0), max(high, 0)) for low, high in window.padding])
-        window = window._replace(padding=padding, base_dilation=(1,) * len(padding))
+        # XLA fails to simplify windows of one element that have negative padding (openxla/xla#48719).
+        whole = [(*pair, d - 1) for pair, d in zip(window.padding, window.base_dilation, strict=True)]
+        cropped = [write_without_cropped(builder, x, whole) for x in operands]
+        operands, (left, *_) = [x for x, _ in cropped], [configuration for _, configuration in cropped]
+        window = window._replace(padding=tuple([(low, high) for low, high, _ in left]))
     values, texts = [*operands, *start], window.texts()
     return builder.op_with_regions("stablehlo.reduce_window", values, [region()], results, **texts)
 
@@ -269,9 +245,8 @@ def _reduce_window_emit(
 
 
 def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, list[Value]]:
-    check_computation(jaxpr, "reduce_window")
     inner = builder.region(jaxpr.in_avals)
-    return inner, emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inner.arguments, strict=True)))
+    return inner, emit_computation(inner, jaxpr, "reduce_window")
 
 
 @per_jaxpr
@@ -487,7 +462,8 @@ def _scatter_emit(
     pads = values.padding
     # Platforms other than TPUs do not see padding as neutral elements, so it is added before and cut off after.
     if builder.platform != "tpu" or any(n < 0 for pair in pads for n in pair):
-        operand = _write_pad(builder, operand, monoid.neutral_value(builder, result.dtype), pads)
+        edges = [(*pair, 0) for pair in pads]
+        operand = write_pad(builder, operand, monoid.neutral_value(builder, result.dtype), edges)
         values = values._replace(padding=((0, 0),) * len(pads))
     inner = builder.region([scalar] * 2)
     x, y = inner.arguments
@@ -495,7 +471,7 @@ def _scatter_emit(
     found = _write_scatter(builder, operand, source, start, chosen, SUM.region(builder, result), values)
     if found.aval is result:
         return found
-    return _write_pad(builder, found, start, [(-low, -high) for low, high in pads])
+    return write_pad(builder, found, start, [(-low, -high, 0) for low, high in pads])
 
 
 def _write_scatter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -283,7 +284,58 @@ def emit_call(
 CALLING_PYTHON: set[Primitive] = set()
 
 
-def check_computation(jaxpr: Jaxpr, name: str) -> None:
+def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Value]:
+    """Write a function that the operation `name` applies to elements into the region `inner`; return its results.
+
+    NotImplementedError if it calls Python, or if XLA has no code for it there, which ends the process
+    (openxla/xla#47366, #47370, #47373).
+    """
+    _check_computation(jaxpr, name)
+    inputs = inner.arguments[: len(jaxpr.invars)]
+    returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inputs, strict=True)))
+    found = _without_code(inner)
+    if found is not None:
+        raise NotImplementedError(
+            f"{name}: the function it applies to elements needs {found}, which XLA only does with whole arrays. Write "
+            "the function with elementwise operations, or the whole as a scan or an associative_scan"
+        )
+    return returned
+
+
+_WHOLE_ARRAYS = re.compile(
+    r"stablehlo\.(while|sort|custom_call|fft|scatter|dynamic_update_slice|rng_bit_generator)\b"
+    r"|stablehlo\.(dot_general).* -> tensor<[0-9]"
+)
+
+
+def _without_code(builder: FunctionBuilder) -> str | None:
+    """Return the first operation of a function or region that XLA cannot do inside a function of elements."""
+    depths: list[int] = []
+    for line in builder.lines:
+        found = _WHOLE_ARRAYS.search(line)
+        if found is not None:
+            return f"stablehlo.{found[1] or found[2]}"
+        if '"stablehlo.case"' in line:
+            depths.append(0)
+        elif depths and line.lstrip().startswith("}, {"):
+            depths[-1] += 1
+            if depths[-1] > 1:
+                return "a choice between more than two branches"
+        elif depths and line.lstrip().startswith("})"):
+            depths.pop()
+        called = _CALLED.search(line)
+        if called is not None:
+            functions = builder.module.functions
+            inside = next((_without_code(f) for f in functions if f.name == called[1]), None)
+            if inside is not None:
+                return inside
+    return None
+
+
+_CALLED = re.compile(r"call @([^(]+)\(")
+
+
+def _check_computation(jaxpr: Jaxpr, name: str) -> None:
     """Raise NotImplementedError if a function that the operation `name` applies to elements calls Python.
 
     XLA calls it as often and in whichever order it likes, and where it does it ends the process for such calls.
@@ -296,7 +348,7 @@ def check_computation(jaxpr: Jaxpr, name: str) -> None:
                 "number of times. Print what goes in or comes out, or write it as a scan"
             )
         for inner in jaxprs_of(equation.parameters):
-            check_computation(inner, name)
+            _check_computation(inner, name)
 
 
 def tokens_of(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
