@@ -26,6 +26,7 @@ from xtrace.transforms.jvp import JVPTrace
 from xtrace.transforms.jvp import jvp as jvp_of_flat
 from xtrace.transforms.linearize import LinearMap
 from xtrace.transforms.linearize import linearize as linearize_flat
+from xtrace.transforms.scopes import JVP, TRANSPOSE, scope
 
 
 class Flat:
@@ -153,7 +154,8 @@ def jvp(
             f"{pytree.tree_structure(primals)} and {pytree.tree_structure(tangents)}"
         )
     checked = [_as_tangent("jvp", flat, i, a, t) for i, (a, t) in enumerate(zip(flat.avals(), moved, strict=True))]
-    results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
+    with scope(JVP):
+        results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
     out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
     pair = flat.results(results), flat.results(out)
     return (*pair, flat.aux) if has_aux else pair
@@ -185,7 +187,9 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
 
 def _linearized(flat: Flat, in_groups: bool = False) -> tuple[list[Any], LinearMap]:
     differentiated = [is_differentiable(a) for a in flat.avals()]
-    return linearize_flat(flat, [as_value(x) for x in flat.leaves], differentiated, flat.info, in_groups)
+    with scope(JVP):
+        values = [as_value(x) for x in flat.leaves]
+        return linearize_flat(flat, values, differentiated, flat.info, in_groups, (JVP,))
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -230,7 +234,8 @@ def _gradients(
 ) -> list[Any]:
     """Return the cotangents of all arguments, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
-    found = iter(backward(linear.jaxpr, linear.consts, [Linear(a) for a in linear.jaxpr.in_avals], given))
+    with scope(TRANSPOSE):
+        found = iter(backward(linear.jaxpr, linear.consts, [Linear(a) for a in linear.jaxpr.in_avals], given))
     out = []
     for aval in in_avals:
         cotangent = next(found) if is_differentiable(aval) else None

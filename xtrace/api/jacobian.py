@@ -32,6 +32,7 @@ from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.ops import elementwise
 from xtrace.ops.shape import iota, split
 from xtrace.transforms.backward import backward
+from xtrace.transforms.scopes import TRANSPOSE, scope
 from xtrace.transforms.stage import stage
 
 
@@ -233,7 +234,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
                 f"got {tree}"
             )
         checked = [as_cotangent(flat, i, a, c) for i, (a, c) in enumerate(zip(out_avals, given, strict=True))]
-        found = backward(jaxpr, consts, [Linear(a) for a in avals], checked)
+        with scope(TRANSPOSE):
+            found = backward(jaxpr, consts, [Linear(a) for a in avals], checked)
         out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, found, strict=True)]
         return pytree.tree_unflatten(flat.in_tree, out)
 

@@ -455,7 +455,10 @@ class Jitted:
             return found if kept is None else [found[i] for i in kept]
 
         closed = ClosedJaxpr(jaxpr, traced.consts)
-        module = lower_to_stablehlo(closed, self.name, platform, donated=donated, argument_names=paths)
+        module = lower_to_stablehlo(
+            closed, self.name, platform, donated=donated, argument_names=paths,
+            result_names=functools.partial(_paths_of_results, traced.out_tree),
+        )  # fmt: skip
         if module.unusable_donations:
             names = [paths()[i] for i in module.unusable_donations]
             place = user_position()
@@ -545,6 +548,14 @@ class Jitted:
 def _reports() -> Any:
     # Needed by those who ask why something is compiled, and where too much is.
     return importlib.import_module("xtrace.api.reports")
+
+
+def _paths_of_results(tree: Any) -> list[str]:
+    """Return what users call the leaves of a result: ``result['a'][0]``."""
+    if tree.num_leaves == 0:
+        return []
+    paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(tree, range(tree.num_leaves)))
+    return [f"result{pytree.keystr(path)}" for path, _ in paths]
 
 
 def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:

@@ -12,10 +12,8 @@ from xtrace.api import arguments
 from xtrace.api.tracing import check_callable
 from xtrace.core import config
 from xtrace.core.diagnostics.tracebacks import boundary
-from xtrace.core.source import scoped
-from xtrace.core.trace import CompileTimeTrace, Trace, current_trace, use_trace
-from xtrace.transforms.jvp import JVPTrace
-from xtrace.transforms.stage import StagingTrace
+from xtrace.core.trace import CompileTimeTrace, current_trace, use_trace
+from xtrace.transforms.scopes import scope
 
 
 @contextlib.contextmanager
@@ -26,13 +24,8 @@ def named_scope(name: str) -> Iterator[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {name!r}")
-    starts = [(trace, len(trace.equations)) for trace in _recorders(current_trace.get())]
-    try:
+    with scope(name):
         yield
-    finally:
-        for trace, start in starts:
-            for equation in trace.equations[start:]:
-                equation.source = scoped(equation.source, name)
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
@@ -40,25 +33,15 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     return config.disable_jit(disable)
 
 
-def _recorders(trace: Trace) -> list[StagingTrace]:
-    """Return the traces that record what is bound under `trace`: staging ones, and tapes of linearization."""
-    found: list[StagingTrace] = []
-    for each in trace.enclosing():
-        recorder = each.rules if isinstance(each, JVPTrace) else each
-        if isinstance(recorder, StagingTrace):
-            found.append(recorder)
-    return found
-
-
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """Return `fun` in a `named_scope` of its own, called `name` or as the function is."""
     check_callable("named_call", fun)
-    scope = name if name is not None else arguments.function_name(fun)
+    called = name if name is not None else arguments.function_name(fun)
 
     @boundary
     @functools.wraps(fun)
     def named(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(scope):
+        with named_scope(called):
             return fun(*args, **kwargs)
 
     return named

@@ -143,7 +143,7 @@ class Lowered(Stage):
         if dialect in (None, "stablehlo"):
             return self._module.text(debug_info)
         if dialect == "hlo":
-            return str(executables.unoptimised_hlo(self._module.text(debug_info)).as_hlo_text())
+            return executables.unoptimised_hlo_text(self._module.text(debug_info), metadata=debug_info)
         raise ValueError(f"as_text: unknown dialect {dialect!r}; the dialects are 'stablehlo' and 'hlo'")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:

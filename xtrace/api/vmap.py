@@ -18,6 +18,7 @@ from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.transforms.batch import MappedAxis, batch, without_axis
+from xtrace.transforms.scopes import VMAP, scope
 
 
 def vmap(
@@ -95,7 +96,8 @@ def vmap(
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
         described = lambda: arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
-        results, places = batch(flat, mapped_axis, values, axes, described)
+        with scope(VMAP):
+            results, places = batch(flat, mapped_axis, values, axes, described)
         wanted = _spread("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out = []
         for x, place, target in zip(results, places, wanted, strict=True):

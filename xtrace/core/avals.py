@@ -133,6 +133,9 @@ class ShapedArray:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
+    def __str__(self) -> str:
+        return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an unsized (rank 0) array; x.size is how many elements any array has")
@@ -158,6 +161,9 @@ class AbstractToken(ShapedArray):
 
     def __repr__(self) -> str:
         return "AbstractToken()"
+
+    def __str__(self) -> str:
+        return "Tok"
 
 
 def physical(aval: ShapedArray) -> ShapedArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace.core.avals import ShapedArray, aval_rules
 from xtrace.core.effects import NO_EFFECTS, Effects
-from xtrace.core.source import Position
+from xtrace.core.source import Position, SourceInfo, source_info
 
 if TYPE_CHECKING:
     from xtrace.core.primitive import Primitive
@@ -76,6 +76,11 @@ class JaxprEqn:
     def params(self) -> dict[str, Any]:
         """The parameters by name."""
         return dict(zip(self.primitive.parameters, self.parameters, strict=True))
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """Where the equation comes from: the user's line, and the scopes around it."""
+        return source_info(self.source)
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """Return a copy with the given fields changed."""

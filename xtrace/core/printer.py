@@ -15,7 +15,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import physical
 from xtrace.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace.core.layout import Break, Document, Group, Nest, Remark, lay_out
-from xtrace.core.source import describe, scope_of
+from xtrace.core.source import describe, scopes_of, shown_scopes
 
 _WIDTH = 80
 # An inner jaxpr with more equations is shown apart.
@@ -150,7 +150,7 @@ class _Printer:
         if not self.remarks or equation.source is None:
             return ""
         parts = [describe(equation.source)] if self.style.source_info else []
-        parts += [f"[{scope_of(equation.source)}]"] if self.style.name_stack else []
+        parts += [f"[{shown_scopes(scopes_of(equation.source))}]"] if self.style.name_stack else []
         return Remark(f"# {' '.join(parts)}")
 
     def share_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:

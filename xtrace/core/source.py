@@ -6,6 +6,7 @@ every local alive); files, lines and columns are looked up when somebody asks.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
@@ -13,28 +14,66 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-Position = tuple[CodeType, int]
+# A code object and an offset in it; where there are scopes around, these too, outermost first.
+Position = tuple[CodeType, int] | tuple[CodeType, int, "Scopes"]
 
 
-class ScopedPosition(tuple):  # type: ignore[type-arg]
-    """A position recorded inside named scopes: `scope` has their names, joined by slashes."""
+class Transformation(str):
+    """A scope that is a transformation; its text, such as ``jvp``, is written around the scope that follows."""
 
-    scope: str
+    __slots__ = ()
 
 
-def scoped(position: Position | None, name: str) -> Position | None:
-    """Return `position` inside the scope `name`, and inside those it is in already."""
+# Names of `named_scope`s, and transformations.
+Scopes = tuple[str, ...]
+
+
+def within(scopes: Scopes, position: Position | None) -> Position | None:
+    """Return `position` inside `scopes`, and inside those it is in already."""
     if position is None:
         return None
-    found = ScopedPosition(position)
-    inner = scope_of(position)
-    found.scope = f"{name}/{inner}" if inner else name
-    return found
+    if len(position) == 3:
+        return position[0], position[1], scopes + position[2]
+    return position[0], position[1], scopes
 
 
-def scope_of(position: Position | None) -> str:
-    """Return the names of the scopes that a position was recorded in, empty for none."""
-    return position.scope if type(position) is ScopedPosition else ""
+def scopes_of(position: Position | None) -> Scopes:
+    """Return the scopes that a position is in, outermost first."""
+    return position[2] if position is not None and len(position) == 3 else ()
+
+
+@functools.lru_cache(maxsize=4096)
+def shown_scopes(scopes: Scopes) -> str:
+    """Return scopes as profiles show them: ``transpose(jvp(layer))/block``."""
+    parts, around = [], ""
+    for scope in scopes:
+        if type(scope) is Transformation:
+            around += f"{scope}("
+        else:
+            parts.append(around + scope + ")" * around.count("("))
+            around = ""
+    return "/".join([*parts, around + ")" * around.count("(")] if around else parts)
+
+
+class NameStack(NamedTuple):
+    """The scopes that an equation was recorded in, outermost first."""
+
+    stack: Scopes
+
+    def __str__(self) -> str:
+        return shown_scopes(self.stack)
+
+
+class SourceInfo(NamedTuple):
+    """Where an equation comes from: ``str(traceback)`` is the user's line, ``str(name_stack)`` the scopes around it."""
+
+    traceback: Location | None
+    name_stack: NameStack
+
+
+def source_info(position: Position | None) -> SourceInfo:
+    """Return where a position is in the user's code, and its scopes."""
+    return SourceInfo(resolve(position) if position is not None else None, NameStack(scopes_of(position)))
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -96,7 +135,7 @@ class Location(NamedTuple):
 
 def resolve(position: Position) -> Location:
     """Look up the file, line and columns of a position."""
-    code, offset = position
+    code, offset = position[0], position[1]
     line, end_line, column, end_column = next(
         itertools.islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None)
     )

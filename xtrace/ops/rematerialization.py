@@ -59,7 +59,7 @@ def _emit(
         for i, value in zip(hidden, builder.line_of_many(text, [operands[i].aval for i in hidden]), strict=True):
             operands[i] = value
     scope = builder.scope
-    builder.scope = builder.path("rematted_computation" if differentiated else "checkpoint")
+    builder.scope = builder.path("checkpoint/rematted_computation" if differentiated else "checkpoint")
     found = emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, operands, strict=True)))
     builder.scope = scope
     return found

@@ -294,12 +294,6 @@ class ConcreteArray(Array):
     def __len__(self) -> int:
         return len(self.aval)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            f"'{type(self)}' object does not support item assignment. Arrays are immutable. Instead of "
-            "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
-        )
-
     def __delitem__(self, index: Any) -> None:
         raise TypeError(
             f"'{type(self)}' object does not support item deletion. Arrays are immutable. "

@@ -158,8 +158,9 @@ class FunctionBuilder:
     """One function, or one region, being written. Emission rules call `op`, `line` and `constant`."""
 
     __slots__ = (
-        "module", "name", "arguments", "argument_attributes", "argument_names", "result_types", "result_attributes",
-        "lines", "places", "place", "result", "results", "public", "number", "_constants", "_spread", "scope", "tokens",
+        "module", "name", "arguments", "argument_attributes", "argument_names", "result_names", "result_types",
+        "result_attributes", "lines", "places", "place", "result", "results", "public", "number", "_constants",
+        "_spread", "scope", "tokens",
     )  # fmt: skip
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
@@ -168,6 +169,8 @@ class FunctionBuilder:
         self.argument_attributes: list[str] = []
         # What users call the last arguments; asked for when locations are written.
         self.argument_names: Callable[[], Sequence[str]] = tuple
+        # What users call the results; asked for when text is written.
+        self.result_names: Callable[[], Sequence[str]] = tuple
         self.result_types: list[str] = []
         self.result_attributes: list[str] = []
         self.lines: list[str] = []
@@ -308,12 +311,14 @@ class FunctionBuilder:
         """Return `value` converted to eight bits if its elements have two."""
         return self.convert(value, _WIDENED.get(value.aval.dtype, value.aval.dtype))
 
-    def region(self, avals: Sequence[ShapedArray]) -> FunctionBuilder:
+    def region(self, avals: Sequence[ShapedArray], scope: str = "") -> FunctionBuilder:
         """Return a builder for a region of the operation that `op_with_regions` will write next.
 
-        Its arguments have the types `avals`. Names inside and outside come from one sequence, so none is used twice.
+        Its arguments have the types `avals`; its operations are named below that one, and `scope`. Names inside and
+        outside come from one sequence, so none is used twice.
         """
-        inner = FunctionBuilder(self.module, self.name, self.scope if self.place is None else self.place[1])
+        around = self.scope if self.place is None else self.place[1]
+        inner = FunctionBuilder(self.module, self.name, f"{around}/{scope}" if scope else around)
         inner.place, inner.number = self.place, self.number
         inner.tokens = dict(self.tokens)
         inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]
@@ -371,11 +376,13 @@ class FunctionBuilder:
             f"{v.name}: {v.type}{' {' + a + '}' if a else ''}{place}"
             for v, a, place in zip(self.arguments, self.argument_attributes, places, strict=True)
         )
+        infos = [f"jax.result_info = {attributes.string(name)}" for name in self.result_names()]
+        infos = infos or [""] * len(self.result_types)
+        about = [", ".join(filter(None, pair)) for pair in zip(infos, self.result_attributes, strict=True)]
         results = ", ".join(
-            f"{t}{' {' + a + '}' if a else ''}"
-            for t, a in zip(self.result_types, self.result_attributes, strict=True)
+            f"{t}{' {' + a + '}' if a else ''}" for t, a in zip(self.result_types, about, strict=True)
         )
-        single = len(self.result_types) == 1 and not self.result_attributes[0]
+        single = len(about) == 1 and not about[0]
         visibility = "public" if self.public else "private"
         head = f"  func.func {visibility} @{self.name}({arguments}) -> {results if single else f'({results})'} {{"
         if locations is None:

@@ -11,7 +11,7 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.check import check_jaxpr
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import Position
+from xtrace.core.source import Position, Scopes, within
 from xtrace.core.tables import Table
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
@@ -114,7 +114,7 @@ class Tape(StagingTrace):
     def append(self, recording: Recording, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         if not self.in_groups or len(recording.steps) < 2:
             return recording.write(self, inputs, source)
-        group = Group(recording, inputs, source)
+        group = Group(recording, inputs, within(self.scopes, source) if self.scopes else source)
         self.equations.append(group)
         return group.outvars
 
@@ -145,15 +145,16 @@ class LinearMap:
 
 def linearize(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo,
-    in_groups: bool = False,
+    in_groups: bool = False, scopes: Scopes = (),
 ) -> tuple[list[Any], LinearMap]:  # fmt: skip
     """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
 
     The map's inputs are the tangents of those primals that are `differentiated`. in_groups: it may hold a `Group`, so
-    that nothing but `backward` can be done with it.
+    that nothing but `backward` can be done with it. scopes: what is recorded of tangents is inside of these.
     """
     parent = current_trace.get()
     tape = Tape(parent, info, in_groups)
+    tape.scopes = scopes
     trace = JVPTrace(parent, tape)
     try:
         inputs = [

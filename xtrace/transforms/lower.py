@@ -19,7 +19,7 @@ from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import Position, ScopedPosition, describe
+from xtrace.core.source import Position, Scopes, describe, shown_scopes
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace.stablehlo.forms import form_of
@@ -81,15 +81,17 @@ def lower(
     donated: Sequence[bool] = (),
     scope: str | None = None,
     argument_names: Callable[[], Sequence[str]] = tuple,
+    result_names: Callable[[], Sequence[str]] = tuple,
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
 
     argument_names: called for what XLA's reports are to call the inputs, when a text with locations is written.
+    result_names: called for what users call the results, such as ``result['a']``, when text is written.
     """
     start = time.perf_counter()
     module = ModuleBuilder("jit_" + symbol(name), platform)
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
-    main.argument_names = argument_names
+    main.argument_names, main.result_names = argument_names, result_names
     module.functions.append(main)
     jaxpr = closed.jaxpr
     module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
@@ -172,8 +174,9 @@ def emit_equations(
 
     position: where equations come from that do not say so themselves.
     """
-    path, places = builder.path, builder.place
-    scopes: dict[Primitive, str] = {}
+    outer, places = builder.scope, builder.place
+    # The scope and the name of an operation, by its scopes below `outer`.
+    paths: dict[tuple[Scopes, Primitive], tuple[str, str]] = {}
     context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
     # What needs no more than its name; `values` keeps the others, among them literals.
     names: dict[Atom, str] = {}
@@ -189,12 +192,14 @@ def emit_equations(
 
     for equation in jaxpr.eqns:
         primitive, invars, source = equation.primitive, equation.invars, equation.source or position
-        name = scopes.get(primitive)
-        if name is None:
-            name = scopes[primitive] = path(primitive.name)
-        if type(source) is ScopedPosition:
-            name = path(f"{source.scope}/{primitive.name}")
-        builder.place = (source, name)
+        own = equation.source
+        scopes = own[2] if own is not None and len(own) == 3 else ()
+        path = paths.get((scopes, primitive))
+        if path is None:
+            scope = "/".join([x for x in (outer, shown_scopes(scopes)) if x])
+            path = paths[scopes, primitive] = (scope, f"{scope}/{primitive.name}" if scope else primitive.name)
+        builder.scope = path[0]
+        builder.place = (source, path[1])
         try:
             operands = [names[x] for x in invars]
             form = primitive.forms.get((context, equation.parameters, *[x.aval for x in invars]))
@@ -207,7 +212,7 @@ def emit_equations(
             names.update(zip(equation.outvars, form.write(builder, operands), strict=True))
         else:
             names[equation.outvars[0]] = form.write(builder, operands)
-    builder.place = places
+    builder.scope, builder.place = outer, places
     return [value_of(x) for x in jaxpr.outvars]
 
 
@@ -259,7 +264,7 @@ def _emit_on_storage(
     avals, jaxpr = builder.results, on_storage(primitive, parameters, [x.aval for x in operands])
     source = builder.place[0] if builder.place is not None else None
     for equation in jaxpr.eqns:
-        equation.source = source
+        equation.source = source[:2] if source is not None else None
     stored = [x.stored() for x in operands]
     results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
     seen = [x.seen_as(aval) for x, aval in zip(results, avals, strict=True)]

@@ -9,7 +9,7 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import Position
+from xtrace.core.source import Position, Scopes, within
 from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
 
@@ -23,6 +23,7 @@ class RecordingTrace(Protocol):
     equations: list[JaxprEqn]
     constants: list[tuple[Var, Any]]
     effects: Effects
+    scopes: Scopes
 
     def capture(self, value: Any) -> Atom:
         """Return the atom of a value from outside."""
@@ -66,6 +67,8 @@ class Recording:
         atoms = inputs + self.literals
         if self.constants:
             atoms += [trace.capture(x) for x in self.constants]
+        if trace.scopes:
+            source = within(trace.scopes, source)
         append = trace.equations.append
         for primitive, parameters, places, avals in self.steps:
             # Most have one or two operands and one result; a comprehension takes longer than all the rest of this.
@@ -95,6 +98,7 @@ class _Equations:
         self.equations: list[JaxprEqn] = []
         self.constants: list[tuple[Var, Any]] = []
         self.effects = NO_EFFECTS
+        self.scopes: Scopes = ()
 
     def capture(self, value: Any) -> Atom:
         variable = Var(aval_of(value))

@@ -15,7 +15,7 @@ from xtrace.core.collection import collection_paused
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import Position, user_position
+from xtrace.core.source import Position, Scopes, user_position, within
 from xtrace.core.tables import Table
 from xtrace.core.trace import Trace, Tracer, current_trace
 from xtrace.transforms.recordings import NEVER, Recording, is_closed
@@ -51,7 +51,7 @@ class StagingTrace(Trace):
     Values from outside become constants: Python and rank-0 ones literals, arrays and outer tracers constvars.
     """
 
-    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked")
+    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked", "scopes")
 
     def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
         super().__init__(parent)
@@ -63,6 +63,8 @@ class StagingTrace(Trace):
         # its id cannot be reused by another one.
         self.captured: dict[int, tuple[Var, Any, Any]] = {}
         self.effects: Effects = NO_EFFECTS
+        # What is recorded now is inside of these.
+        self.scopes: Scopes = ()
         self.checked = config.check_tracer_leaks.value
 
     def new_input(self, aval: ShapedArray) -> StagedTracer:
@@ -86,12 +88,15 @@ class StagingTrace(Trace):
         if primitive.effects is not None:
             effects = primitive.effects_of(parameters)
             self.effects |= effects
+        source = user_position(2)
+        if self.scopes:
+            source = within(self.scopes, source)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in types]
-            self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, user_position(2)))
+            self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, source))
             return [StagedTracer(self, v.aval, v) for v in outvars]
         variable = Var(types)
-        self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, user_position(2)))
+        self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, source))
         return StagedTracer(self, types, variable)
 
     def records_copies(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -106,6 +107,17 @@ def hlo_text(executable: Any) -> str:
 def unoptimised_hlo(text: str) -> Any:
     """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+
+
+def unoptimised_hlo_text(text: str, metadata: bool) -> str:
+    """Return the HLO that XLA starts from, if asked for with metadata: the names and the lines of operations."""
+    computation = unoptimised_hlo(text)
+    if not metadata:
+        return str(computation.as_hlo_text())
+    # Beside the computation's class, in whichever of jaxlib's modules that is.
+    options = sys.modules[type(computation).__module__].HloPrintOptions()
+    options.print_metadata = True
+    return str(computation.as_hlo_module().to_string(options))
 
 
 def cost_of(text: str, device: Any) -> dict[str, float]:

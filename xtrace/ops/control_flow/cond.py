@@ -72,8 +72,8 @@ def _emit(
         return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
     effects = in_order(_effects(branches=branches))
     regions = []
-    for branch in branches:
-        region, jaxpr = builder.region([]), branch.jaxpr
+    for number, branch in enumerate(branches):
+        region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
         found = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
         regions.append((region, [*tokens_of(region, effects), *found]))
     types = [*[TOKEN] * len(effects), *results]

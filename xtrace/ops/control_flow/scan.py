@@ -200,6 +200,10 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         ys.append(builder.broadcast(zero, aval.shape))
     if not loop.length:
         return [*carry, *ys]
+    if builder.place is not None:
+        # Profiles show it as the loop that it becomes, as they do with JAX.
+        position, name = builder.place
+        builder.place = position, f"{name.removesuffix('scan')}while"
     unroll = min(loop.unroll, loop.length)
     trips, rest = divmod(loop.length, unroll)
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
@@ -208,14 +212,14 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         effects = in_order(jaxpr.effects)
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys]
         avals = [v.aval for v in state]
-        condition = builder.region(avals)
+        condition = builder.region(avals, "cond")
         first = len(effects)
         i, bound = condition.arguments[first], condition.constant(trips, index)
         truth = ShapedArray((), dtypes.bool_)
         holds = condition.line(
             f"stablehlo.compare LT, {i.name}, {bound.name}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", truth
         )
-        body = builder.region(avals)
+        body = builder.region(avals, "body")
         i, *values_of_step = with_tokens(body, effects, body.arguments)
         carried, stacked = _halves(values_of_step, loop.num_carry)
         start = i

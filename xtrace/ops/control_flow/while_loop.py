@@ -146,7 +146,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     before = [predicate(builder, carry)] if ahead else []
     state = [*tokens_of(builder, effects), *before, *carry]
     avals = [v.aval for v in state]
-    condition, body = builder.region(avals), builder.region(avals)
+    condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
     first = len(effects)
     holds = condition.arguments[first] if ahead else predicate(condition, condition.arguments[first:])
     axes = range(loop.predicate.ndim)
