@@ -212,7 +212,7 @@ def test_modules_read_as_a_person_would_write_them():
     lowered = xtrace.jit(columns).lower(x)
     assert lowered.as_text() == """\
 module @jit_columns attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
-  func.func public @main(%arg0: tensor<3x4xf32>) -> tensor<4xf32> {
+  func.func public @main(%arg0: tensor<3x4xf32>) -> (tensor<4xf32> {jax.result_info = "result"}) {
     %0 = stablehlo.constant dense<0xFF800000> : tensor<f32>
     %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.maximum across dimensions = [0] : \
 (tensor<3x4xf32>, tensor<f32>) -> tensor<4xf32>
