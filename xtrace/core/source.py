@@ -6,7 +6,6 @@ every local alive); files, lines and columns are looked up when somebody asks.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import sys
@@ -42,7 +41,6 @@ def scopes_of(position: Position | None) -> Scopes:
     return position[2] if position is not None and len(position) == 3 else ()
 
 
-@functools.lru_cache(maxsize=4096)
 def shown_scopes(scopes: Scopes) -> str:
     """Return scopes as profiles show them: ``transpose(jvp(layer))/block``."""
     parts, around = [], ""
