@@ -253,9 +253,14 @@ def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[
     return found, slope
 
 
+def _is_far(x: Any) -> Any:
+    """Return where `x` is so large that P(a, x) is 0 for a > x and 1 for a < x, and that its square may overflow."""
+    return x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
+
+
 def _inner(a: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return where P(a, x) needs to be computed, and `a` and `x` with 1 elsewhere."""
-    regular = (a > 0) & (x > 0) & (x < math.inf)
+    regular = (a > 0) & (x > 0) & ~_is_far(x)
     one = constants_like(x, 1)
     return regular, select(regular, a, one), select(regular, x, one)
 
@@ -320,9 +325,13 @@ def _incomplete_gamma(upper: bool) -> Any:
         below, above = total * density / inner_a, fraction * density
         inside = select(by_fraction, above, 1 - below) if upper else select(by_fraction, 1 - above, below)
         nowhere, everywhere = [constants_like(x, v) for v in ((1, 0) if upper else (0, 1))]
+        if not upper:
+            # The density underflows where P is 1 to rounding.
+            inside = select(inner_a < 1e-3 * float(dtypes.finfo(x.dtype).eps), everywhere, inside)
         # P is 0 for x = 0, and 1 for a = 0 and for x = inf; NaN outside and where both are 0.
         edge = select((x == 0) & (a > 0), nowhere, constants_like(x, math.nan))
-        edge = select(((a == 0) & (x > 0)) | ((a > 0) & (x == math.inf)), everywhere, edge)
+        edge = select((a > 0) & _is_far(x), select(a > x, nowhere, everywhere), edge)
+        edge = select((a == 0) & (x > 0), everywhere, edge)
         return select(regular, inside, edge)
 
     formula.__name__ = "igammac" if upper else "igamma"
@@ -342,9 +351,10 @@ def _slope_over_density(a: Any, x: Any) -> Any:
 
 
 def _with_edges(a: Any, x: Any, regular: Any, inside: Any) -> Any:
-    """Return `inside` where it was computed, 0 for x = 0, and NaN elsewhere."""
+    """Return `inside` where it was computed, 0 for x = 0 and for large finite `x`, and NaN elsewhere."""
     zero = constants_like(x, 0)
-    return select(regular, inside, select((x == 0) & (a > 0), zero, constants_like(x, math.nan)))
+    flat = (a > 0) & ((x == 0) | (_is_far(x) & (x < math.inf)))
+    return select(regular, inside, select(flat, zero, constants_like(x, math.nan)))
 
 
 @by_formula

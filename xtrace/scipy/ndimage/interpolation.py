@@ -14,7 +14,7 @@ from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import as_array
-from xtrace.numpy.ufuncs import clip, floor, mod, rint, where
+from xtrace.numpy.ufuncs import clip, floor, mod, where
 from xtrace.ops.elementwise import round as rounded
 
 
@@ -35,14 +35,18 @@ _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+def _nearest(x: Any) -> Any:
+    """Return `x` rounded to whole numbers, halves away from 0."""
+    return rounded(x)
+
+
 def _neighbours(x: Any, order: int) -> list[tuple[Any, Any]]:
     """Return the samples next to coordinates along one axis, as integers, and the weight of each (None: 1)."""
     if not dtypes.is_floating(x.dtype):
         index = converted(x, dtypes.int32)
         return [(index, 1), (index + 1, 0)] if order else [(index, None)]
     if not order:
-        # Halves go away from 0.
-        return [(converted(rounded(x), dtypes.int32), None)]
+        return [(converted(_nearest(x), dtypes.int32), None)]
     low = floor(x)
     upper = x - low
     index = converted(low, dtypes.int32)
@@ -63,7 +67,7 @@ def _interpolated(image: Any, fill: Any, *coordinates: Any, order: int, mode: st
         parts.append(functools.reduce(operator.mul, weights, 1) * value if weights else value)
     total = functools.reduce(operator.add, parts)
     if dtypes.is_integer(image.dtype):
-        total = rint(total) if dtypes.is_inexact(total.dtype) else total
+        total = _nearest(total) if dtypes.is_inexact(total.dtype) else total
     return converted(total, image.dtype)
 
 
@@ -88,4 +92,6 @@ def map_coordinates(
         raise NotImplementedError(f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {mode!r}")
     arrays = [as_array("map_coordinates", x) for x in given]
     check_broadcast("map_coordinates", [x.shape for x in arrays])
-    return _interpolated(as_array("map_coordinates", input), cval, *arrays, order=int(order), mode=mode)
+    image = as_array("map_coordinates", input)
+    fill = converted(as_array("map_coordinates", cval), image.dtype)
+    return _interpolated(image, fill, *arrays, order=int(order), mode=mode)

@@ -64,25 +64,30 @@ def bfgs(
     def advance(state: State) -> State:
         inverse, gradient = state.memory, state.gradient
         direction = -matmul(inverse, gradient, precision="highest")
+        # On badly scaled functions rounding makes an estimate that is not positive definite: start again without one.
+        descends = inner_product(direction, gradient) < 0
+        direction, inverse = where(descends, direction, -gradient), where(descends, inverse, identity)
         slope = inner_product(direction, gradient).astype(state.value.dtype)
         first = minimum(1, 2.02 * (state.value - state.before) / slope)
-        search = line_search(
-            evaluate, state.x, direction, state.value, gradient, where(first > 0, first, 1), line_search_maxiter
-        )
+        first = where(first > 0, first, 1)
+        search = line_search(evaluate, state.x, direction, state.value, gradient, first, line_search_maxiter)
         found = search.phase == FOUND
+        # After a step that gained little the first one to try is so small that it may not grow enough: try 1 then.
+        again = (search.phase == UNBOUNDED) & (first < 1) & (state.steps > 0)
         step = search.step.astype(direction.dtype) * direction
         change = search.gradient - gradient
-        factor = _reciprocal(inner_product(change, step)).astype(direction.dtype)
+        curvature = inner_product(change, step)
+        factor = _reciprocal(curvature).astype(direction.dtype)
         reduced = identity - factor * outer(step, conj(change))
-        inverse = matmul(matmul(reduced, inverse, precision="highest"), conj(reduced.T), precision="highest")
-        inverse = where(found & (factor != 0), inverse + factor * outer(step, conj(step)), state.memory)
+        updated = matmul(matmul(reduced, inverse, precision="highest"), conj(reduced.T), precision="highest")
+        inverse = where(found & (curvature > 0), updated + factor * outer(step, conj(step)), inverse)
         converged = norm_of(search.gradient, norm) < gtol
-        steps = state.steps + 1
-        status = where(found, 0, where(search.phase == UNBOUNDED, 5, 3))
+        steps = state.steps + where(again, 0, 1)
+        status = where(found | again, 0, where(search.phase == UNBOUNDED, 5, 3))
         status = where(converged, 0, where(steps >= limit, 1, status))
         return State(
-            state.x + step, search.value, search.gradient, inverse, state.value, steps,
-            state.evaluations + search.growths + search.zooms, status, found & ~converged & (steps < limit),
+            state.x + step, search.value, search.gradient, inverse, where(again, math.inf, state.value), steps,
+            state.evaluations + search.growths + search.zooms, status, (found | again) & ~converged & (steps < limit),
         )  # fmt: skip
 
     value, gradient = evaluate(x)

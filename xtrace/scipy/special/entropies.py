@@ -23,7 +23,7 @@ def xlogy(x: Any, y: Any) -> Any:
 @xlogy.defjvp
 def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     x, y = operands("xlogy", *primals)
-    return xlogy(x, y), tangents[0] * log(y) + tangents[1] * (x / y)
+    return xlogy(x, y), tangents[0] * log(y) + tangents[1] * x / y
 
 
 @custom_jvp
@@ -37,7 +37,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 @xlog1py.defjvp
 def _xlog1py_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     x, y = operands("xlog1py", *primals)
-    return xlog1py(x, y), tangents[0] * log1p(y) + tangents[1] * (x / (1 + y))
+    return xlog1py(x, y), tangents[0] * log1p(y) + tangents[1] * x / (1 + y)
 
 
 @custom_jvp

@@ -57,10 +57,8 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def _stirling_rest(z: Any) -> Any:
-    found: Any = 0.0
-    for coefficient in reversed(_STIRLING):
-        found = found / (z * z) + coefficient
-    return found / z
+    inverse = 1 / z
+    return polynomial(inverse * inverse, _STIRLING) * inverse
 
 
 # Of w: log gamma(1 + w) is -γ w + the sum of zeta(k) (-w)**k / k from k = 2 (DLMF 5.7.3).
@@ -112,7 +110,7 @@ def _complex_loggamma(z: Any) -> Any:
     found = _right_loggamma(choose(left, 1 - upper, upper))
     found = choose(left, math.log(math.pi) - sine - found, found)
     pole = (imag(z) == 0) & (real(z) <= 0) & (real(z) == floor(real(z)))
-    return choose(pole, math.nan, choose(below, conj(found), found))
+    return choose(pole, complex(math.nan, math.nan), choose(below, conj(found), found))
 
 
 @inlined

@@ -300,7 +300,7 @@ def _degree(a: Any, b: Any) -> Any:
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss's hypergeometric function 2F1(a, b; c; x); inf where it has a pole in c, 1 for x = 0.
 
-    NaN for x above 1 unless the series ends. Digits are lost where c is large and negative. ValueError for complex
+    inf for x above 1 unless the series ends. Digits are lost where c is large and negative. ValueError for complex
     numbers.
     """
     (a, b, c, x), dtype = real_operands("hyp2f1", a, b, c, x)
@@ -324,7 +324,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     usual = ~(nothing | short | pole | (x >= 1))
     found = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
     found = choose(short, ended, choose(x == 1, at_one, found))
-    found = choose(pole & ~(own <= -c), math.inf, choose((x > 1) & ~short, math.nan, found))
+    found = choose(pole & ~(own <= -c), math.inf, choose((x > 1) & ~short, math.inf, found))
     return converted(choose(nothing, 1.0, found), dtype)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fractions
+import math
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.grad import jvp
 from xtrace.api.operators import as_array, cast_as, spread, unary_function
 from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace.api.units import inlined
@@ -90,13 +94,47 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return special.betainc(*operands("betainc", a, b, x))
 
 
+# B(2k) / (2k)! for k = 1, 2, …, and how many terms are summed before the expansion in them begins.
+_BERNOULLI_OVER_FACTORIALS = tuple(
+    float(fractions.Fraction(*ratio) / math.factorial(2 * k + 2))
+    for k, ratio in enumerate(
+        ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510), (43867, 798))
+    )
+)
+_ZETA_TERMS = 10
+
+
+def _zeta_expansion(x: Any, q: Any) -> Any:
+    """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), also where it continues the sum."""
+    total: Any = 0.0
+    rest: Any = 0.5
+    for k in range(_ZETA_TERMS):
+        total = total + (q + k) ** -x
+    last = q + _ZETA_TERMS
+    factor = x / last
+    for k, coefficient in enumerate(_BERNOULLI_OVER_FACTORIALS):
+        rest = rest + coefficient * factor
+        factor = factor * ((x + (2 * k + 1)) / last) * ((x + (2 * k + 2)) / last)
+    return total + last ** (1 - x) / (x - 1) + last**-x * rest
+
+
+@custom_jvp
 @inlined
+def _zeta(x: Any, q: Any) -> Any:
+    return special.zeta(*operands("zeta", x, q))
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    return _zeta(*primals), jvp(_zeta_expansion, operands("zeta", *primals), operands("zeta", *tangents))[1]
+
+
 def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz' zeta function, the sum of (k + q)**-x over k = 0, 1, …; Riemann's if `q` is None.
 
-    It has no derivative with respect to `x`. TypeError for complex numbers.
+    Its derivatives are those of its continuation. TypeError for complex numbers.
     """
-    return special.zeta(*operands("zeta", x, 1.0 if q is None else q))
+    return _zeta(x, 1.0 if q is None else q)
 
 
 @inlined

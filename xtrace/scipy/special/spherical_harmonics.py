@@ -24,6 +24,8 @@ def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
     """The recurrences of normalized associated Legendre functions upwards in the degree (DLMF 14.10.3, 14.30.1)."""
     dtype = theta.dtype
     cosine, sine = cos(theta), sin(theta)
+    # As if theta were between 0 and pi; the derivative at 0 is that from there.
+    sine = choose(sine < 0, -sine, sine)
     degree, signed = converted(minimum(n, highest), dtype), converted(m, dtype)
     order = abs(signed)
 

@@ -17,14 +17,13 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 @inlined
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
+    """The logarithm of the density; NaN unless a, b and scale are positive."""
     x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
-    z = (x - loc) / scale
-    inside = (z >= 0) & (z <= 1)
+    outside = (x < loc) | (x > loc + scale)
     # What is not used must have a finite derivative.
-    z = choose(inside, z, 0.5)
+    z = choose(outside, 0.5, (x - loc) / scale)
     found = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - log(scale)
-    return choose(inside, found, -math.inf)
+    return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, found))
 
 
 @inlined

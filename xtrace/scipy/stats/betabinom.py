@@ -18,23 +18,23 @@ __all__ = ["logpmf", "pmf"]
 
 @inlined
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of floor(k); NaN for parameters that are negative."""
+    """The logarithm of the probability of floor(k - loc); NaN for a negative n, and unless a and b are positive."""
     weak = all(aval.weak_type or not aval.ndim for aval in map(aval_of, (k, n, a, b, loc)))
     k, n, a, b, loc = promoted("betabinom.logpmf", k, n, a, b, loc)
-    m = floor(k) - loc
-    inside = (m >= 0) & (m <= n)
+    m = floor(k - loc)
+    outside = (m < 0) | (m > n)
     # What is not used must have a finite derivative.
-    m = choose(inside, m, 0.0)
+    m = choose(outside, 0.0, m)
     ways = -log1p(n) - betaln(n - m + 1, m + 1)
-    found = choose(inside, ways + betaln(m + a, n - m + b) - betaln(a, b), -math.inf)
-    found = choose((n < 0) | (a < 0) | (b < 0), math.nan, found)
+    found = choose(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))
+    found = choose((n < 0) | (a <= 0) | (b <= 0), math.nan, found)
     # As in JAX, an array of whole numbers makes the result strongly typed.
     return converted(found, found.dtype, aval_of(found).weak_type and weak)
 
 
 @inlined
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The probability of floor(k)."""
+    """The probability of floor(k - loc)."""
     return exp(logpmf(k, n, a, b, loc))
 
 

@@ -19,11 +19,11 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, n, p, loc = promoted("binom.logpmf", k, n, p, loc)
     m = k - loc
-    inside = (m >= 0) & (m <= n)
+    outside = (m < 0) | (m > n)
     # What is not used must have a finite derivative.
-    m = choose(inside, m, 0.0)
+    m = choose(outside, 0.0, m)
     ways = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
-    return choose(inside, ways + xlogy(m, p) + xlog1py(n - m, -p), -math.inf)
+    return choose(outside, -math.inf, ways + xlogy(m, p) + xlog1py(n - m, -p))
 
 
 @inlined

@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
+from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
 from xtrace.scipy.special.primitive import inlined, promoted
 
@@ -37,9 +38,9 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
     x, loc, scale = promoted("expon.logcdf", x, loc, scale)
-    inside = x > loc
+    below = x <= loc
     # What is not used must have a finite derivative.
-    return choose(inside, log(-expm1(choose(inside, (loc - x) / scale, -1.0))), -math.inf)
+    return choose(below, -math.inf, log1mexp(choose(below, 1.0, (x - loc) / scale)))
 
 
 @inlined

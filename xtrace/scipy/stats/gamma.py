@@ -18,11 +18,10 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, a, loc, scale = promoted("gamma.logpdf", x, a, loc, scale)
-    z = (x - loc) / scale
-    inside = z >= 0
+    below = x < loc
     # What is not used must have a finite derivative.
-    z = choose(inside, z, 1.0)
-    return choose(inside, xlogy(a - 1, z) - z - gammaln(a) - log(scale), -math.inf)
+    z = choose(below, 1.0, (x - loc) / scale)
+    return choose(below, -math.inf, xlogy(a - 1, z) - z - gammaln(a) - log(scale))
 
 
 @inlined
@@ -36,7 +35,7 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, a, loc, scale = promoted("gamma.cdf", x, a, loc, scale)
     z = (x - loc) / scale
-    return gammainc(a, choose(z > 0, z, 0.0))
+    return gammainc(a, choose(z < 0, 0.0, z))
 
 
 @inlined
@@ -50,7 +49,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     x, a, loc, scale = promoted("gamma.sf", x, a, loc, scale)
     z = (x - loc) / scale
-    return gammaincc(a, choose(z > 0, z, 0.0))
+    return gammaincc(a, choose(z < 0, 0.0, z))
 
 
 @inlined

@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
+from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
 from xtrace.scipy.special.primitive import inlined, promoted
 
@@ -49,7 +50,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 @inlined
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
-    return log(cdf(x, loc, scale))
+    return log1mexp(-logsf(x, loc, scale))
 
 
 @inlined

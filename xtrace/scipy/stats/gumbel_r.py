@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
+from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log
 from xtrace.scipy.special.primitive import inlined, promoted
 
@@ -49,7 +50,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 @inlined
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
-    return log(sf(x, loc, scale))
+    return log1mexp(-logcdf(x, loc, scale))
 
 
 @inlined

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.core.late import make_public as _make_public
-from xtrace.nn.activations import softplus
-from xtrace.numpy.ufuncs import exp, log
+from xtrace.numpy.ufuncs import exp, log, logaddexp
 from xtrace.scipy.special.entropies import logit
 from xtrace.scipy.special.primitive import expit, inlined, promoted
 
@@ -17,8 +16,8 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("logistic.logpdf", x, loc, scale)
-    distance = (x - loc) / scale
-    return -distance - 2 * softplus(-distance) - log(scale)
+    half = (x - loc) / scale / 2
+    return -2 * logaddexp(half, -half) - log(scale)
 
 
 @inlined

@@ -19,11 +19,11 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, n, p, loc = promoted("nbinom.logpmf", k, n, p, loc)
     m = k - loc
-    inside = m >= 0
+    below = m < 0
     # What is not used must have a finite derivative.
-    m = choose(inside, m, 0.0)
+    m = choose(below, 0.0, m)
     ways = gammaln(m + n) - gammaln(n) - gammaln(m + 1)
-    return choose(inside, ways + xlogy(n, p) + xlog1py(m, -p), -math.inf)
+    return choose(below, -math.inf, ways + xlogy(n, p) + xlog1py(m, -p))
 
 
 @inlined

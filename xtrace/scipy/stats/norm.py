@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import converted
 from xtrace.core import config, dtypes
 from xtrace.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, log, square
+from xtrace.numpy.ufuncs import abs, exp, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.special.primitive import inlined, promoted
 
@@ -17,9 +17,9 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 @inlined
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
+    """The logarithm of the density, in which the sign of `scale` is without effect, as in JAX."""
     x, loc, scale = promoted("norm.logpdf", x, loc, scale)
-    return -(square((x - loc) / scale) + math.log(2 * math.pi)) / 2 - log(scale)
+    return -(square((x - loc) / scale) + math.log(2 * math.pi)) / 2 - log(abs(scale))
 
 
 @inlined

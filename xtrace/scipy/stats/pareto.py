@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
+from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
 from xtrace.scipy.special.primitive import inlined, promoted
 
@@ -17,11 +18,10 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, b, loc, scale = promoted("pareto.logpdf", x, b, loc, scale)
-    z = (x - loc) / scale
-    inside = z >= 1
+    below = x < loc + scale
     # What is not used must have a finite derivative.
-    found = log(b) - log(scale) - (b + 1) * log(choose(inside, z, 1.0))
-    return choose(inside, found, -math.inf)
+    found = log(b) - log(scale) - (b + 1) * log(choose(below, 1.0, (x - loc) / scale))
+    return choose(below, -math.inf, found)
 
 
 @inlined
@@ -34,9 +34,8 @@ def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     x, b, loc, scale = promoted("pareto.logsf", x, b, loc, scale)
-    z = (x - loc) / scale
-    inside = z >= 1
-    return choose(inside, -b * log(choose(inside, z, 1.0)), 0.0)
+    below = x < loc + scale
+    return choose(below, 0.0, -b * log(choose(below, 1.0, (x - loc) / scale)))
 
 
 @inlined
@@ -54,7 +53,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 @inlined
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
-    return log(cdf(x, b, loc, scale))
+    return log1mexp(-logsf(x, b, loc, scale))
 
 
 @inlined

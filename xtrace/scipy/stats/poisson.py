@@ -23,7 +23,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, mu, loc = promoted("poisson.logpmf", k, mu, loc)
     n = k - loc
-    return choose((n < 0) | (floor(n) != n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
+    return choose((n < 0) | (floor(n) < n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
 
 
 @inlined

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from xtrace.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, log, log1p, square
+from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.primitive import gammaln, inlined, promoted
 
 __all__ = ["logpdf", "pdf"]
@@ -14,10 +14,10 @@ __all__ = ["logpdf", "pdf"]
 
 @inlined
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
+    """The logarithm of the density, in which the sign of `scale` is without effect, as in JAX."""
     x, df, loc, scale = promoted("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
-    normal = gammaln((df + 1) / 2) - gammaln(df / 2) - (log(df) + math.log(math.pi)) / 2 - log(scale)
+    normal = gammaln((df + 1) / 2) - gammaln(df / 2) - (log(df) + math.log(math.pi)) / 2 - log(abs(scale))
     return normal - (df + 1) / 2 * log1p(square(z) / df)
 
 

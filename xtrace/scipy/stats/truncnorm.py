@@ -11,7 +11,7 @@ from xtrace.api.operators import choose
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, log, log1p, square
+from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
 from xtrace.scipy.special.primitive import inlined, promoted
 
@@ -41,7 +41,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 def _log_density(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     z = (x - loc) / scale
-    found = -(square(z) + math.log(2 * math.pi)) / 2 - log(scale) - _log_mass(a, b)
+    found = -(square(z) + math.log(2 * math.pi)) / 2 - log(abs(scale)) - _log_mass(a, b)
     return choose((z < a) | (z > b), -math.inf, found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import clip, exp, log
+from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.primitive import inlined, promoted
 
 __all__ = ["cdf", "logpdf", "pdf", "ppf"]
@@ -30,7 +30,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, loc, scale = promoted("uniform.cdf", x, loc, scale)
-    return clip((x - loc) / scale, 0, 1)
+    return choose(x < loc, 0.0, choose(x >= loc + scale, 1.0, (x - loc) / scale))
 
 
 @inlined

@@ -24,7 +24,8 @@ def logpdf(x: Any, c: Any) -> Any:
 @inlined
 def pdf(x: Any, c: Any) -> Any:
     """The density."""
-    return exp(logpdf(x, c))
+    c = promoted("wrapcauchy.pdf", x, c)[1]
+    return choose((c > 0) & (c < 1), exp(logpdf(x, c)), math.nan)
 
 
 _make_public(globals(), __all__)
