@@ -188,8 +188,10 @@ ERRORS = [
     (lambda m, x: m.cumlogsumexp(x), TypeError, ["cumlogsumexp", "int32"], WHOLE),
     (lambda m, x: m.reduce(x, 1, m.add, (0,)), TypeError, ["reduce", "init_values[0]", "float32"], F),
     (lambda m, x: m.reduce(x, 1.0, m.add, (5,)), ValueError, ["reduce", "dimensions", "(5,)"], F),
-    (lambda m, x: m.reduce((x, x), 0.0, m.add, (0,)), (TypeError, ValueError), ["reduce", "init_values"], F),
-    (lambda m, x: m.reduce(x, 0.0, m.gt, (0,)), TypeError, ["reduce", "computation", "bool[]"], F),
+    (lambda m, x: m.reduce((x, x), 0.0, m.add, (0,)), ValueError, ["reduce", "init_values"], F),
+    (lambda m, x: m.reduce((x, x[:1]), (0.0, 0.0), lambda p, q: p, (0,)), ValueError, ["reduce", "operands"], F),
+    (lambda m, x: m.reduce(x, x[0], m.add, (0,)), ValueError, ["reduce", "scalar"], F),
+    (lambda m, x: m.reduce(x, 0.0, m.gt, (0,)), ValueError, ["reduce", "computation", "bool[]"], F),
 ]
 
 
@@ -241,3 +243,12 @@ def test_jaxprs():
         check_jaxpr(cumulative(name, 1, True), x)
     check_jaxpr(position("argmax", 1), x)
     check_jaxpr(position("argmin", 0, np.int8), x)
+
+
+@pytest.mark.parametrize("start", [lambda m: 0, lambda m: np.zeros((), np.float32), lambda m: m.zeros(()),
+                                   lambda m: m.int32(0)])  # fmt: skip
+def test_reduction_of_a_known_operation_from_its_neutral_element(start):
+    for package in (xtrace, jax):
+        value = start(package.numpy)
+        jaxpr = package.make_jaxpr(lambda x, p=package, v=value: p.lax.reduce(x, v, p.lax.add, (0,)))(F)
+        assert [equation.primitive.name for equation in jaxpr.eqns] == ["reduce_sum"]

@@ -139,6 +139,16 @@ def test_complex_schur_form():
         tolerance = 64 * size * epsilon(np.float32)
         np.testing.assert_allclose(vectors @ form @ vectors.conj().T, x, rtol=0, atol=tolerance)
         np.testing.assert_allclose(vectors @ vectors.conj().T, np.eye(size), rtol=0, atol=tolerance)
+    batch = np.stack([x, 2 * x])[:, None]
+    forms, vectors = map(np.asarray, scl.rsf2csf(*scl.schur(batch)))
+    np.testing.assert_array_equal(forms, np.triu(forms))
+    np.testing.assert_allclose(vectors @ forms @ vectors.conj().swapaxes(2, 3), batch, rtol=0, atol=2 * tolerance)
+
+
+def test_polar_decompositions_of_a_batch():
+    for x in (real(2, 4, 3), real(2, 1, 3, 3)):
+        both(lambda la, x: la.polar(x), x, rounding=64)
+    both(lambda la, x: la.polar(x, side="left"), real(2, 3, 4), rounding=64)
 
 
 @pytest.mark.drawn(0.5)
@@ -184,6 +194,9 @@ def test_sylvester(method):
         found = np.asarray(scl.solve_sylvester(a, b, c, method=method))
         assert found.dtype == np.result_type(a, b, c)
         np.testing.assert_allclose(a @ found + found @ b, c, rtol=0, atol=512 * epsilon(np.float32))
+    several = [np.stack([v, 2 * v, -v]).reshape(3, 1, *v.shape) for v in (POSITIVE, well(3, 3), real(3, 3))]
+    found = np.asarray(scl.solve_sylvester(*several, method=method))
+    np.testing.assert_allclose(several[0] @ found + found @ several[1], several[2], rtol=0, atol=2e-4)
     assert np.isnan(np.asarray(scl.solve_sylvester(np.eye(2), -np.eye(2), np.ones((2, 2)), method=method))).all()
 
 

@@ -81,6 +81,21 @@ def test_complex_arguments_and_what_has_no_minimum():
     assert (nowhere.status, nowhere.success) == (5, False)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("x64", [False, True])
+def test_badly_scaled_functions(x64):
+    """BFGS ends at a minimum, also where rounding spoils its estimate of the Hessian and jax stops."""
+    scales = np.array([1.0, 1e3, 1e6], np.float32)
+    start = [1.0, 2.0, -3.0]
+    cases = [(lambda x: ((1e4 * x) ** 2).mean(), start), (lambda x: ((1e3 * x) ** 2).mean(), start),
+             (lambda x: (scales * x**2).sum(), [1.0, 1.0, 1.0]), (lambda x: 1e3 * rosenbrock(x), [-1.2, 1.0]),
+             (lambda x: (1e2 * x**4).sum(), start), (lambda x: jnp.sqrt(1 + x**2).sum(), [30.0, -3.0])]  # fmt: skip
+    with xtrace.enable_x64(x64):
+        for function, start in cases:
+            found = minimize(function, np.array(start, np.float64 if x64 else np.float32), method="BFGS")
+            assert found.success and np.abs(found.jac).max() < 1e-5
+
+
 def test_mistakes():
     start = np.zeros(2, np.float32)
     with pytest.raises(TypeError, match=r"must be a tuple, got 1.0; write \(args,\)"):

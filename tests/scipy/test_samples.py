@@ -40,6 +40,9 @@ CASES = [
     ("signal", "detrend", (x(5, 6),), {"type": "constant"}),
     *[("ndimage", "map_coordinates", (x(3), [x(7, seed=4) * 4]), {"order": order, "mode": mode})
       for order in (0, 1) for mode in ("constant", "nearest", "wrap", "mirror", "reflect")],
+    *[("ndimage", "map_coordinates", (np.array([0, 1, 2, 3, 7, 4], np.int32), [np.arange(-3, 9, 0.5, np.float32)]),
+       {"order": order, "mode": mode, "cval": 2.5})
+      for order in (0, 1) for mode in ("constant", "nearest", "wrap", "mirror", "reflect")],
     ("ndimage", "map_coordinates", (WHOLE, [x(7), x(2, 7, seed=4)]), {"order": 1, "cval": 2.0}),
     ("ndimage", "map_coordinates", (x(1), [np.arange(-2, 3, dtype=np.int32)]), {"order": 1, "mode": "mirror"}),
     ("cluster.vq", "vq", (x(5, 3), x(2, 3, seed=4)), {}), ("cluster.vq", "vq", (x(5), x(2, seed=4)), {}),

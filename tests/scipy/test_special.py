@@ -8,6 +8,7 @@ import jax
 import jax.scipy.special
 import numpy as np
 import pytest
+import scipy.special
 
 import xtrace
 import xtrace.numpy as jnp
@@ -80,6 +81,36 @@ def test_binary_derivatives(name):
         return [api.vmap(api.grad(getattr(library, name), i))(x, y) for i in chosen]
 
     check(case, points, 16 * LOSSY.get(name, 32))
+
+
+def test_poles_and_large_arguments():
+    poles = np.array([0, -1, -2, complex(-0.0, 0.0), complex(-3, -0.0)], np.complex64)
+    for name in ("gamma", "loggamma"):
+        assert_same(getattr(special, name)(ours(poles)), getattr(jax.scipy.special, name)(theirs(poles)), 4)
+    a = np.array([1, 0.5, 2, 1e-38, 30, 3e38, 1e25], np.float32)
+    x = np.array([3e38, 1e30, 1e25, 1, 3e38, 1e30, 3e38], np.float32)
+    for name in ("gammainc", "gammaincc"):
+        assert_same(getattr(special, name)(ours(a), ours(x)), ours(getattr(scipy.special, name)(a, x)), 4)
+    # The term of the argument that is fixed must not make its derivative NaN.
+    huge = np.float32(3e38)
+    for name in ("xlogy", "rel_entr", "betaln"):
+        for case in ((huge, np.float32(0.5)), (np.float32(2), huge)):
+            got, expected = [p.grad(getattr(p.scipy.special, name))(*case) for p in (xtrace, jax)]
+            assert_same(got, expected, 64, f"{name}{case}", floor=1.0)
+
+
+def test_zeta_by_its_exponent():
+    x = np.array([-1, 0, 0.5, 1, 1.0001, 1.5, 2, 3, 10, 100, 2, 2, 2, np.nan], np.float32)
+    q = np.array([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100, 0.001, -0.5, 1], np.float32)
+
+    def slopes(package, x, q):
+        return [package.vmap(package.grad(package.scipy.special.zeta, i))(x, q) for i in (0, 1)]
+
+    assert_same(slopes(xtrace, ours(x), ours(q)), slopes(jax, theirs(x), theirs(q)), 4096)
+    with xtrace.enable_x64(True):
+        # zeta'(2), zeta''(2)
+        assert abs(float(xtrace.grad(special.zeta)(2.0)) + 0.9375482543158438) < 1e-14
+        assert abs(float(xtrace.grad(xtrace.grad(special.zeta))(2.0)) - 1.9892802342989010) < 1e-13
 
 
 def test_limits_of_derivatives():

@@ -175,6 +175,12 @@ def test_spherical_harmonics():
         slopes = xtrace.grad(real_part, (0, 1))(0.7, 0.4)
         _, wanted = scipy.special.sph_harm_y(3, 2, 0.7, 0.4, diff_n=1)
         assert_close(np.asarray(slopes), wanted.real, 64, "its derivatives")
+    # Beyond the sphere's half circle the sine counts by its size, as in jax and scipy.
+    turned = np.array([-4, -1, -0.5, 3.5, 4, 6, 7], np.float32)
+    for degree, order in ((1, 1), (2, -1), (3, 3), (4, 2)):
+        orders = np.full(7, degree, np.int32), np.full(7, order, np.int32)
+        expected = jax.scipy.special.sph_harm_y(*map(theirs, (*orders, turned, phi)))
+        assert_same(special.sph_harm_y(*map(ours, (*orders, turned, phi))), expected, 64, floor=1.0)
     one = np.array([2], np.int32)
     assert complex(special.sph_harm_y(one, one + 1, theta[:1], phi[:1])[0]) == 0
 

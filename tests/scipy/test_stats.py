@@ -95,6 +95,49 @@ def test_outside_of_the_support_no_derivative_is_nan(name):
     assert not np.isnan(np.asarray(slopes)).any()
 
 
+# Parameters beyond the domain and at its edges, and points that are NaN or at the edges of the support. Left out: of a
+# negative or infinite scale, and of locations that are no integers, where SciPy has NaN and jax what its formulas give.
+EDGES = {
+    "beta.logpdf": [(5, -1, 1), (5, 0, 1), (5, 1, -1), (0.5, -1, 1), (0.5, -0.5, 1), (0.5, -0.5, -0.5), (0, 1, 1),
+                    (1, 1, 1), (0, 0.5, 1), (0.5, 0, 1), (np.nan, 1, 1), (0.5, 1, 1, 0, -1), (0.5, 1, 1, 0, 0),
+                    (5, 1, 1, np.nan)],
+    "beta.cdf": [(5, -1, 1), (0.5, -1, 1), (0, 1, 1), (1, 1, 1), (np.nan, 1, 1)],
+    "gamma.logpdf": [(5, -1), (-5, -1), (0, 1), (0, 0.5), (0, 2), (5, 1, 0, -1), (-5, 1, 0, -1), (-5, 1, 0, 0)],
+    "gamma.cdf": [(np.nan, 1), (5, -1), (0, 1), (-5, 1, 0, 0)], "gamma.sf": [(np.nan, 1), (5, -1), (0, 1)],
+    "chi2.logpdf": [(5, -1), (np.nan, 1), (5, 1, 0, -1)], "chi2.cdf": [(np.nan, 1), (5, -1)],
+    "pareto.logpdf": [(0, 1, 2, -1), (0, 1, 0, 0), (1, 0, 0, 1), (np.nan, 1)],
+    "pareto.sf": [(0, 1, 2, -1), (0, 1, 0, 0), (0, 1, 1, -1.5), (np.nan, 1)],
+    "pareto.cdf": [(0, 1, 2, -1), (0, 1, 0, 0), (np.nan, 1)], "pareto.logcdf": [(0, 1, 2, -1), (5, 2), (1e3, 3)],
+    "norm.logpdf": [(0, 0, -1), (1, 0, -0.5), (0, 0, 0), (np.nan,), (1, np.inf, 1)], "norm.pdf": [(0, 0, -2)],
+    "t.logpdf": [(0, 1, 0, -1), (1, -1, 0, 1), (1, 0, 0, 1), (np.nan, 1)],
+    "truncnorm.pdf": [(0.5, 0, 1, 0, -1), (0, 0, 1, 1, -1), (0, 1, 0, 0, 1)],
+    "expon.logcdf": [(0, np.nan, 1), (10, 0, 1), (0,)],
+    "logistic.logpdf": [(0, np.inf, 1), (np.inf, 0, 1), (-np.inf, 0, 1), (0, 0, -1), (0, 0, 0)],
+    "uniform.cdf": [(0, 0, -1), (-0.5, 0, -1), (0.5, 0, -1), (1, 0, 1), (0, 0, 1)],
+    "gumbel_r.logsf": [(3, 0, 0.25), (-2, 0, 0.25), (-2, 0, 1), (0, 1, 0.25), (0, 0, -1)],
+    "poisson.logpmf": [(0, 0, np.nan), (0, -1), (0.5, 1), (0, 0)],
+    "binom.logpmf": [(0, -1, 0.5), (0, 5, -0.5), (0, 5, 1.5), (6, 5, 0.5), (5, 5, 1), (0, 5, 0)],
+    "nbinom.logpmf": [(0, 1, 0.5, np.nan), (np.nan, 1, 0.5), (0, -1, 0.5), (0, 1, 1.5), (-1, 1, 0.5)],
+    "betabinom.logpmf": [(5, 3, 0, 1), (0, -1, 1, 1), (0.5, 3, 1, 1), (0.5, 3, 1, 1, 0.5), (np.nan, 3, 1, 1),
+                         (4, 3, 1, 1)],
+    "wrapcauchy.pdf": [(1, 0), (1, 2), (1, 1), (np.nan, 0.5), (-1, 0.5), (7, 0.5)],
+}  # fmt: skip
+
+
+def test_beyond_the_domain():
+    """Parameters out of the domain, the edges of the support, and NaN."""
+
+    def case(package):
+        return [
+            [getattr(library_of(package, name.partition(".")[0]), name.partition(".")[2])(*map(F32, a)) for a in given]
+            for name, given in EDGES.items()
+        ]
+
+    for (name, given), one, other in zip(EDGES.items(), case(xtrace), case(jax), strict=True):
+        for arguments, got, expected in zip(given, one, other, strict=True):
+            assert_same(got, expected, 256, f"{name}{arguments}", floor=1.0)
+
+
 def test_types_and_keywords():
     norm, theirs_norm = library_of(xtrace, "norm"), jax.scipy.stats.norm
     for x in (2, 2.0, np.arange(3), np.ones(2, np.float16), np.arange(3, dtype=np.int8)):

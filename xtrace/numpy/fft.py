@@ -13,7 +13,9 @@ from xtrace.api.promotion import as_inexact
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
+from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.late import make_public as _make_public
+from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import axes_of, requested_dtype, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
 from xtrace.ops import elementwise as lax
@@ -251,12 +253,17 @@ def _frequencies(d: Any, *, size: int, half: bool, dtype: Any) -> Any:
 
 
 def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Any:
+    if isinstance(n, Tracer):
+        raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
     try:
         size = operator.index(n)
     except TypeError:
         raise ValueError(f"{function}: n should be an integer, got {n!r}") from None
-    if type_of(function, d, 1).ndim:
-        raise TypeError(f"{function}: d must be a scalar, got shape {type_of(function, d, 1).shape}")
+    if isinstance(d, (list, tuple, str)):
+        raise ValueError(f"{function}: d must be a single number, got {d!r}")
+    spacing = type_of(function, d, 1)
+    if spacing.ndim or dtypes.is_complex(spacing.dtype):
+        raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")
     found = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
     return found if device is None else device_put(found, device)
 

@@ -291,7 +291,8 @@ def _conv_abstract(
                 f"{len(values)}"
             )
         if any(n < 1 for n in values):
-            raise TypeError(f"{name}: all {argument} must be positive, got {values}.")
+            kind = ValueError if argument == "window_strides" else TypeError
+            raise kind(f"{name}: all {argument} must be positive, got {values}.")
     if preferred_element_type is not None:
         _check_preferred(lhs.dtype, preferred_element_type)
     ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *_spread_sizes(space, lhs_dilation)]
@@ -542,7 +543,8 @@ def conv_general_dilated(
                     f"{len(values)}"
                 )
             if any(n < 1 for n in values):
-                raise TypeError(f"{name}: all {argument} must be positive, got {values}.")
+                kind = ValueError if argument == "window_strides" else TypeError
+                raise kind(f"{name}: all {argument} must be positive, got {values}.")
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
         pads = tuple(padtype_to_pads(space, _spread_sizes(window, rhs_dilation), strides, padding))
     else:

@@ -38,11 +38,12 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace.core.tables import Table, table_by_owner
-from xtrace.core.trace import current_trace
+from xtrace.core.trace import Tracer, current_trace
 from xtrace.ops import elementwise
 from xtrace.ops.shape import concatenate, rev, squeeze
 from xtrace.ops.slicing import pad, slice_in_dim
@@ -405,10 +406,10 @@ def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Ja
     count = len(avals) // 2
     operands, initial = avals[:count], avals[count:]
     if any(x.shape != operands[0].shape for x in operands):
-        raise TypeError(f"reduce: operands must have one shape, got {', '.join(str(x.shape) for x in operands)}")
+        raise ValueError(f"reduce: operands must have one shape, got {', '.join(str(x.shape) for x in operands)}")
     for position, (x, start) in enumerate(zip(operands, initial, strict=True)):
         if start.shape or start.dtype != x.dtype:
-            raise TypeError(
+            raise (ValueError if start.shape else TypeError)(
                 f"reduce: init_values[{position}] must be a scalar of dtype {x.dtype.name}, got {start.str_short()}"
             )
     axes = canonical_axes("reduce", dimensions, operands[0], "dimensions")
@@ -506,13 +507,15 @@ def reduce(
 
     `operands` is an array or a pytree of arrays of one shape, `init_values` the same of scalars, the function's
     neutral elements; the function takes two such trees and returns one. It may be applied in any order, and may close
-    over nothing traced. TypeError if shapes, dtypes or structures do not agree.
+    over nothing traced. ValueError if shapes or structures do not agree, TypeError for other dtypes.
     """
     no_sharding("reduce", out_sharding)
     arrays, tree = pytree.tree_flatten(operands)
     initial, initial_tree = pytree.tree_flatten(init_values)
-    if tree != initial_tree or not arrays:
-        raise TypeError(f"reduce: operands and init_values must have one structure, got {tree} and {initial_tree}")
+    if not arrays:
+        raise TypeError("reduce: operands holds no array; give at least one")
+    if tree != initial_tree:
+        raise ValueError(f"reduce: operands and init_values must have one structure, got {tree} and {initial_tree}")
     avals = [operand_aval("reduce", x, "operands") for x in arrays]
     found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
     if found is not None and is_value(initial[0], found[1](avals[0].dtype), avals[0].dtype):
@@ -529,7 +532,7 @@ _reducers = table_by_owner()
 def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
     """Return the jaxpr of a function of two trees of `scalars` that returns one, remembered with the function.
 
-    The same jaxpr each time is what lets compiled programs be found again. TypeError if it returns something else,
+    The same jaxpr each time is what lets compiled programs be found again. ValueError if it returns something else,
     NotImplementedError if it closes over arrays.
     """
     key = name, tree, tuple(scalars), config.enable_x64.value
@@ -558,7 +561,7 @@ def _staged_reducer(name: str, computation: Any, tree: Any, scalars: Sequence[Sh
     if constants:
         raise NotImplementedError(f"{name}: computation closes over arrays; close over scalars only")
     if out_tree != tree or any(a.shape or a.dtype != s.dtype for a, s in zip(jaxpr.out_avals, scalars, strict=True)):
-        raise TypeError(
+        raise ValueError(
             f"{name}: computation must return what it takes, {[s.str_short() for s in scalars]} in the structure "
             f"{tree}; it returned {[a.str_short() for a in jaxpr.out_avals]} in the structure {out_tree}"
         )
@@ -566,8 +569,10 @@ def _staged_reducer(name: str, computation: Any, tree: Any, scalars: Sequence[Sh
 
 
 def is_value(given: Any, expected: Any, dtype: Any) -> bool:
-    """Whether a Python or NumPy scalar is the given element of `dtype`."""
-    if not isinstance(given, (bool, int, float, complex, np.generic)):
+    """Whether a scalar, of Python, NumPy or a concrete array, is the given element of `dtype`."""
+    if isinstance(given, Tracer) or not isinstance(given, (bool, int, float, complex, np.generic, np.ndarray, Array)):
+        return False
+    if np.ndim(given):
         return False
     with np.errstate(all="ignore"):
         return bool(np.asarray(given).astype(dtype) == np.asarray(expected).astype(dtype))

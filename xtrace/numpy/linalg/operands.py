@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xtrace.api.promotion import as_inexact, cast, common_dtype
-from xtrace.core.avals import ShapedArray
+from xtrace.api.vmap import vmap
+from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.numpy.arguments import type_of
 
 
@@ -25,3 +27,10 @@ def inexact(function: str, *operands: Any) -> list[Any]:
     """Return the operands in their common dtype, integers and booleans as the default floating one."""
     avals, dtype, weak = common_dtype(function, operands, as_inexact)
     return [cast(x, aval, dtype, weak) for x, aval in zip(operands, avals, strict=True)]
+
+
+def for_each_matrix(function: Callable[..., Any], *operands: Any) -> Any:
+    """Return what `function` of matrices gives for each element of batches of one shape."""
+    for _ in range(aval_of(operands[0]).ndim - 2):
+        function = vmap(function)
+    return function(*operands)

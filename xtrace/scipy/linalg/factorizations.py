@@ -14,7 +14,7 @@ from xtrace.numpy import linalg
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import broadcast_to, zeros_like
-from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.ops import elementwise as lax
 from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.ops.linalg import lu as lu_forms
@@ -386,8 +386,11 @@ def _rotation(block: Any) -> Any:
 
 
 @unit
-def _rsf2csf(form: Any, vectors: Any) -> tuple[Any, Any]:
-    form, vectors = [complex_form(x) for x in inexact("rsf2csf", form, vectors)]
+def _rsf2csf(form: Any, vectors: Any) -> Any:
+    return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", form, vectors)])
+
+
+def _triangular_form(form: Any, vectors: Any) -> tuple[Any, Any]:
     size = aval_of(form).shape[-1]
 
     def step(count: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -411,10 +414,10 @@ def _rsf2csf(form: Any, vectors: Any) -> tuple[Any, Any]:
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Return the complex Schur form, triangular, of the real one that `schur` gives.
 
-    ValueError unless both are square matrices of one size.
+    ValueError unless both are square matrices, or batches of them, of one shape.
     """
     form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
-    if form.shape != vectors.shape or form.ndim != 2:
+    if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
     return _rsf2csf(T, Z)  # type: ignore[no-any-return]
 
@@ -449,7 +452,9 @@ def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_fi
 def _polar(a: Any, *, right: bool, method: str, eps: float | None, max_iterations: int | None) -> tuple[Any, Any]:
     (a,) = inexact("polar", a)
     if method == "qdwh":
-        unitary, factor, _, _ = qdwh(a if right else adjoint(a), eps=eps, max_iterations=max_iterations)
+        unitary, factor, _, _ = for_each_matrix(
+            lambda a: qdwh(a, eps=eps, max_iterations=max_iterations), a if right else adjoint(a)
+        )
         return (unitary if right else adjoint(unitary)), factor
     u, values, vh = spectral.svd(a, full_matrices=False)
     side = adjoint(vh) if right else u
@@ -478,7 +483,7 @@ def polar(
     if method not in ("qdwh", "svd"):
         raise ValueError(f"polar: method must be 'qdwh' or 'svd', got {method!r}")
     rows, columns = aval.shape[-2:]
-    if method == "qdwh" and (aval.ndim != 2 or (rows < columns if side == "right" else rows > columns)):
+    if method == "qdwh" and (rows < columns if side == "right" else rows > columns):
         raise NotImplementedError(
             f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={side!r}; use method='svd'"
         )

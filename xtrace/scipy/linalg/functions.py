@@ -14,7 +14,7 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy.creation import asarray
-from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved
 from xtrace.ops import elementwise as lax
 from xtrace.ops.control_flow.cond import cond
@@ -273,8 +273,11 @@ def _parlett_error(form: Any, main: Any) -> Any:
 @unit
 def _solve_sylvester(a: Any, b: Any, c: Any, *, tol: float, method: str) -> Any:
     a, b, c = inexact("solve_sylvester", a, b, c)
-    real = not dtypes.is_complex(aval_of(a).dtype)
-    a, b, c = complex_form(a), complex_form(b), complex_form(c)
+    found = for_each_matrix(lambda *one: _solved_sylvester(*one, tol, method), *[complex_form(x) for x in (a, b, c)])
+    return found if dtypes.is_complex(aval_of(a).dtype) else lax.real(found)
+
+
+def _solved_sylvester(a: Any, b: Any, c: Any, tol: float, method: str) -> Any:
     rows, columns = aval_of(c).shape
     if method == "eigen":
         (left, _, u), (right, _, v) = [spectral.eig(x) for x in (a, b)]
@@ -296,8 +299,6 @@ def _solve_sylvester(a: Any, b: Any, c: Any, *, tol: float, method: str) -> Any:
 
         found = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
         found = product(product(u, found), adjoint(v))
-    if real:
-        found = lax.real(found)
     sums = lax.abs(lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
     if not rows or not columns:
         return found
@@ -314,14 +315,14 @@ def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
 
-    method: "schur", or "eigen" for matrices with well separated eigenvalues. ValueError for another method and shapes
-    that do not agree.
+    A, B and C may be batches of one shape. method: "schur", or "eigen" for matrices with well separated eigenvalues.
+    ValueError for another method and shapes that do not agree.
     """
-    left, right = _check_one("solve_sylvester", A), _check_one("solve_sylvester", B, 1)
+    left, right = [matrix_type("solve_sylvester", x, i, square=True).shape for i, x in enumerate((A, B))]
     shape = matrix_type("solve_sylvester", C, 2).shape
-    if shape != (left.shape[0], right.shape[0]):
+    if shape[-2:] != (left[-1], right[-1]) or not left[:-2] == right[:-2] == shape[:-2]:
         raise ValueError(
-            f"solve_sylvester: C must have as many rows as A and columns as B; got {left.shape}, {right.shape}, {shape}"
+            f"solve_sylvester: C must have as many rows as A and columns as B; got {left}, {right}, {shape}"
         )
     if method not in ("schur", "eigen"):
         raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {method!r}")

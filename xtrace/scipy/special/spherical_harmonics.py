@@ -69,7 +69,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: 
         raise TypeError(f"sph_harm_y: angles of dtype {theta.dtype.name}; convert them to float32 or float64")
     if n_max is None:
         if isinstance(n, Tracer):
-            raise ConcretizationTypeError(n, "sph_harm_y: n is traced, so the largest degree is unknown: give n_max")
+            raise ConcretizationTypeError("sph_harm_y: n is traced, so the largest degree is unknown: give n_max")
         n_max = int(np.max(np.asarray(n), initial=0))
     arrays = [as_array(n), as_array(m), theta, phi]
     shape = check_broadcast("sph_harm_y", [x.shape for x in arrays])
