@@ -324,7 +324,9 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     usual = ~(nothing | short | pole | (x >= 1))
     found = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
     found = choose(short, ended, choose(x == 1, at_one, found))
-    found = choose(pole & ~(own <= -c), math.inf, choose((x > 1) & ~short, math.inf, found))
+    # Above 1 a sum that ends may still have a factor that is no real number there.
+    divergent = (x > 1) & (~short | (turned & (floor(excess) != excess)))
+    found = choose((pole & ~(own <= -c)) | divergent, math.inf, found)
     return converted(choose(nothing, 1.0, found), dtype)
 
 
