@@ -572,7 +572,7 @@ def is_value(given: Any, expected: Any, dtype: Any) -> bool:
     """Whether a scalar, of Python, NumPy or a concrete array, is the given element of `dtype`."""
     if isinstance(given, Tracer) or not isinstance(given, (bool, int, float, complex, np.generic, np.ndarray, Array)):
         return False
-    if np.ndim(given):
+    if getattr(given, "ndim", 0):
         return False
     with np.errstate(all="ignore"):
         return bool(np.asarray(given).astype(dtype) == np.asarray(expected).astype(dtype))

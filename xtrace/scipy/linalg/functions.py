@@ -273,7 +273,8 @@ def _parlett_error(form: Any, main: Any) -> Any:
 @unit
 def _solve_sylvester(a: Any, b: Any, c: Any, *, tol: float, method: str) -> Any:
     a, b, c = inexact("solve_sylvester", a, b, c)
-    found = for_each_matrix(lambda *one: _solved_sylvester(*one, tol, method), *[complex_form(x) for x in (a, b, c)])
+    given = [complex_form(x) for x in (a, b, c)]
+    found = for_each_matrix(lambda a, b, c: _solved_sylvester(a, b, c, tol, method), *given)
     return found if dtypes.is_complex(aval_of(a).dtype) else lax.real(found)
 
 
