@@ -1,11 +1,17 @@
 """Calls of rules and transformations that were met in use, with those like them: outcomes are those of jax."""
 
+import jax
+import jax.custom_batching
+import jax.custom_derivatives
+import jax.scipy.sparse.linalg
 import numpy as np
 import pytest
 
 import xtrace
 import xtrace.custom_batching
+import xtrace.custom_derivatives
 import xtrace.numpy
+import xtrace.scipy.sparse.linalg
 from tests.support.operands import assert_same
 from tests.support.outcomes import assert_outcomes_equal
 
@@ -225,3 +231,287 @@ def pswapaxes_over_two_names(api, lax, jnp):
 @case
 def all_to_all_of_another_size(api, lax, jnp):
     return _over_two(api, lambda x: lax.all_to_all(x, ("i", "j"), 0, 0))(GRID[:, :, :5])
+
+
+# Complex systems: pulled back, and pushed forward
+
+HERMITIAN = np.array([[3, 1 + 1j], [1 - 1j, 4]], np.complex64)
+GENERAL = np.array([[3, 1 + 1j], [0.5j, 4]], np.complex64)
+
+
+def _solutions(api, function, matrix, right, cotangent):
+    value, pullback = api.vjp(function, matrix, right)
+    return value, pullback(cotangent), api.jvp(function, (matrix, right), (matrix * matrix, 2 * right))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
+def test_derivatives_of_iterative_solvers(solver, dtype):
+    matrix = HERMITIAN if solver == "cg" else GENERAL
+    matrix, right, cotangent = (np.real(x).astype(dtype) if dtype == np.float32 else x
+                                for x in (matrix, np.array([1, 2j], dtype=np.complex64),
+                                          np.array([1 + 2j, 3 - 1j], np.complex64)))  # fmt: skip
+    for api in (xtrace, jax):
+
+        def solution(a, b, api=api):
+            return getattr(api.scipy.sparse.linalg, solver)(a, b, tol=1e-7)[0]
+
+        found = _solutions(api, solution, matrix, right, cotangent)
+        expected = _solutions(api, api.numpy.linalg.solve, matrix, right, cotangent)
+        for x, y in zip(api.tree.leaves(found), api.tree.leaves(expected), strict=True):
+            # The tolerance is that of the residual, and a derivative solves a second system.
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-5)
+    if solver == "cg" and dtype == np.complex64:
+        np.testing.assert_allclose(xtrace.vjp(lambda b: solution(matrix, b, xtrace), right)[1](cotangent)[0],
+                                   [0.2 + 1.2j, 1 - 0.6j], atol=1e-5)  # fmt: skip
+
+
+@case
+def custom_linear_solve_of_a_complex_system(api, lax, jnp):
+    def solution(b):
+        return lax.custom_linear_solve(
+            lambda x: GENERAL @ x, b, lambda _, y: jnp.linalg.solve(GENERAL, y),
+            lambda _, y: jnp.linalg.solve(GENERAL.T, y),
+        )  # fmt: skip
+
+    b = np.array([1, 2j], np.complex64)
+    return api.vjp(solution, b)[1](b + 1), api.jit(lambda b: api.vjp(solution, b)[1](b + 1))(b)
+
+
+class Operator:
+    shape = (2, 2)
+
+    def __matmul__(self, x):
+        return 2 * x
+
+
+@case
+def iterative_solvers_of_objects_with_a_shape_and_a_product(api, lax, jnp):
+    linalg = api.scipy.sparse.linalg
+    solvers = (linalg.cg, linalg.gmres, linalg.bicgstab)
+    return [(s(Operator(), VECTOR[:2]), s(lambda x: 4 * x, VECTOR[:2], M=Operator())) for s in solvers]
+
+
+@case
+def iterative_solvers_of_scalars_of_python(api, lax, jnp):
+    linalg = api.scipy.sparse.linalg
+    solvers = (linalg.cg, linalg.gmres, linalg.bicgstab)
+    return [(s(lambda x: 2 * x, 1.0)[0], s(lambda x: [2 * x[0], 3 * x[1]], [1.0, 2.0])[0]) for s in solvers]
+
+
+# Python values
+
+
+def _looking_at_residuals(api):
+    seen = []
+    function = api.custom_vjp(lambda x: x * 2)
+
+    def bwd(residuals, ct):
+        seen.append([type(x) is bool for x in residuals])
+        return (ct * 2 if residuals[0] else ct,)
+
+    function.defvjp(lambda x: (function(x), (True, 3, 2.5, x, False)), bwd)
+    return function, seen
+
+
+@case
+def booleans_among_the_residuals(api, lax, jnp):
+    function, seen = _looking_at_residuals(api)
+    results = [api.grad(function)(1.0), api.jit(api.grad(function))(1.0), api.grad(api.jit(function))(1.0),
+               api.vmap(api.grad(function))(VECTOR),
+               api.grad(lambda x: lax.scan(lambda c, _: (function(c), None), x, None, length=2)[0])(1.0)]  # fmt: skip
+    return results, sorted(set(map(tuple, seen)))
+
+
+@case
+def arguments_of_classes_that_look_at_their_leaves(api, lax, jnp):
+    class Pair:
+        def __init__(self, first, second):
+            if isinstance(first, int):
+                raise RuntimeError("no integers")
+            self.first, self.second = first, second
+
+    api.tree_util.register_pytree_node(
+        Pair, lambda p: ((p.first, p.second) if not isinstance(p.first, str) else (p.second,), None),
+        lambda _, children: Pair(*children),
+    )  # fmt: skip
+    pair = Pair(1.0, 2.0)
+    return (api.jit(lambda p, x: x)(pair, 3.0), api.jit(lambda p, x: p.first * x)(pair, 3.0),
+            api.jit(lambda p, x: 2 * x, donate_argnums=1)(pair, 3.0), api.grad(lambda x, p: x * 2)(3.0, pair),
+            api.lax.cond(True, lambda p: p.first, lambda p: p.second, pair))  # fmt: skip
+
+
+@case
+def eval_shape_of_types(api, lax, jnp):
+    struct = api.ShapeDtypeStruct((2,), np.float32)
+    return [str(x) for x in api.tree.leaves((
+        api.eval_shape(lambda x: {"a": x, "b": struct}, 1.0),
+        api.eval_shape(lambda x: api.eval_shape(jnp.sin, x), VECTOR),
+    ))]  # fmt: skip
+
+
+@case
+def types_are_no_results_of_jit(api, lax, jnp):
+    return api.jit(lambda x: api.ShapeDtypeStruct((2,), np.float32))(1.0)
+
+
+@case
+def zero_from_primal_of_trees(api, lax, jnp):
+    return api.custom_derivatives.zero_from_primal({"a": VECTOR, "b": 3, "c": (1.0, None)})
+
+
+ACCURATE = ["cbrt", "exp", "expm1", "log", "log1p", "rsqrt", "sqrt", "tan", "tanh"]
+
+
+@case
+def primitives_bound_without_their_accuracy(api, lax, jnp):
+    return [getattr(lax, f"{name}_p").bind(VECTOR / 8) for name in ACCURATE], lax.reduce_sum_p.bind(VECTOR, axes=(0,))
+
+
+@case
+def fori_loop_with_float_bounds(api, lax, jnp):
+    return (
+        lax.fori_loop(0.0, 3.0, lambda i, c: c + i, 0), lax.fori_loop(0.5, 3.0, lambda i, c: c + i, 0.0),
+        api.jit(lambda n: lax.fori_loop(0.0, n, lambda i, c: c + i, 0.0))(2.5),
+        api.grad(lambda x: lax.fori_loop(0.0, 3.0, lambda i, c: c * x, 1.0))(2.0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", [(0, 3.0), (0.0, 3), (np.float32(0), 3), (0, 3j)])
+def test_bounds_of_two_kinds(bounds):
+    assert_outcomes_equal(lambda api, lax, jnp: lax.fori_loop(*bounds, lambda i, c: c + 1, 0))
+
+
+# Marks, callbacks and prints
+
+
+def _attributes(api, **attributes):
+    function = api.lax.composite(lambda x, **_: x * 2, "my.op")
+    lines = api.jit(lambda x: function(x, **attributes)).lower(VECTOR).as_text().splitlines()
+    (line,) = [line for line in lines if "stablehlo.composite" in line]
+    return line.partition("composite_attributes = ")[2].partition(", decomposition")[0].replace('"', "")
+
+
+@pytest.mark.parametrize("attributes", [
+    {"a": np.ones(2, np.float32)}, {"a": np.arange(4).reshape(2, 2), "b": np.array(3.0), "c": np.array([True, False])},
+    {"a": np.dtype(np.float32)}, {"a": None}, {"a": None, "b": "x"}, {"a": b"y"}, {"a": {"b": np.int8(1)}},
+    {"a": np.float32(1.5), "b": 1.5, "c": np.float16(2), "d": np.int8(3), "e": 3, "f": True, "g": np.bool_(False)},
+    {"a": float("inf"), "b": -0.0, "c": 1e300, "d": np.uint8(3)}, {"a": object()}, {"a": 1j}, {"a": np.float32},
+], ids=lambda given: ", ".join(type(x).__name__ for x in given.values()))  # fmt: skip
+def test_attributes_of_composites(attributes):
+    assert_outcomes_equal(lambda api, lax, jnp: _attributes(api, **attributes))
+
+
+def test_sequences_among_attributes_of_composites():
+    # jax writes them without their types, which are the same.
+    assert _attributes(xtrace, a=(1, 2), b=[]) == "{a = [1 : i64, 2 : i64], b = []}"
+
+
+@case
+def composites_have_no_derivative(api, lax, jnp):
+    return api.jvp(lax.composite(lambda x: x * 2, "my.op"), (VECTOR,), (VECTOR,))
+
+
+@case
+def a_traced_attribute(api, lax, jnp):
+    return api.jit(lambda x: lax.composite(lambda x, **_: x, "my.op")(x, k=x))(1.0)
+
+
+def test_a_sink_that_stays_in_the_program():
+    assert float(xtrace.jit(lambda x: (xtrace.lax.dce_sink(2 * x, prevent_mlir_dce=True), x)[1])(1.0)) == 1
+    assert xtrace.lax.dce_sink(VECTOR, prevent_mlir_dce=True) is None
+
+
+STRUCT = jax.ShapeDtypeStruct((3,), np.float32)
+
+
+@pytest.mark.parametrize("returned", [lambda x: [x, x], lambda x: {"a": x, "b": x}, lambda x: (x, [x]), lambda x: x,
+                                      lambda x: (x, x, x)])  # fmt: skip
+def test_containers_that_callbacks_return(returned):
+    def called(api, lax, jnp):
+        try:
+            return (api.pure_callback(returned, (STRUCT, STRUCT), VECTOR),
+                    api.jit(lambda x: api.pure_callback(returned, (STRUCT, STRUCT), x))(VECTOR))  # fmt: skip
+        except Exception as error:
+            # jax raises a class of its own outside of programs.
+            raise RuntimeError from error
+
+    assert_outcomes_equal(called)
+
+
+NESTINGS = {
+    "vmap": lambda api, f: api.vmap(f),
+    "vmap of jit": lambda api, f: api.vmap(api.jit(f)),
+    "jit of vmap of jit": lambda api, f: api.jit(api.vmap(api.jit(f))),
+    "grad of vmap of jit": lambda api, f: api.grad(lambda x: api.vmap(api.jit(f))(x).sum()),
+    "vmap of grad of jit": lambda api, f: api.vmap(api.grad(api.jit(f))),
+    "vmap of scan": lambda api, f: api.vmap(
+        lambda x: api.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]),
+    "jit of vmap of scan of jit": lambda api, f: api.jit(api.vmap(
+        lambda x: api.lax.scan(lambda c, _: (api.jit(f)(c), None), x, None, length=2)[0])),
+    "vmap of fori_loop": lambda api, f: api.vmap(lambda x: api.lax.fori_loop(0, 2, lambda i, c: f(c), x)),
+    "vmap of cond": lambda api, f: api.vmap(lambda x: api.lax.cond(True, f, f, x)),
+    "vmap of checkpoint": lambda api, f: api.vmap(api.checkpoint(f)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NESTINGS)
+def test_values_are_printed_from_first_to_last(name, capfd):
+    # jax leaves the order to XLA, which begins with the last of them in some of these.
+    def shown(x):
+        xtrace.debug.print("{}", x)
+        return x
+
+    xtrace.block_until_ready(NESTINGS[name](xtrace, shown)(VECTOR))
+    xtrace.effects_barrier()
+    printed = [float(line) for line in capfd.readouterr().out.split()]
+    assert printed == [1.0, 2.0, 3.0] * (len(printed) // 3) and printed
+
+
+# What is refused
+
+
+@case
+def stop_gradient_of_a_function(api, lax, jnp):
+    return lax.stop_gradient(lambda x: x)
+
+
+@case
+def stop_gradient_of_text(api, lax, jnp):
+    return lax.stop_gradient({"a": None, "b": "x"})
+
+
+@case
+def a_traced_length_of_scan(api, lax, jnp):
+    return api.jit(lambda n: lax.scan(lambda c, _: (c, None), 0.0, None, length=n))(3)
+
+
+@case
+def a_traced_unroll_of_scan(api, lax, jnp):
+    return api.jit(lambda n: lax.scan(lambda c, _: (c, None), 0.0, None, length=3, unroll=n))(3)
+
+
+FOREIGN = [({"legacy_backend_config": "x"}, {}), ({"custom_call_api_version": 2}, {"a": 1}), ({}, {}),
+           ({"custom_call_api_version": 2, "legacy_backend_config": 3}, {})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "attributes"), FOREIGN, ids=str)
+def test_foreign_calls(options, attributes):
+    def lowered(api, lax, jnp):
+        call = api.ffi.ffi_call("foo", api.ShapeDtypeStruct((3,), np.float32), **options)
+        return api.jit(api.grad(lambda x: call(x, **attributes).sum())).lower(VECTOR)
+
+    assert_outcomes_equal(lowered)
+
+
+@pytest.mark.parametrize("returned", [np.ones(2, np.float32), 1.0, "a zero of another shape",
+                                      np.ones((3, 1), np.float32)], ids=str)  # fmt: skip
+def test_backward_rules_with_symbolic_zeros_that_return_another_shape(returned):
+    def differentiated(api, lax, jnp):
+        function = api.custom_vjp(lambda x: x * 2)
+        zero = api.custom_derivatives.SymbolicZero.from_primal_value(np.ones(2, np.float32))
+        wrong = zero if isinstance(returned, str) else returned
+        function.defvjp(lambda x: (x.value * 2, None), lambda _, ct: (wrong,), symbolic_zeros=True)
+        return api.grad(lambda x: function(x).sum())(VECTOR)
+
+    assert_outcomes_equal(differentiated)

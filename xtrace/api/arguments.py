@@ -274,19 +274,19 @@ def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[l
 
 def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree: Any) -> list[str]:
     """Return the path of each traced leaf as users write it: ``x``, ``params['w'][0]``, ``args[2]``."""
-    args, kwargs = pytree.tree_unflatten(in_tree, range(in_tree.num_leaves))
+    args, kwargs = in_tree.children()
     fixed = {n for n, _ in static.positional}
-    count = len(args) + len(fixed)
+    count = len(args.children()) + len(fixed)
     numbers = [n for n in range(count) if n not in fixed]
     names = positional_names(function, count)
     paths = []
-    for number, tree in zip(numbers, args, strict=True):
-        paths += [names[number] + pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+    for number, tree in zip(numbers, args.children(), strict=True):
+        paths += [names[number] + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
     known = signature_of(function)
-    for name in sorted(kwargs):
+    for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
         named = known is None or name in known.parameters
         prefix = name if named else f"kwargs[{name!r}]"
-        paths += [prefix + pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(kwargs[name])[0]]
+        paths += [prefix + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
     return paths
 
 

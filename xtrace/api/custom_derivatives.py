@@ -56,8 +56,9 @@ def _symbolic_zero(aval: ShapedArray) -> SymbolicZero:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Return the zero tangent of `val`; of integers it is of dtype float0."""
-    return (_symbolic_zero if symbolic_zeros else zero_of)(aval_of(val))
+    """Return the zero tangent of `val`, an array or a tree of them; of integers it is of dtype float0."""
+    zero = _symbolic_zero if symbolic_zeros else zero_of
+    return pytree.tree_map(lambda x: zero(aval_of(x)), val)
 
 
 class CustomVJPPrimal:
@@ -231,7 +232,7 @@ class CustomFunction:
     def _paths(self, fixed: dict[int, Any], in_tree: Any) -> list[str]:
         """Return how users write the leaves of the arguments that are not fixed."""
         static = arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
-        tree = pytree.tree_structure((pytree.tree_unflatten(in_tree, range(in_tree.num_leaves)), {}))
+        tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
         return arguments.argument_paths(self.fun, static, tree)
 
     def _flattened(self, role: str, name: str, result: Any, trees: list[Any]) -> list[Any]:
@@ -478,13 +479,18 @@ class custom_vjp(CustomFunction):
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
             residual_trees: list[Any] = []
             kept = self._flattened("residuals of fwd rule", name, residuals, residual_trees)
+            # Booleans of Python's stay what they are: the backward rule may look at them.
+            known = {i: x for i, x in enumerate(kept) if type(x) is bool}
+            count, kept = len(kept), [x for x in kept if type(x) is not bool]
 
             def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
                 zero = _symbolic_zero if symbolic_zeros else zero_of
                 full = [zero(a) if c is None else given(c) for c, a in zip(cotangents, out_avals, strict=True)]
+                rest = map(given, saved)
                 found = bwd(
                     *nondiff,
-                    pytree.tree_unflatten(residual_trees[0], map(given, saved)),
+                    pytree.tree_unflatten(residual_trees[0], [known[i] if i in known else next(rest)
+                                                              for i in range(count)]),
                     pytree.tree_unflatten(out_tree, full),
                 )
                 return self._cotangents_in(backward_name, call, in_avals, found)
@@ -530,9 +536,11 @@ class custom_vjp(CustomFunction):
         ]
 
     def _cotangent_in(self, rule: str, call: Call, position: int, aval: ShapedArray, cotangent: Any) -> Any:
-        if cotangent is None or isinstance(cotangent, SymbolicZero) or not is_differentiable(aval):
+        if cotangent is None or not is_differentiable(aval):
             return None
-        found = aval_of(cotangent) if is_array_like(cotangent) else None
+        if isinstance(cotangent, SymbolicZero) and cotangent.shape == aval.shape:
+            return None
+        found = aval_of(cotangent) if is_array_like(cotangent) else getattr(cotangent, "aval", None)
         if found is not None and found.dtype == dtypes.float0:
             return None
         fits = found is not None and found.shape == aval.shape

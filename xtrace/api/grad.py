@@ -285,8 +285,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
     if own is not None and not is_differentiable(aval) and not linear and own.dtype != dtypes.float0:
         return None
     if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
-        paths, _ = pytree.tree_flatten_with_path(flat.results([0] * flat.out_tree.num_leaves))
-        name = pytree.keystr(paths[position][0])
+        name = pytree.keystr(pytree.leaf_paths(flat.out_tree)[position])
         where = f" at {name}" if name else ""
         error = TypeError if own is None or linear else ValueError
         raise error(

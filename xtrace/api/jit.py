@@ -474,13 +474,13 @@ class Jitted:
         """Return for each leaf whether it is donated."""
         if not self.donated.numbers and not self.donated.names:
             return [False] * in_tree.num_leaves
-        args, kwargs = pytree.tree_unflatten(in_tree, range(in_tree.num_leaves))
-        fixed = {n for n, _ in static.positional}
-        numbers = [n for n in range(len(args) + len(fixed)) if n not in fixed]
-        chosen = set(self.donated.positions(len(args) + len(fixed)))
-        flags = [n in chosen for n, tree in zip(numbers, args, strict=True) for _ in pytree.tree_leaves(tree)]
-        for name in sorted(kwargs):
-            flags += [name in self.donated.names] * len(pytree.tree_leaves(kwargs[name]))
+        args, kwargs = in_tree.children()
+        trees, fixed = args.children(), {n for n, _ in static.positional}
+        numbers = [n for n in range(len(trees) + len(fixed)) if n not in fixed]
+        chosen = set(self.donated.positions(len(trees) + len(fixed)))
+        flags = [n in chosen for n, tree in zip(numbers, trees, strict=True) for _ in range(tree.num_leaves)]
+        for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
+            flags += [name in self.donated.names] * tree.num_leaves
         return flags
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: Any) -> None:

@@ -114,7 +114,7 @@ class _Program(NamedTuple):
             return f"the result of {self.what}"
         if self.out_tree is None:
             return f"result {position} of {self.what}"
-        path, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(self.out_tree, range(count)))[0][position]
+        path = pytree.leaf_paths(self.out_tree)[position]
         return f"result{pytree.keystr(path)} of {self.what}"
 
 

@@ -12,7 +12,7 @@ class Effect:
 
     __slots__ = ("name", "ordered")
 
-    def __init__(self, name: str, ordered: bool = False) -> None:
+    def __init__(self, name: str = "Effect", ordered: bool = False) -> None:
         self.name, self.ordered = name, ordered
 
     def __repr__(self) -> str:

@@ -20,11 +20,11 @@ _primitives: dict[str, Primitive] = {}
 _RULES = {"jvp": "Differentiation rule", "transpose": "Transpose rule", "batch": "Batching rule"}
 
 
-def no_rule(why: str) -> Callable[..., Any]:
+def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[..., Any]:
     """Return a rule that says why an operation has none, when it is needed."""
 
     def refuse(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError(why)
+        raise error(why)
 
     return refuse
 
@@ -41,6 +41,10 @@ def no_check(why: str) -> Callable[..., Any]:
 
 # The rule `checks` of an operation that computes no NaN from numbers.
 KEEPS_NUMBERS = no_check("a result is NaN only where an operand is")
+
+
+# Parameters that `bind` takes to be None where they are not given, as other people's code writes it.
+_OPTIONAL = frozenset(("accuracy", "out_sharding"))
 
 
 class Derived:
@@ -152,6 +156,8 @@ class Primitive:
 
     def bind(self, *operands: Any, **parameters: Any) -> Any:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""
+        if len(parameters) < len(self.parameters):
+            parameters = {p: None for p in self.parameters if p in _OPTIONAL} | parameters
         if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
             raise TypeError(
                 f"primitive {self.name} has the parameters ({', '.join(self.parameters)}); "

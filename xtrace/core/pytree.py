@@ -33,7 +33,7 @@ __all__ = [
     "flatten_one_level", "flatten_one_level_with_keys", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_dataclass", "register_static", "static_field", "Partial",
-    "explain_flatten_error", "structure_difference", "treedef_difference",
+    "explain_flatten_error", "leaf_paths", "structure_difference", "treedef_difference",
 ]  # fmt: skip
 
 default_registry = pytree_registry.registry
@@ -100,6 +100,37 @@ def tree_flatten_with_path(
     except (SystemError, TypeError, ValueError) as error:
         explain_flatten_error(error, tree, is_leaf)
         raise
+
+
+def leaf_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
+    """Return the key paths of the leaves of a structure.
+
+    Only objects say the keys of classes that are registered; where none can be made of numbers, children are counted.
+    """
+    positions = list(range(tree.num_leaves))
+    try:
+        found = flatten_with_path(tree.unflatten(positions), None)[0]
+        if [x for _, x in found] == positions:
+            return [path for path, _ in found]
+    except Exception:
+        pass
+    return _counted_paths(tree)
+
+
+def _counted_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
+    data = tree.node_data()
+    if data is None:
+        return [()]
+    kind, metadata = data
+    paths: list[tuple[Any, ...]] = []
+    for position, child in enumerate(tree.children()):
+        key: Any = FlattenedIndexKey(position)
+        if kind in (tuple, list):
+            key = SequenceKey(position)
+        elif kind is dict:
+            key = DictKey(metadata[position])
+        paths += [(key, *path) for path in _counted_paths(child)]
+    return paths
 
 
 def _without_path(is_leaf: Callable[[Any], bool]) -> Callable[[Any, Any], bool]:

@@ -55,12 +55,12 @@ class Function:
         return self.callback_func(*args, **kwargs)
 
     def returned(self, avals: Sequence[ShapedArray], result: Any) -> list[np.ndarray[Any, Any]]:
-        """Return the leaves of a result as NumPy arrays of the types `avals`.
+        """Return the leaves of a result as NumPy arrays of the types `avals`; what holds them does not matter.
 
         TypeError or ValueError, naming the leaf, if it is not what the caller said it would be.
         """
         leaves, tree = pytree.tree_flatten(result)
-        if tree != self.out_tree:
+        if tree.num_leaves != self.out_tree.num_leaves:
             raise TypeError(
                 f"{self.name} returned a tree that differs from result_shape_dtypes "
                 f"{pytree.treedef_difference(self.out_tree, tree)}: expected {self.out_tree}, got {tree}"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import Primitive, no_rule
+from xtrace.ops.call_attributes import CallAttribute
 from xtrace.ops.control_flow.bodies import leaves_of, same_type, stage_body
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -27,23 +26,6 @@ def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_:
     return jaxpr.out_avals
 
 
-def _attribute(name: str, value: Any) -> str:
-    """Return an attribute of a composite as MLIR text; TypeError for values that have none."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    if isinstance(value, (int, np.integer)):
-        return f"{int(value)} : i64"
-    if isinstance(value, (float, np.floating)):
-        return f"{float(value):e} : f64"
-    if isinstance(value, str):
-        return attributes.string(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_attribute(name, v) for v in value)}]"
-    raise TypeError(
-        f"composite: attribute {name} is {value!r}; attributes are booleans, numbers, strings and sequences of these"
-    )
-
-
 def _composite_emit(
     builder: FunctionBuilder, *values: Value, attributes: Any, jaxpr: ClosedJaxpr, name: str, version: int
 ) -> list[Value]:
@@ -57,8 +39,8 @@ def _composite_emit(
     operands, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
     outputs = ", ".join(a.mlir_type for a in results)
     outputs = outputs if len(results) == 1 else f"({outputs})"
-    given = ", ".join(f"{_quoted(k)} = {_attribute(k, v)}" for k, v in attributes)
-    texts = [f"composite_attributes = {{{given}}}"] if attributes else []
+    given = ", ".join(f"{_quoted(k)} = {v.text}" for k, v in attributes if v is not None)
+    texts = [f"composite_attributes = {{{given}}}"] if given else []
     texts += [f"decomposition = @{function.name}", f"version = {version} : i32"]
     head = f"stablehlo.composite {_quoted(name)} {operands} {{{', '.join(texts)}}}"
     return builder.line_of_many(f"{head} : ({types}) -> {outputs}", results)
@@ -86,7 +68,7 @@ composite_p = Primitive(
     effects=_composite_effects, batch=_composite_batch, multiple_results=True, memoised=False,
     jvp=no_rule(
         "a composite has no derivative: what its name means is known to XLA's backends only. Give the function that "
-        "calls it one with xtrace.custom_jvp or xtrace.custom_vjp"
+        "calls it one with xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
     ),
 )  # fmt: skip
 
@@ -104,10 +86,10 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         raise TypeError(f"composite: name must be a string such as 'my.op', got {name!r}")
 
     def call(*args: Any, **keywords: Any) -> Any:
-        for key, value in keywords.items():
-            _attribute(key, value)
         leaves, in_tree, avals = leaves_of("composite", "args", args)
-        named = tuple([(k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(keywords.items())])
+        named = tuple([
+            (k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())
+        ])
         body = stage_body("composite", lambda *a: decomposition(*a, **keywords), in_tree, avals)
         results = composite_p.apply([*body.consts, *leaves], (named, body.jaxpr, name, int(version)))
         return pytree.tree_unflatten(body.out_tree, results)
@@ -125,7 +107,10 @@ def _sink_abstract(x: ShapedArray, **_: Any) -> list[ShapedArray]:
 
 def _sink_emit(builder: FunctionBuilder, x: Value, *, prevent_mlir_dce: bool) -> list[Value]:
     if prevent_mlir_dce:
-        text = f'stablehlo.custom_call @Sink({x.name}) {{has_side_effect = true}} : ({x.type}) -> ()'
+        text = (
+            f"stablehlo.custom_call @dce_sink({x.name}) {{api_version = 4 : i32, has_side_effect = true}} : "
+            f"({x.type}) -> ()"
+        )
         builder.line_of_many(text, [])
     return []
 
@@ -151,7 +136,7 @@ dce_sink_p = Primitive(
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Keep what computes `val`, an array or a tree of them, in the program, although nothing else may read it.
 
-    With `prevent_mlir_dce` also from XLA, on platforms that have the custom call ``Sink``.
+    With `prevent_mlir_dce` also where MLIR simplifies programs.
     """
     for leaf in leaves_of("dce_sink", "val", val)[0]:
         dce_sink_p.apply((leaf,), (bool(prevent_mlir_dce),))

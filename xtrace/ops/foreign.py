@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from xtrace.core import dtypes, pytree
+from xtrace.core import pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace.core.primitive import Primitive, no_rule
+from xtrace.ops.call_attributes import CallAttribute
 from xtrace.ops.control_flow.bodies import leaves_of
 from xtrace.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace.stablehlo import attributes as mlir
@@ -25,33 +26,6 @@ _CALLED = Effect("ForeignCall")
 def _abstract(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
     """What the caller says that the function returns."""
     return list(result_avals)
-
-
-def _attribute(name: str, value: Any) -> str:
-    """Return an attribute of a call as MLIR text; TypeError for values that XLA cannot hand over."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return f"{value} : i64"
-    if isinstance(value, np.generic) and dtypes.is_integer(value.dtype):
-        prefix = "i" if dtypes.is_signed(value.dtype) else "ui"
-        return f"{value} : {prefix}{dtypes.bit_width(value.dtype)}"
-    if isinstance(value, (float, np.floating)):
-        bits = 64 if isinstance(value, float) else dtypes.bit_width(value.dtype)
-        return f"{float(value):e} : f{bits}"
-    if isinstance(value, str):
-        return mlir.string(value)
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        aval = ShapedArray(value.shape, value.dtype)
-        return f"{mlir.dense(value)} : {aval.mlir_type}"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{mlir.string(k)} = {_attribute(k, v)}" for k, v in sorted(value.items())) + "}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_attribute(name, v) for v in value)}]"
-    raise TypeError(
-        f"ffi_call: attribute {name} is {value!r} of type {type(value)}; attributes are booleans, numbers, strings, "
-        "NumPy arrays, and sequences and dicts of these"
-    )
 
 
 def _layout(order: Sequence[int]) -> str:
@@ -131,25 +105,9 @@ ffi_call_p = Primitive(
     abstract=_abstract, emit=_emit, effects=_effects, batch=_batch, multiple_results=True,
     jvp=no_rule(
         "a foreign function cannot be differentiated: what it computes is not known here. Wrap the call in a function "
-        "with a rule of its own, xtrace.custom_jvp or xtrace.custom_vjp"
+        "with a rule of its own, xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
     ),
 )  # fmt: skip
-
-
-class _Attribute:
-    """An attribute's value, which prints as it is and hashes by its text: it may be an array or a dict."""
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.value, self.text = value, _attribute(name, value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Attribute) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 def ffi_call(
@@ -176,12 +134,26 @@ def ffi_call(
     if not isinstance(target_name, str):
         raise TypeError(f"ffi_call: target_name must be a string, got {target_name!r}")
     check_method("ffi_call", vmap_method)
+    if legacy_backend_config is not None:
+        if custom_call_api_version >= 4:
+            raise ValueError(
+                f"ffi_call of {target_name}: legacy_backend_config needs a custom_call_api_version below 4, got "
+                f"{custom_call_api_version}; pass attributes to the call in its place"
+            )
+        if not isinstance(legacy_backend_config, str):
+            raise ValueError(f"ffi_call of {target_name}: legacy_backend_config must be a string, got "
+                             f"{legacy_backend_config!r}")
     several = isinstance(result_shape_dtypes, (tuple, list))
     described = list(result_shape_dtypes) if several else [result_shape_dtypes]
     results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
     aliases = tuple(sorted((input_output_aliases or {}).items()))
 
     def call(*args: Any, **attributes: Any) -> Any:
+        if attributes and custom_call_api_version < 4:
+            raise ValueError(
+                f"ffi_call of {target_name}: attributes need custom_call_api_version=4, got {custom_call_api_version} "
+                f"and {', '.join(attributes)}; earlier versions take the string legacy_backend_config"
+            )
         leaves, _, avals = leaves_of("ffi_call", "args", args)
         if len(leaves) != len(args):
             raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
@@ -198,8 +170,9 @@ def ffi_call(
         found = ffi_call_p.apply(
             leaves,
             (
-                tuple([(k, _Attribute(k, v)) for k, v in sorted(attributes.items())]), custom_call_api_version,
-                bool(has_side_effect), _layouts("input_layouts", input_layouts, avals), aliases,
+                tuple([(k, CallAttribute("ffi_call", k, v)) for k, v in sorted(attributes.items())]),
+                custom_call_api_version, bool(has_side_effect),
+                _layouts("input_layouts", input_layouts, avals), aliases,
                 legacy_backend_config, _layouts("output_layouts", given, results), results, target_name, vmap_method,
             ),
         )  # fmt: skip
@@ -238,7 +211,7 @@ def ffi_lowering(
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
         attributes = sorted((fixed | parameters).items())
         found = _emit(
-            builder, *values, attributes=[(k, _Attribute(k, v)) for k, v in attributes],
+            builder, *values, attributes=[(k, CallAttribute("ffi_call", k, v)) for k, v in attributes],
             custom_call_api_version=version, has_side_effect=side_effect,
             input_layouts=_fastest_first(operand_layouts, [x.aval for x in values]), input_output_aliases=aliases,
             legacy_backend_config=backend_config if isinstance(backend_config, str) else None,

@@ -38,6 +38,11 @@ def written(
             f"{name}: programs for {builder.platform} cannot call Python functions; those for cpu, cuda and tpu can. "
             "Run it with jax_platforms='cpu', or return the values from the function and use them outside of it"
         )
+    if effect is not None and not effects:
+        # Within a function calls are made as they are written: XLA may begin with the last one.
+        if effect not in builder.tokens:
+            builder.tokens[effect] = builder.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+        effects = [effect]
     operands = [*tokens_of(builder, effects), *[x.stored() for x in values]]
     in_avals, out_avals = _types(values), list(builder.results)
     place = builder.place[0] if builder.place is not None else None

@@ -11,6 +11,7 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import KEEPS_NUMBERS, Primitive
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import base_trace, current_trace
+from xtrace.runtime.arrays import ConcreteArray
 from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import MappedAxis
 
@@ -34,8 +35,14 @@ stop_gradient_of_one = Primitive(
 
 
 def stop_gradient(x: Any) -> Any:
-    """Return `x`, an array or a pytree of them, as a constant to differentiation: its derivative is zero."""
+    """Return `x`, an array or a pytree of them, as a constant to differentiation: its derivative is zero.
+
+    TypeError for a leaf that is no array.
+    """
     if current_trace.get() is base_trace:
+        if type(x) is not ConcreteArray:
+            for leaf in pytree.tree_leaves(x):
+                aval_of(leaf)
         return x
     return pytree.tree_map(_of_leaf, x)
 

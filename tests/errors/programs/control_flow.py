@@ -287,9 +287,9 @@ PROGRAMS = [
         lax.fori_loop(0, 3.0, lambda i, x: x + i, 0)
         """,
         error="TypeError",
-        says=["fori_loop", "integer"],
+        says=["fori_loop", "int32 and float32"],
         underlined="lax.fori_loop(0, 3.0, lambda i, x: x + i, 0)",
-        fix="upper must be an integer scalar",
+        fix="give both as integers",
         in_message=False,
         right="""
         lax.fori_loop(0, 3, lambda i, x: x + i, 0)

@@ -161,10 +161,9 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 
 def leaf_paths(names: Sequence[str], in_tree: Any) -> list[str]:
     """Return how users write each leaf of arguments of the tree `in_tree`, which are called `names`: ``c['w'][0]``."""
-    arguments = pytree.tree_unflatten(in_tree, range(in_tree.num_leaves))
     paths = []
-    for name, tree in zip(names, arguments, strict=True):
-        paths += [name + pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+    for name, tree in zip(names, in_tree.children(), strict=True):
+        paths += [name + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
     return paths
 
 

@@ -556,9 +556,9 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
                 f"They differ {pytree.treedef_difference(one.out_tree, two.out_tree)} ({names[first]} against "
                 f"{names[other]}).\n\n{revise}they have the same pytree structure."
             )
-        paths = pytree.tree_flatten_with_path(pytree.tree_unflatten(one.out_tree, range(one.out_tree.num_leaves)))[0]
+        paths = pytree.leaf_paths(one.out_tree)
         faults = []
-        for (path, _), a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
+        for path, a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
             if not same_type(a, b):
                 wrong = differences(a, b)
                 where = f" at path {pytree.keystr(path)}" if path else ""

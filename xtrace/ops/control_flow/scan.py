@@ -10,13 +10,14 @@ import numpy as np
 
 from xtrace.algebra.families import add_any
 from xtrace.algebra.vector_space import moved_axis, with_axis, zeros
-from xtrace.core import config, dtypes, pytree
+from xtrace.core import config, dtypes, explain, pytree
 from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace.core.key_uses import KeyUses, consume, unused
 from xtrace.core.primitive import Primitive
 from xtrace.core.tangents import Linear, tangent_aval
+from xtrace.core.trace import Tracer
 from xtrace.ops.calls import computed
 from xtrace.ops.control_flow.bodies import (
     Body,
@@ -661,6 +662,8 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         if not sizes:
             raise ValueError(f"{function} got no values to scan over and `length` not provided; give length=")
         return sizes[0]
+    if isinstance(length, Tracer):
+        raise explain.concretization(length, f"{function} as its length, which must be known while tracing")
     try:
         number = operator.index(length)
     except TypeError:
@@ -682,6 +685,8 @@ def unroll_of(function: str, unroll: Any, size: int) -> int:
     """Return how many of `size` steps are written one after the other."""
     if isinstance(unroll, (bool, np.bool_)):
         return max(size, 1) if unroll else 1
+    if isinstance(unroll, Tracer):
+        raise explain.concretization(unroll, f"{function} as unroll, which must be known while tracing")
     try:
         number = operator.index(unroll)
     except TypeError:
@@ -693,9 +698,8 @@ def unroll_of(function: str, unroll: Any, size: int) -> int:
 
 def _pair(body: Body) -> list[Any]:
     """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
-    found = body.out_tree.children()
-    example = pytree.tree_unflatten(body.out_tree, range(body.out_tree.num_leaves))
-    if not isinstance(example, tuple) or len(found) != 2:
+    found, data = body.out_tree.children(), body.out_tree.node_data()
+    if data is None or not issubclass(data[0], tuple) or len(found) != 2:
         shown = pytree.tree_unflatten(body.out_tree, [a.str_short() for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "

@@ -494,8 +494,9 @@ def fori_loop(
 
     Where both bounds are known while tracing, the loop is a `scan` and can be differentiated in both modes; else it is
     a `while_loop`. `init_val` is a pytree of arrays, and the body returns one of the same structure, shapes and dtypes.
-    unroll: how many steps are written one after the other, for known bounds only. TypeError for bounds that are no
-    integer scalars of one dtype, ValueError for `unroll` with bounds that are not known.
+    unroll: how many steps are written one after the other, for known bounds only. Bounds may be floats, i is one then
+    if they are not known. TypeError for bounds that are no scalars of one dtype, ValueError for `unroll` with bounds
+    that are not known.
     """
     check_function("fori_loop", "body_fun", body_fun)
     lower, upper, known = _bounds(lower, upper)
@@ -531,20 +532,21 @@ def fori_loop(
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
-    """Return the bounds in one dtype, and whether both are known: then they are Python integers."""
+    """Return the bounds in one dtype, and whether both are known: then they are Python integers, rounded towards 0."""
     avals = []
     for name, value in (("lower", lower), ("upper", upper)):
         try:
             aval = aval_of(value)
         except TypeError as error:
             raise TypeError(f"fori_loop: {name}: {error}") from None
-        if aval.shape or not dtypes.is_integer(aval.dtype):
-            raise TypeError(f"fori_loop: {name} must be an integer scalar, got {aval.str_short()}")
+        if aval.shape or not (dtypes.is_integer(aval.dtype) or dtypes.is_floating(aval.dtype)):
+            raise TypeError(f"fori_loop: {name} must be an integer or float scalar, got {aval.str_short()}")
         avals.append(aval)
-    if avals[0].dtype != avals[1].dtype and not avals[0].weak_type and not avals[1].weak_type:
+    mixed = dtypes.is_integer(avals[0].dtype) != dtypes.is_integer(avals[1].dtype)
+    if avals[0].dtype != avals[1].dtype and (mixed or not (avals[0].weak_type or avals[1].weak_type)):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "
-            f"{avals[0].dtype.name} and {avals[1].dtype.name}"
+            f"{avals[0].dtype.name} and {avals[1].dtype.name}; give both as integers"
         )
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         return int(lower), int(upper), True
@@ -555,7 +557,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
 def _as_bound(value: Any, aval: ShapedArray, dtype: Any) -> Any:
     if aval.dtype == dtype:
         return value
-    return Literal(value, ShapedArray((), dtype)) if type(value) is int else converted(value, dtype)
+    return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else converted(value, dtype)
 
 
 @per_jaxpr
@@ -564,7 +566,7 @@ def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> Cl
     jaxpr = closed.jaxpr
     constants, counter, values = jaxpr.invars[:consts], jaxpr.invars[consts], jaxpr.invars[consts + 1 :]
     after = Var(counter.aval)
-    one = Literal(1, ShapedArray((), counter.aval.dtype, counter.aval.weak_type))
+    one = Literal(dtypes.scalar_type_of(counter.aval.dtype)(1), counter.aval)
     count = JaxprEqn([counter, one], [after], add, (), NO_EFFECTS, None)
     passed = [Var(bound)] if bound is not None else []
     return ClosedJaxpr(

@@ -6,10 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import program_of_trees
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import aval_of
+from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.late import make_public as _make_public
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
@@ -41,13 +42,14 @@ def _plus(x: Any, factor: Any, y: Any) -> Any:
 
 
 def _multiplier(function: str, name: str, matrix: Any) -> Callable[[Any], Any]:
-    """Return what multiplies by a matrix, or by the function that is given for one."""
+    """Return what multiplies by a matrix, by an object that has a shape and ``@``, or the function given for one."""
     if callable(matrix):
         return matrix  # type: ignore[no-any-return]
-    shape = aval_of(matrix).shape
+    operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
+    shape = tuple(matrix.shape) if operator else aval_of(matrix).shape
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"{function}: linear operator {name} must be a square matrix or a function, got shape {shape}")
-    return lambda x: matmul(matrix, x, precision="highest")
+    return (lambda x: matrix @ x) if operator else (lambda x: matmul(matrix, x, precision="highest"))
 
 
 def _leaves_like(function: str, tree: Any) -> Any:
@@ -75,6 +77,15 @@ def _system(function: str, A: Any, b: Any, x0: Any, M: Any, maxiter: Any) -> tup
     precondition = (lambda x: x) if M is None else _multiplier(function, "M", M)
     limit = 10 * sum(aval_of(x).size for x in pytree.tree_leaves(b)) if maxiter is None else maxiter
     return b, x0, multiply, precondition, limit
+
+
+def _weak_as(x: Any, b: Any, x0: Any) -> Any:
+    """Return the solution, weakly typed where both the right-hand side and the start are."""
+
+    def leaf(value: Any, one: Any, other: Any) -> Any:
+        return converted(value, aval_of(value).dtype, aval_of(one).weak_type and aval_of(other).weak_type)
+
+    return pytree.tree_map(leaf, x, b, x0)
 
 
 @program_of_trees()
@@ -113,7 +124,9 @@ def cg(
         corrected = precondition(residual)
         return while_loop(going, advance, (x0, residual, corrected, _product(residual, corrected), 0))[0]
 
-    return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=True), None
+    # The transpose of a Hermitian matrix is another one where it is complex.
+    symmetric = not any(dtypes.is_complex(aval_of(x).dtype) for x in pytree.tree_leaves(b))
+    return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=symmetric), None
 
 
 @program_of_trees()
@@ -154,7 +167,7 @@ def bicgstab(
         nothing = pytree.tree_map(zeros_like, b)
         return while_loop(going, advance, (x0, residual, nothing, nothing, one, one, one, 0))[0]
 
-    return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), None
+    return _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0), None
 
 
 # GMRES: the leaves of all trees in one vector, and the rows of `basis` an orthonormal basis of the Krylov space.
@@ -311,7 +324,7 @@ def gmres(
         start = ravel_pytree(x0)[0]
         return tree_of(while_loop(going, advance, (start, right - product(start), 0))[0])
 
-    x = custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve)
+    x = _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0)
     return x, where(isfinite(_length(ravel_pytree(x)[0])), 0, -1)
 
 _make_public(globals(), __all__)
