@@ -247,7 +247,40 @@ FUNCTIONS_OF_ELEMENTS = [
     Row(_REDUCED.format("jnp.dot(jnp.stack([a, b]), jnp.stack([b, a])) - 2 * a * b + a"), "np.zeros(5)"),
 ]
 
+_NESTED_TREE = "RecursionError: the pytree is nested too deeply, or contains itself"
+_CYCLE = "(lambda x: x.append(x) or x)([1.0])"
+_LISTS = "__import__('functools').reduce(lambda x, _: [x], range(100_000), 1.0)"
+_ADDED = "__import__('functools').reduce(lambda f, _: xtrace.jit(lambda x, f=f: f(x) + 1), range({}), lambda x: x)"
+_CALLED = "xtrace.jit(lambda x: xtrace.pure_callback({}, x, x))(jnp.ones(3))"
+_FAILED = "JaxRuntimeError: INTERNAL: the callback <lambda> of pure_callback, called at"
+MISUSE = [
+    Row(f"xtrace.tree.leaves({_CYCLE})", _NESTED_TREE),
+    Row(f"xtrace.jit(lambda x: 1.0)({_CYCLE})", _NESTED_TREE),
+    Row(f"xtrace.jit(lambda y: {_CYCLE})(1.0)", _NESTED_TREE),
+    Row(f"xtrace.vmap(lambda x: x)({_CYCLE})", _NESTED_TREE),
+    Row(f"xtrace.device_put({_CYCLE})", _NESTED_TREE),
+    Row(f"jnp.array({_CYCLE})", "RecursionError: "),
+    Row(f"jnp.stack({_LISTS})", "RecursionError: "),
+    Row(f"xtrace.tree.structure({_LISTS})", _NESTED_TREE),
+    Row(f"{_ADDED.format(50)}(1.0)", "51.0"),
+    Row(f"{_ADDED.format(10_000)}(1.0)", "RecursionError: "),
+    Row(_CALLED.format("lambda y: 1 / 0"), _FAILED),
+    Row(_CALLED.format("lambda y: y[:2]"), _FAILED),
+    Row(_CALLED.format("lambda y: 'text'"), _FAILED),
+    Row(_CALLED.format("lambda y: jnp.sin(y)"), "np.sin(np.ones(3))", "jax-ml/jax#24255"),
+    Row(
+        "(lambda x: xtrace.jit(lambda a, b: (a + 1, b + 1), donate_argnums=(0, 1))(x, x))(jnp.ones(3))",
+        "ValueError: jit: the same array is passed to <lambda> as a and b, and donated",
+    ),
+    Row("jnp.zeros((2**40,))", "JaxRuntimeError: RESOURCE_EXHAUSTED"),
+    Row("jnp.zeros((2**62,))", "ValueError: "),
+    Row("lax.while_loop(lambda c: False, lambda c: (), ())", "()"),
+    Row("lax.fft(jnp.ones((2, 0), 'complex64'), 'FFT', (0,))", "np.zeros((2, 0))"),
+    Row("jnp.linalg.eigvals(jnp.full((3, 3), np.nan))", "np.full(3, np.nan)"),
+]
+
 TABLES = {
+    "misuse": MISUSE,
     "fused sums": FUSED_SUMS,
     "two bits": TWO_BITS,
     "negative padding": NEGATIVE_PADDING,
@@ -260,3 +293,19 @@ def test_programs_do_what_is_stated_in_their_rows(table):
     found = outcomes(TABLES[table])
     said = {row.program: found.get(row.program, "not reached") for row in TABLES[table]}
     assert {program: text for program, text in said.items() if text != "as stated"} == {}
+
+
+_FORK = """
+import os, xtrace.numpy as jnp
+jnp.ones(3)
+child = os.fork()
+if not child:
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_forks_are_warned_of():
+    done = subprocess.run([sys.executable, "-W", "always", "-c", _FORK], capture_output=True, text=True, check=True)
+    assert "RuntimeWarning: os.fork() in a process with XLA's threads" in done.stderr
+    assert "child = os.fork()" in done.stderr or "<string>:4" in done.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -74,6 +76,7 @@ def canonical_platform(platform: str) -> str:
 
 
 def _make(name: str) -> Any:
+    _watch_forks()
     request = _settings()
     if name == "cpu":
         count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
@@ -82,6 +85,21 @@ def _make(name: str) -> Any:
         numbers = _plugins().device_numbers("jax_cuda_visible_devices", request.cuda_devices)
         return _plugins().load(name, visible_devices=numbers, more_options=request.options)
     raise RuntimeError(f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu) and tpu")
+
+
+@functools.cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_warn_of_fork)
+
+
+def _warn_of_fork() -> None:
+    warnings.warn(
+        "os.fork() in a process with XLA's threads: the child has none of them, so its next computation hangs. Start "
+        "processes with multiprocessing.get_context('spawn'), or fork before the first computation",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def _plugins() -> Any:
