@@ -13,7 +13,7 @@ import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from xtrace import jit
 from xtrace.core.trace import base_trace, current_trace
-from xtrace.xla.buffers import DeviceSharding
+from xtrace.xla.buffers import SingleDeviceSharding
 
 # Wrong uses of jit itself
 
@@ -39,7 +39,7 @@ from xtrace.xla.buffers import DeviceSharding
         ({"device": "d", "backend": "cpu"}, ValueError, "cannot both be given"),
         ({"in_shardings": "x"}, TypeError, "in_shardings must be None, a sharding such as x.sharding .* got 'x'"),
         ({"out_shardings": (None, 3)}, TypeError, "out_shardings must be None, .* got 3"),
-        ({"in_shardings": DeviceSharding(xtrace.devices()[0], "pinned_host")}, ValueError, "asks for pinned_host"),
+        ({"in_shardings": SingleDeviceSharding(xtrace.devices()[0], "pinned_host")}, ValueError, "for pinned_host"),
         ({"compiler_options": "fast"}, TypeError, "compiler_options must be a dict of XLA's options"),
         ({"compiler_options": {1: 2}}, TypeError, r"compiler_options\[1\] is 2; expected an option's name"),
         ({"compiler_options": {"a": [1]}}, TypeError, r"compiler_options\['a'\] is \[1\]"),

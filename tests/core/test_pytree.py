@@ -523,7 +523,6 @@ REGISTRATIONS = [
     (lambda: pytree.register_pytree_node(range, len, len, 3), TypeError, "flatten_with_keys_func must be a function"),
     (lambda: pytree.register_pytree_with_keys(range, 3, len), TypeError, "flatten_with_keys must be a function"),
     (lambda: pytree.register_pytree_node(list, len, len), ValueError, "is a pytree node already"),
-    (lambda: pytree.register_pytree_node(Pair, len, len), ValueError, "is a pytree node already"),
     (lambda: pytree.register_pytree_node(Box, len, len), ValueError, "is a pytree node already"),
     (lambda: pytree.register_dataclass(Point), ValueError, "is a pytree node already"),
     (lambda: pytree.register_dataclass(5), TypeError, "nodetype must be a class"),

@@ -140,7 +140,7 @@ ERRORS = [
     ("jnp.uint8(-1)", OverflowError, "-1"),
     ("jnp.array(1j, dtype=float)", TypeError, "complex number 1j cannot become float32"),
     ("jnp.array(x, order='F')", NotImplementedError, "order"),
-    ("jnp.array(x, int, True)", TypeError, "by keyword"),
+    ("jnp.array(x, int, True, 'K', 0, None)", TypeError, "at most 5 arguments"),
     ("jnp.array(x, device='gpu7')", ValueError, "device must be a device"),
     ("jnp.array(x, out_sharding=3)", NotImplementedError, "out_sharding"),
     ("jnp.zeros(3, dtype=object)", TypeError, "zeros: .*object.* is not a dtype"),
@@ -171,7 +171,6 @@ ERRORS = [
     ("jnp.broadcast_to(x, (2, 3, 5))", ValueError, "does not broadcast"),
     ("jnp.broadcast_shapes((2,), (3,))", ValueError, r"\(2,\), \(3,\)"),
     ("jnp.broadcast_arrays(x, [1])", TypeError, "broadcast_arrays requires ndarray or scalar arguments; argument 1"),
-    ("jnp.shape('a')", TypeError, "shape requires ndarray or scalar"),
     ("jnp.size(x, 2)", ValueError, "size: axis 2 is out of bounds for array of dimension 2"),
     ("jnp.float32()", TypeError, "x"),
     ("jnp.float32('1')", TypeError, "str"),
@@ -306,7 +305,7 @@ def test_objects_with_numpy_or_jax_protocols():
 
 
 def test_scalar_types_are_classes_like_numpys():
-    assert repr(jnp.float32) == "<class 'xtrace.numpy.float32'>"
+    assert repr(jnp.float32) == "<class 'jax.numpy.float32'>"
     assert pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
     assert pickle.loads(pickle.dumps(jnp.bool_)) is jnp.bool_
     assert hash(jnp.int8) == hash(np.int8)

@@ -334,3 +334,42 @@ def test_take_and_nonzero_of_any_array(data):
     size, fill = data.draw(st.integers(0, 9)), data.draw(st.integers(-2, 2))
     got = jnp.nonzero(ours(mask), size=size, fill_value=fill)
     assert_same(got, jax.numpy.nonzero(theirs(mask), size=size, fill_value=fill))
+
+
+_TWO = np.array([0, 1])
+_MASK = np.array([True, False, True, False, True])
+_NONE = np.zeros(0, bool)
+
+
+# Of truth values beside an ellipsis or a new axis, jax keeps one element where NumPy keeps the axis.
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.s_[:, _TWO, ..., _TWO], np.s_[:, _TWO, ..., 0], np.s_[:, 0, ..., _TWO], np.s_[_TWO, ..., _TWO, _TWO],
+        np.s_[..., _TWO, _TWO], np.s_[:, _TWO, _TWO, ...], np.s_[_TWO, ..., 0, 0], np.s_[0, ..., _TWO],
+        np.s_[0, _TWO, ..., 0], np.s_[:, _TWO, ..., True, 0], np.s_[:, True, ..., _TWO, _TWO],
+        np.s_[:, np.ones((4, 5), bool), ..., True], np.s_[:, 0, ..., _MASK], np.s_[:, _TWO, ..., np.array(0)],
+        np.s_[:, _TWO, None, ..., _TWO], np.s_[:, 0, ..., 1], np.s_[None, True], np.s_[_TWO, None, True],
+        np.s_[None, _TWO[:1], False], np.s_[_NONE], np.s_[_NONE, ...], np.s_[1:, _NONE], np.s_[:, None, _NONE],
+        np.s_[_TWO[:1], _NONE], np.s_[np.zeros((0, 4), bool)], np.s_[np.zeros((3, 0), bool)],
+        np.s_[np.zeros((0, 0), bool)], np.s_[:, np.zeros((4, 0), bool)], np.s_[_NONE, ..., _TWO[:1]],
+        np.s_[0, ..., _NONE], np.s_[np.zeros((0, 4, 5), bool)],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_ellipses_and_masks_follow_numpy(index):
+    values = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    x = jnp.asarray(values)
+    expected = values[index]
+    written = values.copy()
+    written[index] = -np.arange(expected.size, dtype=np.float32).reshape(expected.shape)
+    np.testing.assert_array_equal(x[index], expected)
+    np.testing.assert_array_equal(x.at[index].get(mode="fill"), expected)
+    np.testing.assert_array_equal(x.at[index].set(-jnp.arange(expected.size).reshape(expected.shape)), written)
+    assert xtrace.eval_shape(lambda x: x[index], x).shape == expected.shape
+
+
+def test_an_empty_mask_fits_axes_of_its_other_sizes_only():
+    for shape in [(0, 5), (0, 4, 5, 1), (4, 0)]:
+        with pytest.raises(IndexError):
+            jnp.zeros((3, 4, 5))[np.zeros(shape, bool)]

@@ -137,9 +137,10 @@ def indices(draw: Any, shape: tuple[int, ...]) -> Any:
         if item is None or not any(type(i) is slice for i in items):
             items.insert(place, item)
     if draw(st.integers(0, 2)) == 0:
-        # What stands behind an ellipsis indexes the last axes.
+        # What stands behind an ellipsis indexes the last axes; one that stands for no axes may be anywhere.
         items.append(Ellipsis)
-        if len(items) > 1 and all(type(i) in (slice, int, type(None), type(Ellipsis)) for i in items):
+        plain = all(type(i) in (slice, int, type(None), type(Ellipsis)) for i in items)
+        if len(items) > 1 and (plain or (last == len(shape) and not any(type(i) is bool for i in items))):
             items.insert(draw(st.integers(0, len(items) - 1)), items.pop())
     return items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)
 

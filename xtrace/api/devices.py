@@ -17,7 +17,7 @@ from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
 from xtrace.runtime.transfer import array_from_host, current_device, put_on, to_concrete
 from xtrace.xla import clients, guards
-from xtrace.xla.buffers import DeviceSharding
+from xtrace.xla.buffers import SingleDeviceSharding
 from xtrace.xla.versions import JAXLIB_VERSION
 
 
@@ -141,7 +141,7 @@ def _recorded(moves: list[_Move]) -> list[Any]:
 
 def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> list[Any]:
     """Return an argument's value for each leaf of `x`; it may be a tree prefix of `x`."""
-    if value is None or isinstance(value, (bool, clients.Device, DeviceSharding, MemorySpace)):
+    if value is None or isinstance(value, (bool, clients.Device, SingleDeviceSharding, MemorySpace)):
         return [value] * count
     try:
         return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
@@ -150,7 +150,7 @@ def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> lis
 
 
 def _checked_target(target: Any) -> Any:
-    if target is None or isinstance(target, (clients.Device, DeviceSharding, MemorySpace)):
+    if target is None or isinstance(target, (clients.Device, SingleDeviceSharding, MemorySpace)):
         return target
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
@@ -160,7 +160,7 @@ def _checked_target(target: Any) -> Any:
 
 def _put_leaf(move: _Move) -> Any:
     leaf, aliased = move.leaf, move.aliased
-    sharding = move.target if isinstance(move.target, DeviceSharding) else None
+    sharding = move.target if isinstance(move.target, SingleDeviceSharding) else None
     device = move.target if sharding is None else sharding.device
     if isinstance(leaf, np.ndarray) and aliased:
         return array_from_host(leaf, aval_of(leaf), device, copy=False)
@@ -184,7 +184,7 @@ def one_device(function: str, argument: str, shardings: Any) -> Any:
     """
     found = pytree.tree_leaves(shardings)
     for sharding in found:
-        if not isinstance(sharding, DeviceSharding):
+        if not isinstance(sharding, SingleDeviceSharding):
             raise TypeError(
                 f"{function}: {argument} must be None, a sharding such as x.sharding of an array, or a tree of these; "
                 f"got {sharding!r}. Layouts over several devices are not there yet"

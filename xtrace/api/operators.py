@@ -368,12 +368,13 @@ def identity(x: Any) -> Any:
 
 
 def _accepted(symbol: str, other: Any) -> bool:
-    """Whether an operator takes `other`; if not, Python asks the other operand's class, but lists are an error."""
-    if isinstance(other, (list, tuple)):
+    """Whether an operator takes `other`; if not, Python asks the other operand's class, but containers are an error."""
+    if type(other) in (list, tuple, dict, set):
         raise TypeError(
             f"unsupported operand for {symbol}: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
         )
-    return type(other) in _SCALARS or hasattr(other, "aval") or is_array_like(other)
+    # NumPy's values of other dtypes are operands that are wrong, not operands of unknown classes.
+    return type(other) in _SCALARS or isinstance(other, (np.ndarray, np.generic)) or is_array_like(other)
 
 
 # Choice

@@ -506,7 +506,8 @@ def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]
 
 
 def _check_unregistered(cls: type) -> None:
-    if pytree_registry.is_node(cls):
+    # Of named tuples that are not registered the registry says so as well, and it refuses those that are.
+    if pytree_registry.is_node(cls) and not (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         raise ValueError(f"{cls!r} is a pytree node already; a class is registered once")
 
 

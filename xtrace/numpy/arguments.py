@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,10 @@ def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def is_sequence_of_axes(axis: Any) -> bool:
-    """Return whether `axis` is a tuple, a list, or an array of NumPy's with one axis."""
-    return isinstance(axis, (tuple, list)) or (type(axis) is np.ndarray and axis.ndim == 1)
+    """Return whether `axis` is a sequence or a set, such as a tuple or a range, or an array with one axis."""
+    if isinstance(axis, (np.ndarray, Array)):
+        return axis.ndim == 1
+    return isinstance(axis, (Sequence, Set)) and not isinstance(axis, (str, bytes))
 
 
 def only_axis(function: str, axis: Any) -> Any:

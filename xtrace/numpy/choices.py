@@ -211,7 +211,8 @@ def take_along_axis(
     """Return for each position the element of `arr` whose index along `axis` is in `indices`; other axes broadcast.
 
     mode: 'fill' (the default) gives `fill_value` out of bounds (by default NaN, the smallest signed or the largest
-    unsigned integer), 'clip' the nearest, 'promise_in_bounds' any. ``axis=None`` takes from the flattened array.
+    unsigned integer), 'clip' the nearest, 'promise_in_bounds' any. Negative indices count from the end, unless
+    `wrap_negative_indices` is False, the default of a promise. ``axis=None`` takes from the flattened array.
     TypeError for indices that are no integers, ValueError for another rank or sizes that do not broadcast.
     """
     aval = type_of("take_along_axis", indices, 1)
@@ -230,7 +231,10 @@ def take_along_axis(
     if found is GatherScatterMode.ONE_HOT:
         found, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     fill = None if fill_value is None else np.asarray(fill_value).item()
-    return _taken_along(arr, indices, axis=along, mode=found, fill=fill, wrap=wrap_negative_indices is not False)
+    wrap = wrap_negative_indices
+    if wrap is None:
+        wrap = found is not GatherScatterMode.PROMISE_IN_BOUNDS
+    return _taken_along(arr, indices, axis=along, mode=found, fill=fill, wrap=wrap)
 
 
 @unit

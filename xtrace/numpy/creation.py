@@ -46,8 +46,12 @@ def array(
     Python scalars are weakly typed unless `dtype` is given; NumPy data is copied unless `copy` is False.
     TypeError for strings and objects, ValueError for ragged lists and None; OverflowError for integers that do not fit.
     """
+    if len(args) > 3:
+        raise TypeError(f"array: at most 5 arguments are given by position, got {2 + len(args)}")
     if args:
-        raise TypeError("array: copy, order and ndmin must be given by keyword")
+        warn_user("array: give copy, order and ndmin by keyword; by position they are deprecated", DeprecationWarning)
+        given = dict(zip(("copy", "order", "ndmin"), args, strict=False))
+        copy, order, ndmin = given["copy"], given.get("order", order), given.get("ndmin", ndmin)
     return _array("array", object, dtype, copy, order, ndmin, device, out_sharding)
 
 

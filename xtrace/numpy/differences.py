@@ -148,11 +148,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None:
         (y,) = promote("trapezoid", y, adjust=as_inexact)
     avals, dtype, _ = common_dtype("trapezoid", (y, spacing), as_inexact)
-    along = canonical_axis("trapezoid", only_axis("trapezoid", axis), avals[0].ndim)
+    axis = only_axis("trapezoid", axis)
+    along = canonical_axis("trapezoid", axis, avals[0].ndim)
     if not avals[0].shape[along]:
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
     spacing = as_array("trapezoid", spacing)
-    return _integral(y, spacing, axis=along, sampled=x is not None, dtype=dtype)
+    # Of coordinates of another rank, it is their own axis of that number.
+    return _integral(y, spacing, axis=operator.index(axis), sampled=x is not None, dtype=dtype)
 
 
 @unit

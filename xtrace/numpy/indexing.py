@@ -141,7 +141,7 @@ def _entries(index: Any) -> list[Any]:
 
 
 def _expanded(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Replace the ellipsis, and what is missing at the end, by full slices."""
+    """Replace the ellipsis, and what is missing at the end, by full slices; an ellipsis for no axes stays."""
     consumed = sum(
         e.ndim
         if isinstance(e, np.ndarray) and e.dtype == bool
@@ -155,15 +155,20 @@ def _expanded(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(places) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    place = places[0] if places else len(entries)
     full = [slice(None)] * (len(shape) - consumed)
+    if places and not full:
+        return entries
+    place = places[0] if places else len(entries)
     return [*entries[:place], *full, *entries[place + 1 :]]
 
 
 def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int) -> list[np.ndarray[Any, Any]]:
-    """Return the positions that hold in a mask, one array an axis; IndexError if it does not fit the operand."""
+    """Return the positions that hold in a mask, one array an axis; IndexError if it does not fit the operand.
+
+    An axis of the mask may be empty, as in NumPy: there is no position then.
+    """
     expected = shape[axis : axis + mask.ndim]
-    if mask.shape != expected:
+    if not all(own in (0, n) for own, n in zip(mask.shape, expected, strict=True)):
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, expected {expected}"
         )
@@ -213,7 +218,8 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
     gathered: list[int] = []
     scalars: list[Any] = []
     signed: list[bool] = []
-    # What each item leaves in the result: 'a' for the index arrays' block, 'n' for a new axis, 's' for a sliced axis.
+    # What each item leaves in the result: 'a' for the index arrays' block, 'n' for a new axis, 's' for a sliced axis,
+    # 'e' for nothing: an ellipsis that stands for no axes.
     layout: list[str] = []
     outside: str | None = None
     taken = 0
@@ -232,6 +238,8 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
     for position, entry in enumerate(entries):
         if entry is None:
             layout.append("n")
+        elif entry is Ellipsis:
+            layout.append("e")
         elif type(entry) is bool:
             inserted.append(len(sizes))
             add_array(np.zeros(int(entry), np.int32), 1)
@@ -300,7 +308,8 @@ def _outside(index: Any, axis: int, length: int) -> str | None:
 def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, ...]]:
     """Return where the block of index arrays goes among the sliced axes, and the places of new axes in the result.
 
-    NumPy's rule: where the first index array stands if they stand together, else in front.
+    NumPy's rule: where the first index array stands if they stand together, else in front. An ellipsis separates them
+    also where it stands for no axes.
     """
     places = [i for i, kind in enumerate(layout) if kind == "a"]
     rank = len(check_broadcast("indexing", [np.shape(a) for a in arrays])) if arrays else 0
@@ -313,7 +322,7 @@ def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, .
             if i == first:
                 block = axes.count("s")
                 axes.extend(["b"] * rank)
-        else:
+        elif kind != "e":
             axes.append(kind)
     return block, tuple([i for i, kind in enumerate(axes) if kind == "n"])
 

@@ -93,7 +93,9 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     """
     try:
         refuse("reshape", out_sharding=out_sharding)
-        return _reshaped("reshape", a, shape, order)
+        found = _reshaped("reshape", a, shape, order)
+        # What does not change stays NumPy's, as in JAX.
+        return a if type(a) is np.ndarray and found.shape == a.shape and order == "C" else found
     except BaseException as error:
         hide_frames(error)
         ready = with_arrays(error, (a, shape), {})
@@ -186,7 +188,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def expand_dims(a: Any, axis: Any) -> Any:
     """Return `a` with axes of size 1 at the places `axis` of the result."""
     a = as_array("expand_dims", a)
-    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    count = len(axis) if is_sequence_of_axes(axis) else 1
     rank = a.ndim + count
     axes = axes_of("expand_dims", axis, rank)
     kept = [i for i in range(rank) if i not in axes]

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace import dtypes as public_dtypes
 from xtrace.core import config, dtypes
-from xtrace.core.avals import aval_of
+from xtrace.core.avals import aval_of, is_array_like
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import asarray
 
@@ -33,7 +33,7 @@ class ScalarType(type):
         return isinstance(instance, cls.dtype.type)
 
     def __repr__(cls) -> str:
-        return f"<class 'xtrace.numpy.{cls.__name__}'>"
+        return f"<class 'jax.numpy.{cls.__name__}'>"
 
 
 def _scalar_type(dtype: Any) -> Any:
@@ -156,16 +156,18 @@ def isscalar(element: Any) -> bool:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Return the length of every axis of `a`, an array, scalar or list."""
-    return np.shape(a) if isinstance(a, (list, tuple)) else type_of("shape", a).shape
+    """Return the length of every axis of `a`, an array, scalar or list; () for what has no elements, such as None."""
+    if isinstance(a, (list, tuple)):
+        return np.shape(a)
+    return type_of("shape", a).shape if is_array_like(a) or hasattr(a, "shape") else ()
 
 
 def ndim(a: Any) -> int:
-    """Return the number of axes of `a`, an array, scalar or list."""
-    return len(shape(a)) if isinstance(a, (list, tuple)) else type_of("ndim", a).ndim
+    """Return the number of axes of `a`, an array, scalar or list; 0 for what has no elements, such as None."""
+    return len(shape(a))
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """Return the number of elements of `a`, an array, scalar or list, or the product of its lengths along `axis`."""
-    lengths = shape(a) if isinstance(a, (list, tuple)) else type_of("size", a).shape
+    lengths = shape(a)
     return math.prod([lengths[i] for i in axes_of("size", axis, len(lengths))])

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api import operators
@@ -28,6 +30,7 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
+from xtrace.numpy.creation import asarray
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.ufunc_methods import as_ufunc
 from xtrace.ops import elementwise as lax
@@ -457,8 +460,15 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype of `x` is complex."""
-    return dtypes.is_complex(operand_aval("iscomplexobj", 0, x).dtype)
+    """Whether the dtype of `x`, an array, a scalar, a list or one of the scalar types, is complex.
+
+    None and text have none. TypeError for other objects.
+    """
+    if x is None or isinstance(x, str):
+        return False
+    x = asarray(x) if isinstance(x, (list, tuple)) else x
+    own = getattr(x, "dtype", None)
+    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval("iscomplexobj", 0, x).dtype)
 
 
 def isrealobj(x: Any) -> bool:

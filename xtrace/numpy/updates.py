@@ -129,7 +129,12 @@ def _update(
         gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
         bool(wrap_negative_indices),
     )  # fmt: skip
-    values = zeros((), x.dtype) if apply is not None else values if isinstance(values, Array) else asarray(values)
+    if apply is not None:
+        values = zeros((), x.dtype)
+    elif not isinstance(values, Array):
+        # An integer that only the dtype of `x` holds has no dtype of its own.
+        own = x.dtype if type(values) is int and not -0x80000000 <= values <= 0x7FFFFFFF else None
+        values = asarray(values, own)
     dtype = x.dtype if apply is not None else _common_dtype(x, values)
     return _scattered(
         x, values, *reading.operands, plan=reading.plan, options=options, dtype=dtype, write=write, apply=apply

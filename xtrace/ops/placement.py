@@ -14,7 +14,7 @@ from xtrace.stablehlo.builder import FunctionBuilder, Value
 from xtrace.transforms.batch import BatchTracer
 from xtrace.transforms.jvp import JVPTracer
 from xtrace.xla import clients
-from xtrace.xla.buffers import DeviceSharding
+from xtrace.xla.buffers import SingleDeviceSharding
 
 
 class CopySemantics(enum.Enum):
@@ -32,7 +32,7 @@ def _memory_of(target: Any, aval: ShapedArray) -> MemorySpace:
     """Return the memory that a value of type `aval` is in when put on `target`."""
     if isinstance(target, MemorySpace):
         return target
-    if isinstance(target, DeviceSharding):
+    if isinstance(target, SingleDeviceSharding):
         return memory_space_of_kind(target.memory_kind)
     return aval.memory_space
 
@@ -65,7 +65,7 @@ def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: Any) -> list[
 
 def _evaluate_one(array: ConcreteArray, target: Any) -> ConcreteArray:
     space = _memory_of(target, array.aval)
-    if isinstance(target, DeviceSharding):
+    if isinstance(target, SingleDeviceSharding):
         return put_on(array, target.device, space)
     if isinstance(target, clients.Device):
         return put_on(array, target)

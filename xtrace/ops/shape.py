@@ -35,7 +35,7 @@ from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
-from xtrace.xla.buffers import DeviceSharding
+from xtrace.xla.buffers import SingleDeviceSharding
 
 
 def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
@@ -185,7 +185,7 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
 
 def _placed(function: str, array: Any, sharding: Any) -> Any:
     """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
-    if isinstance(sharding, DeviceSharding):
+    if isinstance(sharding, SingleDeviceSharding):
         return _put(array, sharding.device)
     no_sharding(function, sharding, "sharding")
     return array

@@ -16,7 +16,7 @@ Buffer = _jax.ArrayImpl
 _REPLICATED = xla_client.HloSharding.replicate()
 
 
-class DeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
+class SingleDeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
     """All of an array on one device."""
 
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
@@ -42,20 +42,20 @@ class DeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
         raise TypeError("a sharding names a device of this process and cannot be pickled")
 
 
-_shardings: dict[Any, DeviceSharding] = {}
+_shardings: dict[Any, SingleDeviceSharding] = {}
 
 
-def sharding_of(device: Any, memory_kind: str | None = None) -> DeviceSharding:
+def sharding_of(device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
     """Return the sharding that places an array on `device`, in its own memory or of that kind; one object each."""
     kind = None if memory_kind == "device" else memory_kind
     key = device if kind is None else (device, kind)
     found = _shardings.get(key)
     if found is None:
-        found = _shardings.setdefault(key, DeviceSharding(device, kind))
+        found = _shardings.setdefault(key, SingleDeviceSharding(device, kind))
     return found
 
 
-def sharding_of_buffer(buffer: Any) -> DeviceSharding:
+def sharding_of_buffer(buffer: Any) -> SingleDeviceSharding:
     """Return the sharding that says where a buffer is."""
     return sharding_of(buffer._sharding._device, buffer._sharding._memory_kind)
 

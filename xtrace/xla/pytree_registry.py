@@ -79,9 +79,10 @@ register_dataclass_node: Callable[..., Any] = registry.register_dataclass_node
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable] | None:
     """Return ((key, child) pairs, metadata) of the node `tree`, None for a leaf."""
     found: tuple[Iterable[tuple[Any, Any]], Hashable] | None = registry.flatten_one_level_with_keys(tree)
-    names = getattr(type(tree), "_fields", None)
-    if found is not None and names is not None and isinstance(tree, tuple):
-        # jaxlib 0.10 gives every child of a namedtuple the key of the first.
+    kind: Any = type(tree)
+    names = getattr(kind, "_fields", None)
+    if found is not None and names is not None and found[1] is kind:
+        # jaxlib 0.10 gives every child of a namedtuple that is not registered the key of the first.
         return [(GetAttrKey(name), child) for name, child in zip(names, tree)], found[1]
     return found
 
