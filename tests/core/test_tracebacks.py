@@ -196,7 +196,11 @@ def test_modes(filtering):
     assert "<xtrace>" in frames(error) and not hasattr(error, "__notes__")
     filtering("quiet_remove_frames")
     error = error_of(lambda: xtrace.jit(branch)(1.0))
+    assert "<xtrace>" not in frames(error) and "XTRACE_TRACEBACK_FILTERING=off" in error.__notes__[0]
+    filtering("remove_frames")
+    error = error_of(lambda: xtrace.jit(branch)(1.0))
     assert "<xtrace>" not in frames(error) and not hasattr(error, "__notes__")
+    assert type(error.__cause__).__name__ == "UnfilteredStackTrace" and PACKAGE in str(error.__cause__)
     filtering("tracebackhide")
     error = error_of(lambda: xtrace.jit(branch)(1.0))
     marked = ["__tracebackhide__" in frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)]

@@ -91,7 +91,7 @@ def test_errors():
         xtrace.jit(lambda x: call(x, mode=object()))(X)
     with pytest.raises(ValueError, match="vmap_method must be one of"):
         ffi.ffi_call("foo", described(X), vmap_method="all")
-    with pytest.raises(TypeError, match="result 0 is 'f32'"):
+    with pytest.raises(ValueError, match="result 0 is 'f32'"):
         ffi.ffi_call("foo", "f32")
     with pytest.raises(ValueError, match="share memory and must have one type"):
         ffi.ffi_call("foo", xtrace.ShapeDtypeStruct((3,), np.float32), input_output_aliases={0: 0})(X)

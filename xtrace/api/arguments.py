@@ -11,6 +11,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapeDtypeStruct
 from xtrace.core.ir import DebugInfo
 
@@ -122,6 +123,11 @@ class Selection:
                 return
         signature = signature_of(function)
         if signature is None:
+            if names and role == "donate":
+                raise ValueError(
+                    f"jit: the parameters of {function_name(function)} cannot be read, so donate_argnames={names} may "
+                    "not be there; give their positions in donate_argnums"
+                )
             return
         parameters = list(signature.parameters.values())
         positional = [p.name for p in parameters if p.kind in _POSITIONAL]
@@ -215,8 +221,8 @@ def split(
                 raise ValueError(
                     "Non-hashable static arguments are not supported. Static argument "
                     f"{where!r} of {function_name(function)} is of type {type(value)}, which is not hashable "
-                    f"({error}): {value!r}. Use a hashable equivalent (a tuple for a list, a frozen dataclass), "
-                    "or do not mark it static, as arrays never are."
+                    f"({error}): {abbreviated(value)}. Use a hashable equivalent (a tuple for a list, a frozen "
+                    "dataclass), or do not mark it static, as arrays never are."
                 ) from None
         raise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from xtrace.api import arguments
 from xtrace.api.arguments import NO_STATIC
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import DebugInfo, Literal
@@ -67,7 +68,7 @@ class Flat:
             if not is_array_like(leaf):
                 path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
-                    f"{self.transformation}: {self.name} returned {leaf!r} of type {type(leaf)}"
+                    f"{self.transformation}: {self.name} returned {abbreviated(leaf)} of type {type(leaf)}"
                     f"{' at ' + path if path else ''}, which is not an array; auxiliary data goes with has_aux=True"
                 )
         return results
@@ -151,14 +152,47 @@ def jvp(
     if tree != flat.in_tree or type(primals) is not type(tangents):
         raise TypeError(
             f"jvp: the primals and tangents of {flat.name} must have one structure; they have "
-            f"{pytree.tree_structure(primals)} and {pytree.tree_structure(tangents)}"
+            f"{pytree.tree_structure(primals)} and {pytree.tree_structure(tangents)}, which differ "
+            f"{pytree.structure_difference(primals, tangents, prefix=False)}"
         )
-    checked = [_as_tangent("jvp", flat, i, a, t) for i, (a, t) in enumerate(zip(flat.avals(), moved, strict=True))]
+    avals = flat.avals()
+    checked = for_each(lambda i: _as_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
     with scope(JVP):
         results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
     out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
     pair = flat.results(results), flat.results(out)
     return (*pair, flat.aux) if has_aux else pair
+
+
+def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
+    """Return `check` of each position; where it fails at several, the error is of the first one's class and lists all.
+
+    Its messages begin with the function's name and a colon.
+    """
+    found, errors = [], []
+    for position in range(count):
+        try:
+            found.append(check(position))
+        except (TypeError, ValueError) as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        name = str(errors[0]).partition(": ")[0]
+        faults = [str(error).removeprefix(f"{name}: ") for error in errors]
+        raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree.listed(faults)}")
+    return found
+
+
+def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> Any:
+    """Return the only argument of a pullback; TypeError if the call has more, or fewer, or some by name."""
+    if len(given) == 1 and not named:
+        return given[0]
+    shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
+    raise TypeError(
+        f"{flat.transformation}: the function of cotangents of {flat.name} takes one argument by position, of the "
+        f"structure of its result, {flat.out_tree}; got {shown}. Several cotangents are given as one tuple or list"
+    )
 
 
 def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
@@ -177,7 +211,9 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
             return as_value(tangent)
         found = own.dtype
     known = isinstance(found, np.dtype)
-    shown = ShapedArray(np.shape(tangent), found).str_short() if known else f"{tangent!r} of type {type(tangent)}"
+    shown = f"{abbreviated(tangent)} of type {type(tangent)}"
+    if known:
+        shown = ShapedArray(np.shape(tangent), found).str_short()
     error = ValueError if known and (function == "linearize" or found == wanted.dtype) else TypeError
     raise error(
         f"{function}: the tangent of argument {flat.path(position)} of {flat.name}, which is {aval.str_short()}, must "
@@ -211,10 +247,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         moved, tree = pytree.tree_flatten(tangents)
         if tree != flat.in_tree:
             raise TypeError(
-                f"the linearized function takes tangents of the structure of the arguments of {flat.name}, "
-                f"{flat.in_tree}; got {tree}"
+                f"linearize: the linear function takes tangents of the structure of the arguments of {flat.name}, "
+                f"{flat.in_tree}; got {tree}, which differs {pytree.treedef_difference(flat.in_tree, tree)}"
             )
-        given = [_as_tangent("linearize", flat, i, a, t) for i, (a, t) in enumerate(zip(avals, moved, strict=True))]
+        given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
         found = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
         out = [next(found) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
         return flat.results([concrete(x) for x in out])
@@ -259,13 +295,14 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
 
     @boundary
-    def pullback(residuals: list[Any], cotangents: Any) -> Any:
-        given, tree = pytree.tree_flatten(cotangents)
+    def pullback(residuals: list[Any], *cotangents: Any, **named: Any) -> Any:
+        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise ValueError(
-                f"vjp: the cotangent must have the structure of the result of {flat.name}, {out_tree}; got {tree}"
+                f"vjp: the cotangent must have the structure of the result of {flat.name}, {out_tree}; got {tree}, "
+                f"which differs {pytree.treedef_difference(out_tree, tree)}"
             )
-        checked = [as_cotangent(flat, i, a, c) for i, (a, c) in enumerate(zip(out_avals, given, strict=True))]
+        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked))
 
@@ -282,7 +319,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
     linear = flat.transformation == "linear_transpose"
     wanted = aval if linear else tangent_aval(aval)
     own = aval_of(cotangent) if is_array_like(cotangent) else None
-    if own is not None and not is_differentiable(aval) and not linear and own.dtype != dtypes.float0:
+    if not is_differentiable(aval) and not linear and own is not None and own.shape == wanted.shape:
         return None
     if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
         name = pytree.keystr(pytree.leaf_paths(flat.out_tree)[position])
@@ -290,7 +327,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
         error = TypeError if own is None or linear else ValueError
         raise error(
             f"{flat.transformation}: the cotangent{where} must have the type of the result of {flat.name}, "
-            f"{wanted.str_short()}; got {repr(cotangent) if own is None else own.str_short()}"
+            f"{wanted.str_short()}; got {abbreviated(cotangent) if own is None else own.str_short()}"
         )
     return None if own.dtype == dtypes.float0 else as_value(cotangent)
 

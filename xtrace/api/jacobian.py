@@ -18,7 +18,9 @@ from xtrace.api.grad import (
     check_input,
     check_output,
     concrete,
+    for_each,
     jvp,
+    one_cotangent,
     refuse_reduce_axes,
     vjp,
     zero_tangent,
@@ -226,14 +228,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     out_tree = flat.out_tree
 
     @boundary
-    def transposed(cotangent: Any) -> Any:
-        given, tree = pytree.tree_flatten(cotangent)
+    def transposed(*cotangents: Any, **named: Any) -> Any:
+        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise TypeError(
                 f"linear_transpose: the cotangent must have the structure of the result of {flat.name}, {out_tree}; "
-                f"got {tree}"
+                f"got {tree}, which differs {pytree.treedef_difference(out_tree, tree)}"
             )
-        checked = [as_cotangent(flat, i, a, c) for i, (a, c) in enumerate(zip(out_avals, given, strict=True))]
+        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):
             found = backward(jaxpr, consts, [Linear(a) for a in avals], checked)
         out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, found, strict=True)]

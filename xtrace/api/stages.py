@@ -219,7 +219,7 @@ class Compiled(Stage):
             if isinstance(leaves[i], Tracer):
                 raise TypeError(
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
-                    f"{self._paths()[i]} is the traced value {leaves[i]!r}. Call the jitted function instead"
+                    f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
                 )
         check_execution(self.fun_name)
         run: Callable[..., Any] = self._program

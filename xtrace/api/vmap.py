@@ -12,9 +12,10 @@ import numpy as np
 from xtrace.algebra.vector_space import converted, reduce_sum, with_axis
 from xtrace.api import arguments
 from xtrace.api.arguments import NO_STATIC
-from xtrace.api.grad import as_value, concrete
+from xtrace.api.grad import as_value, concrete, for_each
 from xtrace.api.tracing import check_callable
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.transforms.batch import MappedAxis, batch, without_axis
@@ -43,13 +44,15 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     accepted = in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")
-    if not accepted or isinstance(in_axes, bool):
+    if not accepted or isinstance(in_axes, bool) or getattr(in_axes, "ndim", None):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-            f"passed to the function, but got {in_axes}."
+            f"passed to the function, but got {abbreviated(in_axes)}."
         )
-    if axis_size is not None and (not hasattr(axis_size, "__index__") or operator.index(axis_size) < 0):
-        raise TypeError(f"vmap: axis_size must be a non-negative int or None, got {axis_size!r}")
+    if axis_size is not None and (
+        not hasattr(axis_size, "__index__") or np.ndim(axis_size) or operator.index(axis_size) < 0
+    ):
+        raise TypeError(f"vmap: axis_size must be a non-negative int or None, got {abbreviated(axis_size)}")
     for parameter, axis in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):
         try:
             hash(axis)
@@ -76,11 +79,13 @@ def vmap(
         for position, leaf in enumerate(leaves):
             if not is_array_like(leaf) and axes[position] is not None:
                 path = paths()[position]
-                raise TypeError(f"vmap: argument {path} of {name}: {leaf!r} of type {type(leaf)} is no array")
+                raise TypeError(
+                    f"vmap: argument {path} of {name}: {abbreviated(leaf)} of type {type(leaf)} is no array"
+                )
             # Python's numbers stay what they are: shapes may depend on them.
             known = axes[position] is None and type(leaf) in (bool, int, float, complex)
             values.append(as_value(leaf) if is_array_like(leaf) and not known else leaf)
-        axes = [_canonical(axes[i], values[i], i, paths, name) for i in range(len(values))]
+        axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
         size = _size(values, axes, axis_size, paths, name)
         out_tree: Any = None
 
@@ -91,7 +96,9 @@ def vmap(
             results, out_tree = pytree.tree_flatten(result)
             for leaf in results:
                 if not is_array_like(leaf):
-                    raise TypeError(f"vmap: {name} returned {leaf!r} of type {type(leaf)}, which is not an array")
+                    raise TypeError(
+                        f"vmap: {name} returned {abbreviated(leaf)} of type {type(leaf)}, which is not an array"
+                    )
             return results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from xtrace.core.abbreviation import abbreviated
 from xtrace.xla import pytree_registry
 from xtrace.xla.pytree_registry import (
     DictKey,
@@ -33,7 +34,7 @@ __all__ = [
     "flatten_one_level", "flatten_one_level_with_keys", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_dataclass", "register_static", "static_field", "Partial",
-    "explain_flatten_error", "leaf_paths", "structure_difference", "treedef_difference",
+    "explain_flatten_error", "leaf_paths", "listed", "structure_difference", "treedef_difference",
 ]  # fmt: skip
 
 default_registry = pytree_registry.registry
@@ -53,6 +54,8 @@ class _Unspecified:
 
 
 _UNSPECIFIED = _Unspecified()
+# How many differences a message lists.
+_LISTED = 10
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -277,7 +280,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Return `full_tree` with every leaf replaced by the leaf of `prefix_tree` that stands above it.
 
-    A ValueError shows the path of the first difference when `prefix_tree` is no prefix of `full_tree`.
+    A ValueError lists the paths of the differences when `prefix_tree` is no prefix of `full_tree`.
     """
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     repeated = [
@@ -483,17 +486,17 @@ def static_field(**kwargs: Any) -> Any:
 
 def _check_treedef(treedef: Any, name: str) -> None:
     if not isinstance(treedef, PyTreeDef):
-        raise TypeError(f"{name} must be a PyTreeDef, which tree_structure(tree) returns; got {_shown(treedef)}")
+        raise TypeError(f"{name} must be a PyTreeDef, which tree_structure(tree) returns; got {abbreviated(treedef)}")
 
 
 def _check_callable(function: Any, operation: str, name: str) -> None:
     if not callable(function):
-        raise TypeError(f"{operation}: {name} must be a function; got {_shown(function)}")
+        raise TypeError(f"{operation}: {name} must be a function; got {abbreviated(function)}")
 
 
 def _check_class(cls: Any, operation: str, name: str) -> None:
     if not isinstance(cls, type):
-        raise TypeError(f"{operation}: {name} must be a class; got {_shown(cls)}")
+        raise TypeError(f"{operation}: {name} must be a class; got {abbreviated(cls)}")
 
 
 def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]:
@@ -511,11 +514,6 @@ def _check_unregistered(cls: type) -> None:
         raise ValueError(f"{cls!r} is a pytree node already; a class is registered once")
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
 def explain_flatten_error(error: Exception, tree: Any, is_leaf: Any = None) -> None:
     """Raise what flattening `tree` really failed for, if it is one of the known causes; otherwise return.
 
@@ -526,13 +524,13 @@ def explain_flatten_error(error: Exception, tree: Any, is_leaf: Any = None) -> N
             raise RecursionError("the pytree is nested too deeply, or contains itself") from None
         return
     if is_leaf is not None and not callable(is_leaf):
-        raise TypeError(f"is_leaf must be a function; got {_shown(is_leaf)}") from None
+        raise TypeError(f"is_leaf must be a function; got {abbreviated(is_leaf)}") from None
     found = _unsortable(tree, ())
     if found is not None:
         path, keys = found
         raise ValueError(
             f"the keys of the dict at {_place(path)} cannot be sorted, which gives its leaves their order: "
-            f"{_shown(keys)}; use keys of one type, or an OrderedDict"
+            f"{abbreviated(keys)}; use keys of one type, or an OrderedDict"
         ) from error
 
 
@@ -563,48 +561,58 @@ def _place(path: tuple[Any, ...]) -> str:
 def structure_difference(
     first: Any, other: Any, is_leaf: _IsLeaf = None, *, is_leaf_takes_path: bool = False, prefix: bool = True
 ) -> str | None:
-    """Say where and how `other` first departs from the structure of `first`; None when it does not.
+    """Say where and how `other` departs from the structure of `first`; None when it does not.
 
-    The text continues a sentence: ``at key path ['b'][1]: list of length 2 against list of length 3``. With `prefix`
-    a leaf of `first` matches any subtree of `other`.
+    The text continues a sentence: ``at key path ['b'][1]: list of length 2 against list of length 3``, or it is a list
+    of such places, a line each. With `prefix` a leaf of `first` matches any subtree of `other`.
     """
     predicate = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
         predicate = _without_path(is_leaf)
-    return _difference(first, other, (), predicate, prefix)
+    found = list(_differences(first, other, (), predicate, prefix))
+    if len(found) > 1:
+        return f"at {len(found)} places:\n{listed(found)}\n"
+    return found[0] if found else None
 
 
-def _difference(
+def listed(faults: Sequence[str]) -> str:
+    """Return the faults that a message is about, a line each: the first ones, and how many others there are."""
+    lines = [f"  * {fault}" for fault in faults[:_LISTED]]
+    return "\n".join(lines + ([f"  * and {len(faults) - _LISTED} more"] if len(faults) > _LISTED else []))
+
+
+def _differences(
     first: Any, other: Any, path: tuple[Any, ...], is_leaf: Callable[[Any, Any], bool] | None, prefix: bool
-) -> str | None:
+) -> Iterator[str]:
     stops = is_leaf is not None and is_leaf(path, first)
     node = None if stops else pytree_registry.flatten_one_level_with_keys(first)
     against = pytree_registry.flatten_one_level_with_keys(other)
     if node is None and (prefix or against is None):
-        return None
+        return
     if node is None or against is None or type(first) is not type(other):
         kinds = _kind(first, node), _kind(other, against)
-        return f"at {_place(path)}: {kinds[0]} against {kinds[1]}"
+        yield f"at {_place(path)}: {kinds[0]} against {kinds[1]}"
+        return
     (pairs, metadata), (others, other_metadata) = (list(node[0]), node[1]), (list(against[0]), against[1])
     if isinstance(first, dict) and isinstance(other, dict) and first.keys() != other.keys():
         missing, extra = [k for k in _keys(first) if k not in other], [k for k in _keys(other) if k not in first]
-        faults = [f"{word} {_shown(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
-        return f"at {_place(path)}: {_kind(first, node)} against one {' and '.join(faults)}"
+        faults = [f"{word} {abbreviated(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
+        yield f"at {_place(path)}: {_kind(first, node)} against one {' and '.join(faults)}"
+        return
     if len(pairs) != len(others):
-        return f"at {_place(path)}: {_kind(first, node)} against {_kind(other, against)}"
+        yield f"at {_place(path)}: {_kind(first, node)} against {_kind(other, against)}"
+        return
     try:
         comparable, same = True, bool(metadata == other_metadata)
     except Exception:
         comparable, same = False, False
     if not same:
         advice = "" if comparable else "; comparing them failed: metadata must be hashable and comparable, not an array"
-        sides = f"{_shown(metadata)} against {_shown(other_metadata)}"
-        return f"at {_place(path)}: {type(first).__name__} with metadata {sides}{advice}"
+        sides = f"{abbreviated(metadata)} against {abbreviated(other_metadata)}"
+        yield f"at {_place(path)}: {type(first).__name__} with metadata {sides}{advice}"
+        return
     for (key, child), (_, other_child) in zip(pairs, others):
-        found = _difference(child, other_child, (*path, key), is_leaf, prefix)
-        if found is not None:
-            return found
-    return None
+        yield from _differences(child, other_child, (*path, key), is_leaf, prefix)
 
 
 def _kind(tree: Any, node: tuple[Iterable[Any], Hashable] | None) -> str:
@@ -615,7 +623,7 @@ def _kind(tree: Any, node: tuple[Iterable[Any], Hashable] | None) -> str:
     if tree is None:
         return "None"
     if isinstance(tree, dict):
-        return f"{name} with keys {_shown(_keys(tree))}"
+        return f"{name} with keys {abbreviated(_keys(tree))}"
     size = len(list(node[0]))
     if type(tree) in (list, tuple):
         return f"{name} of length {size}"
@@ -630,7 +638,7 @@ def _keys(tree: dict[Any, Any]) -> list[Any]:
 
 
 def treedef_difference(first: PyTreeDef, other: PyTreeDef) -> str | None:
-    """Say where and how two structures first differ, as `structure_difference` does; None when they are equal."""
+    """Say where and how two structures differ, as `structure_difference` does; None when they are equal."""
     if first == other:
         return None
     try:
@@ -657,7 +665,7 @@ class Partial(functools.partial[Any]):
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> Partial:
         if not callable(func):
-            raise TypeError(f"Partial: func must be a function; got {_shown(func)}")
+            raise TypeError(f"Partial: func must be a function; got {abbreviated(func)}")
         if isinstance(func, functools.partial):
             func = _WholeFunction(func)
         return super().__new__(cls, func, *args, **kw)

@@ -72,12 +72,19 @@ def vectorize(
 
         cores: tuple[_Names, ...] = ((),) * len(mapped)
         if parsed is not None:
-            if len(parsed.inputs) != len(args):
+            signed = [i for i in range(len(args)) if i not in without]
+            if len(parsed.inputs) != len(signed):
                 raise TypeError(
                     f"vectorize: wrong number of positional arguments {about}: expected {len(parsed.inputs)}, got "
-                    f"{len(args)}"
+                    f"{len(signed)}; those in excluded have no place in the signature"
                 )
-            cores = tuple([parsed.inputs[i] for i in mapped])
+            of_argument = dict(zip(signed, parsed.inputs, strict=True))
+            for i, core in of_argument.items():
+                if args[i] is None and core:
+                    raise ValueError(
+                        f"vectorize: argument {i} {about} is None, which has no axes {core}; name it in excluded"
+                    )
+            cores = tuple([of_argument[i] for i in mapped])
         values = [asarray(args[i]) for i in mapped]
         sizes = _core_sizes(values, cores, about)
         if parsed is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.dtypes import ExtendedDType
 from xtrace.core.effects import debug_effect, ordered_debug_effect
@@ -134,9 +135,14 @@ def debug_print(
     ones and wrong formats, TypeError if `fmt` is no string or a format does not fit its value.
     """
     if fmt is None:
+        if args or kwargs:
+            raise TypeError(
+                f"debug.print: without a format it takes ordered, partitioned and skip_format_check only; got "
+                f"{', '.join([*map(abbreviated, args), *kwargs])}. Give the format first, debug.print(\"{{x}}\", x=x)"
+            )
         return functools.partial(
             debug_print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
-            _use_logging=_use_logging, **kwargs,
+            _use_logging=_use_logging,
         )  # fmt: skip
     if not isinstance(fmt, str):
         raise TypeError(

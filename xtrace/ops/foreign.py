@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -231,7 +230,7 @@ def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) ->
 
 def _result_aval(position: int, described: Any) -> ShapedArray:
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
-        raise TypeError(
+        raise ValueError(
             f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "
             f"{position} is {described!r}"
         )
@@ -246,8 +245,8 @@ def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray
         raise ValueError(f"ffi_call: {name} has {len(given)} entries for {len(avals)} arrays")
     found = []
     for aval, order in zip(avals, given, strict=True):
-        axes = tuple(range(aval.ndim)) if order is None else tuple([operator.index(i) for i in order])
-        if sorted(axes) != list(range(aval.ndim)):
+        axes = tuple(range(aval.ndim)) if order is None else tuple(order)
+        if not all(hasattr(i, "__index__") for i in axes) or sorted(axes) != list(range(aval.ndim)):
             raise ValueError(f"ffi_call: {name} must be permutations of the axes; {axes} is none of {aval.str_short()}")
         found.append(axes[::-1])
     return tuple(found)

@@ -283,6 +283,15 @@ def for_integer(case: Case) -> list[str]:
     return case.static() or [f"loop with {case.lax}.fori_loop, or index an xtrace array instead of a list"]
 
 
+def for_no_integer(case: Case) -> list[str]:
+    """What to write where Python needs an integer and the array holds something else, or several of them."""
+    tracer = case.tracer
+    if tracer is not None and tracer.aval.shape:
+        return ["give it one element of an integer array"]
+    return [f"call the function with an integer; a float becomes one by {case.jnp}.floor(x).astype(int), and then an "
+            f"array is indexed with it, or a loop counted by {case.lax}.fori_loop"]  # fmt: skip
+
+
 def _appends(statements: Sequence[Any]) -> bool:
     nodes = [node for statement in statements for node in ast.walk(statement)]
     return any(isinstance(x, ast.Attribute) and x.attr in ("append", "extend") for x in nodes)

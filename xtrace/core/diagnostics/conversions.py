@@ -10,6 +10,7 @@ from xtrace.core.avals import check_truth, is_array_like, not_an_array
 from xtrace.core.diagnostics import advice
 from xtrace.core.diagnostics.provenance import provenance_of
 from xtrace.core.diagnostics.sites import Site
+from xtrace.core.dtypes import is_integer
 from xtrace.core.errors import (
     ConcretizationTypeError,
     NonConcreteBooleanIndexError,
@@ -69,8 +70,11 @@ def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
     return ConcretizationTypeError(_message(head, tracer, lambda case: advice.for_value(case, asked_by)))
 
 
-def integer_conversion(tracer: Tracer) -> TracerIntegerConversionError:
-    """The error of a tracer used as a Python integer."""
+def integer_conversion(tracer: Tracer) -> TypeError:
+    """The error of a tracer used as a Python integer, which one that is no integer, or several, never is."""
+    if not is_integer(tracer.aval.dtype) or tracer.aval.shape:
+        head = f"Only a scalar of an integer type can be an index; the traced array is {tracer.aval.str_short(False)}."
+        return TypeError(_message(head, tracer, advice.for_no_integer))
     head = (
         f"The __index__() method was called on traced array with shape {tracer.aval.str_short()}: Python needed "
         "its value as an integer (range(), a list index, a shape, a slice bound)."

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import opcode
 import os
+import traceback
 from collections.abc import Callable
 from types import FunctionType, TracebackType
 from typing import Any
@@ -41,16 +42,23 @@ _OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy")
 _public: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
+class UnfilteredStackTrace(Exception):
+    """The cause of an error whose traceback was filtered: its message is the whole traceback, with causes."""
+
+
 def hide_frames(error: BaseException) -> None:
     """Take xtrace's frames out of the tracebacks of `error`, of its causes and contexts, and of those in a group.
 
     A note, one for each error, says so. The frames stay where xtrace failed in a way it did not mean to. With the
-    setting at "tracebackhide" they stay, marked for IPython and pytest to skip.
+    setting at "tracebackhide" they stay, marked for IPython and pytest to skip; at "remove_frames" the error's cause,
+    in place of the note, is an `UnfilteredStackTrace` with the whole traceback.
     """
     mode = config.traceback_filtering.value
     if mode == "off":
         return
-    found = False
+    found, whole = False, ""
+    if mode == "remove_frames" and not isinstance(error.__cause__, UnfilteredStackTrace):
+        whole = "".join(traceback.format_exception(error))
     pending: list[BaseException | None] = [error]
     seen = set()
     while pending:
@@ -71,15 +79,17 @@ def hide_frames(error: BaseException) -> None:
         else:
             found = True
             _relink(one, [e for e, out in zip(frames, hidden, strict=True) if not out])
-    if found and mode != "quiet_remove_frames":
+    if found and mode != "remove_frames":
         _note(error, _HIDDEN)
+    elif found and whole:
+        error.__cause__ = UnfilteredStackTrace(f"The traceback with {_MARK}:\n\n{whole}")
 
 
-def _frames(traceback: TracebackType | None) -> list[TracebackType]:
+def _frames(entry: TracebackType | None) -> list[TracebackType]:
     found = []
-    while traceback is not None:
-        found.append(traceback)
-        traceback = traceback.tb_next
+    while entry is not None:
+        found.append(entry)
+        entry = entry.tb_next
     return found
 
 
@@ -119,8 +129,11 @@ def _note(error: BaseException, text: str) -> None:
 def boundary(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function`, called through a boundary; what hides frames itself is returned as it is.
 
-    For functions that are called seldom or do much: the call through takes a tenth of a microsecond.
+    For functions that are called seldom or do much: the call through takes a tenth of a microsecond. A function that
+    was made by another gets its plain name, which Python's errors about arguments say.
     """
+    if "<locals>" in function.__qualname__ and function.__qualname__ == function.__code__.co_qualname:
+        function.__qualname__ = function.__name__
     if "hide_frames" in function.__code__.co_names:
         return function
 

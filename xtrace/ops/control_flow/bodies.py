@@ -243,13 +243,13 @@ def check_carry(
         if not same_type(aval, out):
             what = " and ".join([f"the {words} do not match" for words in differences(aval, out)])
             wrong.append(
-                f"  * the input carry {path} has type {aval.str_short(False)} but the corresponding output carry "
+                f"the input carry {path} has type {aval.str_short(False)} but the corresponding output carry "
                 f"component has type {out.str_short(False)}, so {what}"
             )
     if wrong:
         raise TypeError(
             f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
-            + "\n".join(wrong)
+            + pytree.listed(wrong)
             + "\n\nRevise the function so that all output types match the corresponding input types; convert a dtype "
             "with astype."
         )

@@ -553,8 +553,9 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
         if one.out_tree != two.out_tree:
             raise TypeError(
                 f"{function} branch outputs must have the same pytree structure, but they differ:\n\n{head}\n\n"
-                f"They differ {pytree.treedef_difference(one.out_tree, two.out_tree)} ({names[first]} against "
-                f"{names[other]}).\n\n{revise}they have the same pytree structure."
+                f"{names[first]} against {names[other]}, they differ "
+                f"{pytree.treedef_difference(one.out_tree, two.out_tree)}.\n\n{revise}they have the same pytree "
+                "structure."
             )
         paths = pytree.leaf_paths(one.out_tree)
         faults = []
@@ -567,7 +568,7 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
                     f"of {names[other]} has type {b.str_short(False)}, so the {' and the '.join(wrong)} do not match"
                 )
         if faults:
-            listed = "\n".join(f"  * {fault}" for fault in faults)
+            listed = pytree.listed(faults)
             raise TypeError(
                 f"{function} branches must have equal output types but they differ.\n\n{head}\n\n{listed}\n\n"
                 f"{revise}all output types match."

@@ -1,0 +1,131 @@
+"""Bad input that jax refuses is refused, with an error of jax's class and in words of the function that was called."""
+
+import operator
+
+import jax
+import jax.ffi
+import jax.numpy
+import numpy as np
+import pytest
+
+import xtrace
+import xtrace.ffi
+import xtrace.numpy
+from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
+
+# Expressions in the package P, its numpy and lax, and parts of our message.
+REFUSED = [
+    ("P.debug.print(x=1)", "without a format.*got x"),
+    ("P.debug.print(ordered=True, end='')", "without a format.*got end"),
+    ("call(legacy_backend_config='a')(v)", "legacy_backend_config needs a custom_call_api_version below 4"),
+    ("call(custom_call_api_version=2, legacy_backend_config=1)(v)", "must be a string, got 1"),
+    ("call(custom_call_api_version=2)(v, a=1)", "attributes need custom_call_api_version=4"),
+    ("call(output_layouts=[(0,)])(v)", "output_layouts must be permutations"),
+    ("P.ffi.ffi_call('f', None)", "result 0 is None"),
+    ("P.jit(operator.itemgetter(0), donate_argnames='x')", "itemgetter cannot be read.*donate_argnums"),
+    ("P.jit(max, donate_argnames=('x', 'y'))", "max cannot be read"),
+    ("jnp.vectorize(lambda a, b: a, signature='(n),(n)->(n)')(v, None)", "argument 1 .* is None.*excluded"),
+    ("jnp.vectorize(lambda a, b: a, signature='(n),(n)->(n)', excluded={1})(v, v)", "expected 2, got 1"),
+    ("P.jit(operator.index)(1.5)", r"a scalar of an integer type.*float32\[\]"),
+    ("P.jit(lambda n: [1, 2][n])(jnp.zeros(2, int))", r"int32\[2\].*one element"),
+    ("P.vmap(operator.index)(v)", r"a scalar of an integer type"),
+    ("P.vmap(lambda x: x, in_axes=np.arange(5000))(v)", "in_axes must be an int.*got ndarray of type int64.5000.[.]$"),
+    ("P.vjp(lambda x: 2 * x, v)[1](v, v)", "of <lambda> takes one argument .*; got 2 by position"),
+    ("P.vjp(lambda x: 2 * x, v)[1]()", "got 0 by position"),
+    ("P.vjp(lambda x: 2 * x, v)[1](v, name=1)", "got 1 by position and name by name"),
+    ("P.linear_transpose(lambda x: 2 * x, v)(v, v)", "linear_transpose.*got 2 by position"),
+    ("P.vjp(lambda x: 2 * x, 3)[1](v)", r"must have the type of the result of <lambda>, float0\[\]; got f32\[3\]"),
+]  # fmt: skip
+# Several differences are listed, each with its path.
+LISTED = [
+    ("P.tree.map(lambda a, b: a, {'a': 1, 'b': [1], 'c': (1,)}, {'a': 1, 'b': (1,), 'c': (1, 2)})",
+     ["at 2 places", "['b']: list of length 1 against tuple", "['c']: tuple of length 1 against tuple of length 2"]),
+    ("P.device_put([1, [2, 3], (4, 5)], [None, [None], (None,)])", ["device_put", "[1]: list", "[2]: tuple"]),
+    ("P.vmap(lambda x: x, in_axes=({'a': (0, 0), 'b': [0]},))({'a': v, 'b': [v, v]})",
+     ["in_axes", "[0]['a']: tuple", "[0]['b']: list"]),
+    ("P.vmap(lambda x: {'a': x, 'b': [x]}, out_axes={'a': (0,), 'b': (0,)})(v)",
+     ["out_axes", "['a']: tuple", "['b']: tuple"]),
+    ("P.jvp(lambda x: x, ({'a': v, 'b': [v]},), ({'a': [v], 'b': v},))", ["[0]['a']: a leaf", "[0]['b']: list"]),
+    ("P.jvp(lambda x: x, ({'a': v, 'b': v, 'c': v},), ({'a': v, 'b': v[:2], 'c': v[1:2]},))",
+     ["jvp: 2 arguments are wrong", "x['b'] of", "x['c'] of"]),
+    ("P.vjp(lambda x: x, {'a': v, 'b': v})[1]({'a': v[:2], 'b': v[:1]})", ["at ['a'] must", "at ['b'] must"]),
+    ("lax.cond(True, lambda: [1, (2,)], lambda: [(1,), 2])", ["[0]: a leaf against tuple", "[1]: tuple"]),
+    ("lax.scan(lambda c, _: ({'a': [1], 'b': (1,)}, None), {'a': 1, 'b': 1}, None, 3)", ["['a']: a leaf", "['b']:"]),
+    ("lax.while_loop(lambda c: False, lambda c: [v, c[1][:1]], [v[:1], v])", ["c[0]", "c[1]"]),
+    ("P.vmap(lambda x: x, in_axes=3)((v, v))", ["vmap", "[0]", "[1]"]),
+]  # fmt: skip
+
+
+def outcome(package, text):
+    """The error of an expression in one of the packages."""
+    numpy = package.numpy
+    described = package.ShapeDtypeStruct((3,), np.float32)
+    names = {
+        "P": package, "jnp": numpy, "lax": package.lax, "np": np, "operator": operator, "v": numpy.ones(3),
+        "call": lambda **options: package.ffi.ffi_call("f", described, **options),
+    }  # fmt: skip
+    with pytest.raises(Exception) as caught:
+        eval(text, names)
+    return caught.value
+
+
+def check_class(mine, theirs):
+    """Assert that a handler for the built-in class of jax's error takes ours."""
+    assert isinstance(mine, next(kind for kind in type(theirs).__mro__ if kind.__module__ == "builtins"))
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED, ids=lambda value: value)
+def test_refused_as_in_jax(text, words):
+    mine = outcome(xtrace, text)
+    assert "<locals>" not in str(mine)
+    with pytest.raises(type(mine), match=f"(?s){words}"):
+        raise mine
+    if "layouts" not in text:  # XLA would tell, when the program is compiled
+        check_class(mine, outcome(jax, text))
+
+
+@pytest.mark.parametrize(("text", "parts"), LISTED, ids=lambda value: value if isinstance(value, str) else "")
+def test_all_differences_are_listed(text, parts):
+    mine = outcome(xtrace, text)
+    for part in parts:
+        assert part in str(mine)
+    check_class(mine, outcome(jax, text))
+
+
+def test_long_lists_of_differences_are_cut():
+    with pytest.raises(ValueError, match=r"(?s)at 30 places.*and 20 more\n$") as caught:
+        pytree.tree_map(lambda a, b: a, [(1,)] * 30, [[1]] * 30)
+    assert str(caught.value).count("\n") == 12
+
+
+def test_values_in_messages_are_short():
+    with pytest.raises(TypeError, match="cannot become part of another program") as caught:
+        compiled = xtrace.jit(lambda x: x + 1).lower(xtrace.numpy.ones((40, 40))).compile()
+        xtrace.vmap(compiled)(xtrace.numpy.ones((2, 40, 40)))
+    assert "f32[40,40]" in str(caught.value) and "\n" not in str(caught.value)
+    assert abbreviated(np.ones((30, 40))) == "ndarray of type float64[30,40]"
+    assert abbreviated({"a": [np.ones(900), 1]}) == "{'a': [ndarray of type float64[900], 1]}"
+    assert abbreviated(np.arange(3)) == "array([0, 1, 2])"
+    assert len(abbreviated(list(range(9999)))) < 200 and len(abbreviated("a" * 9999)) <= 200
+    assert abbreviated(np.ndarray) == "<class 'numpy.ndarray'>"
+
+
+def test_functions_made_by_functions_are_named_plainly():
+    linear = xtrace.linearize(lambda x: 2 * x, 1.0)[1]
+    with pytest.raises(TypeError, match=r"^linear_function\(\) got an unexpected keyword"):
+        linear(1.0, name=1)
+
+
+@pytest.mark.parametrize("mode", ["auto", "quiet_remove_frames", "remove_frames", "off"])
+def test_modes_of_traceback_filtering_add_what_they_add_in_jax(mode):
+    added = []
+    for package in (xtrace, jax):
+        before = package.config.values["jax_traceback_filtering"]
+        package.config.update("jax_traceback_filtering", mode)
+        try:
+            error = outcome(package, "P.jit(lambda x: jnp.reshape(x, 7))(v)")
+        finally:
+            package.config.update("jax_traceback_filtering", before)
+        added.append((len(getattr(error, "__notes__", ())), type(error.__cause__).__name__))
+    assert added[0] == added[1]

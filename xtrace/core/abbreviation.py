@@ -1,0 +1,34 @@
+"""Values as messages show them: on one line, and short."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+_WIDTH = 200
+_ELEMENTS = 20
+
+
+class _Short(reprlib.Repr):
+    """Shows containers by their first items and arrays, also inside them, by their types where they are large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = _ELEMENTS
+        self.maxstring = self.maxother = self.maxlong = _WIDTH
+
+    def repr1(self, x: Any, level: int) -> str:
+        # Of a class, shape and dtype are descriptors.
+        shape = None if isinstance(x, type) else getattr(x, "shape", None)
+        if isinstance(shape, tuple) and hasattr(x, "dtype") and getattr(x, "size", 0) > _ELEMENTS:
+            return f"{type(x).__name__} of type {x.dtype}[{','.join(map(str, shape))}]"
+        return super().repr1(x, level)
+
+
+_short = _Short()
+
+
+def abbreviated(value: Any) -> str:
+    """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape."""
+    text = " ".join(_short.repr(value).split())
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
