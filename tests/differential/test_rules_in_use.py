@@ -515,3 +515,30 @@ def test_backward_rules_with_symbolic_zeros_that_return_another_shape(returned):
         return api.grad(lambda x: function(x).sum())(VECTOR)
 
     assert_outcomes_equal(differentiated)
+
+
+@case
+def extremes_of_windows_with_base_dilation(api, lax, jnp):
+    weights = np.arange(1, 17, dtype=np.float32).reshape(2, 8)
+
+    def of(start, computation, dilation=(1, 2)):
+        def total(x):
+            found = lax.reduce_window(x, start, computation, (1, 2), (1, 1), "SAME", base_dilation=dilation)
+            return (found * weights[:, : found.shape[1]]).sum()
+
+        return total
+
+    x = np.array([[1, 3, 2, 5], [4, 0, 7, 2]], np.float32)
+    functions = of(-np.inf, lax.max), of(np.inf, lax.min)
+    results = [(api.grad(f)(x), api.jit(api.grad(f))(x), api.jvp(f, (x,), (x * x,)), api.vmap(api.grad(f))(x[None]))
+               for f in functions]  # fmt: skip
+    return results, api.grad(of(jnp.array(-np.inf), lax.max, (1, 1)))(x)
+
+
+@case
+def windows_with_arrays_for_initial_values(api, lax, jnp):
+    def sums(start):
+        return lambda x: lax.reduce_window(x, start, lax.add, (2,), (1,), "SAME") * x
+
+    return [sums(s)(VECTOR) for s in (jnp.float32(0), jnp.array(0.0), np.float32(2), 1.0)], api.grad(
+        lambda x: sums(jnp.array(0.0))(x).sum())(VECTOR)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xtrace.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
 from xtrace.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, compare, integers, select
 from xtrace.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
@@ -203,7 +205,14 @@ def _extreme_jvp(
     values = Window(**window)
     preferred = elementwise.ge if primitive.monoid is MAXIMUM else elementwise.le
     result = primitive.apply(primals, values)
-    return result, select_and_gather_add.apply((tangents[0], primals[0]), (preferred, *values))
+    (x,), (tangent,) = primals, tangents
+    if any(d != 1 for d in values.base_dilation):
+        # With the neutral element between the elements, which is what the dilation means, there is a transpose.
+        between = [(0, 0, d - 1) for d in values.base_dilation]
+        x = pad(x, np.asarray(primitive.monoid.neutral(aval_of(x).dtype), aval_of(x).dtype), between)
+        tangent = pad(tangent, _zero(aval_of(tangent)), between)
+        values = values._replace(base_dilation=(1,) * len(between))
+    return result, select_and_gather_add.apply((tangent, x), (preferred, *values))
 
 
 reduce_window_sum = WindowReduction(
