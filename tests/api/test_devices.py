@@ -27,7 +27,8 @@ def test_devices_and_counts_agree_with_jax():
         assert xtrace.device_count(backend) == xtrace.local_device_count(backend) == len(xtrace.devices(backend))
         assert xtrace.local_devices(backend=backend) == xtrace.devices(backend)
     assert xtrace.local_devices(process_index=0) == xtrace.local_devices(host_id=0) == xtrace.devices()
-    assert xtrace.local_devices(process_index=7) == []
+    with pytest.raises(ValueError, match=r"there is no process 7; the processes are \[0\]"):
+        xtrace.local_devices(process_index=7)
     assert (xtrace.process_index(), xtrace.process_count()) == (jax.process_index(), jax.process_count()) == (0, 1)
     assert xtrace.default_backend() == jax.default_backend() == "cpu"
     assert isinstance(DEVICE, xtrace.Device) and xtrace.devices()[0] is DEVICE

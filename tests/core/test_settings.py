@@ -373,3 +373,14 @@ def test_levels_of_logging():
         xtrace.config.update("jax_debug_log_modules", "xtrace.debug")
     """)
     assert done.stderr.split() == ["shown", "too"]
+
+
+def test_what_checkpoints_keep_may_be_logged(caplog):
+    def gradient():
+        return xtrace.grad(xtrace.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(1.0)
+
+    gradient()
+    assert caplog.records == []
+    xtrace.config.update("jax_log_checkpoint_residuals", True)
+    gradient()
+    assert "keeps the inputs\n" in caplog.text and caplog.records[0].levelname == "WARNING"

@@ -44,7 +44,8 @@ PLACINGS: dict[str, Callable[[int], tuple[int | None, bool]]] = {
 # Where results of drawn calls are elsewhere than jax's.
 ELSEWHERE = {
     "numpy.choose": "the indices into a single choice are not read",
-    "numpy.matrix_power": "jax makes the identity of nothing, ours is a program of the matrix",
+    "numpy.extract": "no element of the array is read where none is asked for",
+    **dict.fromkeys((f"scipy.signal.{n}" for n in ("welch", "csd", "istft")), "times and frequencies are one program"),
 }
 # The same for cases.
 OTHER_CASES = {
@@ -307,7 +308,9 @@ def compare_call(call: Call, placing: str) -> str | None:
     found = []
     for package in (xtrace, jax):
         operands = [placed(package, x.value, *PLACINGS[placing](i)) for i, x in enumerate(call.operands())]
-        found.append(outcome(lambda p=package, o=operands: call.evaluate(p, o), package))  # type: ignore[misc]
+        where = outcome(lambda p=package, o=operands: call.evaluate(p, o), package)  # type: ignore[misc]
+        # An operand that is returned as it is stays uncommitted where it was; which are returned so is no contract.
+        found.append([([0], False) if x == ([3], False) else x for x in where] if isinstance(where, list) else where)
     if found[0] == found[1] or found[1] is Exception:
         return None
     return f"{placing}: {call}\n    {found[0]}\n    jax {found[1]}"
@@ -325,7 +328,8 @@ def main(number: int, parts: int, names: Sequence[str]) -> None:
         warnings.simplefilter("ignore")
         lines = [compare_case(name, None if number % 2 else 2) for name in cases(xtrace) if draws(name)]
         for name in filter(draws, rows):
-            if name not in ELSEWHERE:
+            # Of no indices, reduceat reads nothing.
+            if name not in ELSEWHERE and not name.endswith(".reduceat"):
                 (call,) = drawn_calls(name, rows[name], number, 1)
                 placing = choices[zlib.crc32(f"{name} {number // parts}".encode()) % len(choices)]
                 lines.append(compare_call(call, placing))

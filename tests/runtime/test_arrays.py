@@ -618,3 +618,73 @@ def test_messages_about_deleted_arrays_name_no_program_of_ours():
 
     with pytest.raises(RuntimeError, match=r"^argument argument of users: Array has been deleted"):
         users(x)
+
+
+# What is known of an array besides its values
+
+
+def test_public_attributes_are_those_of_jax():
+    # The first two only raise; the last is of no array of a process that runs no tests.
+    without = {"device_buffer", "device_buffers", "pprint"}
+    ours, theirs = jnp.ones((1, 3)), jax.numpy.ones((1, 3))
+    for mine, other in ((ours, theirs), (xtrace.random.key(0), jax.random.key(0)), (xtrace.Array, jax.Array),
+                        (ours.sharding, theirs.sharding), (xtrace.devices()[0], jax.devices()[0]),
+                        (xtrace.ShapeDtypeStruct((3,), "float32"), jax.ShapeDtypeStruct((3,), "float32")),
+                        (ours.addressable_shards[0], theirs.addressable_shards[0])):  # fmt: skip
+        missing = {n for n in dir(other) if not n.startswith("_")} - set(dir(mine)) - without
+        assert missing == set(), type(mine)
+        assert all(hasattr(mine, n) for n in ("shape", "sharding", "device", "format") if n in dir(other))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "int4", "bfloat16"])
+def test_formats(shape, dtype):
+    ours, theirs = jnp.zeros(shape, dtype), jax.numpy.zeros(shape, dtype)
+    assert repr(ours.format) == repr(theirs.format) and repr(ours.T.format) == repr(theirs.T.format)
+    assert ours.format == jnp.ones(shape, dtype).format and hash(ours.format) == hash(jnp.ones(shape, dtype).format)
+    assert ours.format.sharding == ours.sharding and ours.format != jnp.zeros((1, 1, 1)).format
+    put = xtrace.device_put([np.ones(3)], ours.format)
+    assert put[0].committed and put[0].device is ours.device
+    assert "test_arrays.py" in str(ours.traceback)
+    with pytest.raises(AttributeError, match="format"):
+        xtrace.jit(lambda x: x.format)(ours)
+
+
+def test_one_device_shardings_say_what_jaxs_do():
+    ours, theirs = jnp.ones((2, 3)).sharding, jax.numpy.ones((2, 3)).sharding
+    for name in ("num_devices", "has_addressable_devices", "is_fully_addressable", "memory_kind"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert repr(ours.addressable_devices) == repr(theirs.addressable_devices)
+    assert repr(ours.devices_indices_map((2, 3))) == repr(theirs.devices_indices_map((2, 3)))
+    assert repr(ours.addressable_devices_indices_map((2, 3))) == repr(theirs.addressable_devices_indices_map((2, 3)))
+    assert ours.is_equivalent_to(jnp.ones(3).sharding, 1) and ours.check_compatible_aval((2, 3)) is None
+    assert repr(ours.with_memory_kind("device")) == repr(theirs.with_memory_kind("device"))
+
+
+LIKE = {
+    "an array": lambda lib: lib.numpy.ones((2, 3), "bfloat16"), "weak": lambda lib: lib.numpy.asarray(2.0),
+    "a description": lambda lib: lib.ShapeDtypeStruct((3,), np.int8), "NumPy's": lambda lib: np.ones(3),
+    "a number": lambda lib: 2, "a key": lambda lib: lib.random.key(0), "a list": lambda lib: [1.0],
+    "a number of NumPy's": lambda lib: np.float16(1), "text": lambda lib: "text", "nothing": lambda lib: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_descriptions_of_arrays(name):
+    def described(lib):
+        try:
+            return repr(lib.ShapeDtypeStruct.like(LIKE[name](lib)))
+        except Exception as error:
+            return type(error)
+
+    assert described(xtrace) == described(jax)
+
+
+def test_descriptions_keep_where_committed_arrays_are():
+    x = xtrace.device_put(np.ones(3), xtrace.devices()[0])
+    described = xtrace.ShapeDtypeStruct.like(x)
+    assert described.sharding == x.sharding == described.format.sharding and described.format.layout is None
+    assert jnp.zeros_like(described).committed
+    inner = []
+    xtrace.jit(lambda y: inner.append(xtrace.ShapeDtypeStruct.like(y)) or y)(x)
+    assert (inner[0].shape, inner[0].dtype, inner[0].sharding) == ((3,), np.float32, None)

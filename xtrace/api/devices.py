@@ -12,6 +12,7 @@ import numpy as np
 
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, memory_space_of_kind
+from xtrace.core.layouts import Format
 from xtrace.core.trace import Tracer
 from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message
@@ -32,10 +33,15 @@ def devices(backend: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """Return the devices of one process: this one, or `process_index` (`host_id` is its older name)."""
+    """Return the devices of one process: this one, or `process_index` (`host_id` is its older name).
+
+    ValueError for a process that is not there.
+    """
     index = process_index if process_index is not None else host_id
     if index is None:
         return clients.local_devices(backend)
+    if index not in (known := process_indices(backend)):
+        raise ValueError(f"local_devices: there is no process {index!r}; the processes are {known}")
     return [d for d in clients.devices(backend) if d.process_index == index]
 
 
@@ -141,7 +147,7 @@ def _recorded(moves: list[_Move]) -> list[Any]:
 
 def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> list[Any]:
     """Return an argument's value for each leaf of `x`; it may be a tree prefix of `x`."""
-    if value is None or isinstance(value, (bool, clients.Device, SingleDeviceSharding, MemorySpace)):
+    if value is None or isinstance(value, (bool, clients.Device, SingleDeviceSharding, MemorySpace, Format)):
         return [value] * count
     try:
         return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
@@ -150,6 +156,8 @@ def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> lis
 
 
 def _checked_target(target: Any) -> Any:
+    if isinstance(target, Format):
+        target = target.sharding
     if target is None or isinstance(target, (clients.Device, SingleDeviceSharding, MemorySpace)):
         return target
     raise ValueError(

@@ -52,3 +52,18 @@ class Array:
     def weak_type(self) -> bool:
         """Whether the dtype gives way in promotion, as a Python scalar's does."""
         return self.aval.weak_type  # type: ignore[no-any-return]
+
+
+def _declared(name: str) -> property:
+    def missing(self: Array) -> Any:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    return property(missing, doc="See the arrays that functions return.")
+
+
+# Whether arrays have an attribute is asked of the abstract type, too.
+for _name in (
+    "addressable_data", "addressable_shards", "committed", "copy_to_host_async", "device", "devices", "format",
+    "global_shards", "is_fully_addressable", "is_fully_replicated", "item", "sharding", "traceback",
+):  # fmt: skip
+    setattr(Array, _name, _declared(_name))

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace.core import config, dtypes
+from xtrace.core.layouts import Format
 
 
 class MemorySpace(enum.Enum):
@@ -252,6 +253,23 @@ class ShapeDtypeStruct:
     def aval(self) -> ShapedArray:
         """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
         return ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.enable_x64.value), self.weak_type)
+
+    @property
+    def format(self) -> Format:
+        """The sharding as ``x.format`` of an array has it; nothing is said of the layout."""
+        return Format(None, self.sharding)
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Return the description of an array, traced or not, of a scalar, or of what has a shape and a dtype.
+
+        Arrays committed to a device keep their sharding. TypeError for anything else.
+        """
+        if isinstance(x, ShapeDtypeStruct):
+            return x
+        aval = aval_of(x)
+        committed = not hasattr(x, "owner") and getattr(x, "committed", False)
+        return cls(aval.shape, aval.dtype, sharding=x.sharding if committed else None, weak_type=aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace.core import pytree
+from xtrace.core import config, pytree
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
@@ -179,7 +179,7 @@ def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
     return found
 
 
-def _log_saved(parts: _Split) -> None:
+def _log_saved(parts: _Split, level: int) -> None:
     """Log what differentiating a checkpointed function keeps."""
     known, computed_by = parts.known, origins(parts.known.jaxpr)
     lines = [f"  {known.in_avals[i].str_short()}" for i in parts.inputs]
@@ -187,8 +187,8 @@ def _log_saved(parts: _Split) -> None:
         f"  {v.aval.str_short()} {computed_by.get(v, 'that is an input as well')}"
         for v in known.jaxpr.outvars[parts.results_known :]
     ]
-    _logger.debug(
-        "checkpoint: differentiating %s keeps the inputs\n%s\nand the intermediate values\n%s",
+    _logger.log(
+        level, "checkpoint: differentiating %s keeps the inputs\n%s\nand the intermediate values\n%s",
         known.jaxpr.debug_info, "\n".join(lines) or "  none", "\n".join(saved) or "  none",
     )  # fmt: skip
 
@@ -199,8 +199,9 @@ def _linearize(
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     given = tuple([t is not None for t in tangents])
     parts = _linearized(jaxpr, given, policy)
-    if _logger.isEnabledFor(logging.DEBUG):
-        _log_saved(parts)
+    level = logging.WARNING if config.log_checkpoint_residuals.value else logging.DEBUG
+    if _logger.isEnabledFor(level):
+        _log_saved(parts, level)
     results, moved = parts.apply(primals, chosen(tangents, given), prevent_cse, policy)
     return results, spread(moved, parts.nonzero)
 

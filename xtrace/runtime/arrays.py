@@ -14,6 +14,7 @@ from xtrace.core import dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.layouts import Format, Layout
 from xtrace.runtime.failures import failure_behind
 from xtrace.xla import buffers
 
@@ -100,6 +101,20 @@ class ConcreteArray(Array):
     def sharding(self) -> Any:
         """How the array is laid out over devices."""
         return buffers.sharding_of_buffer(self.buffer)
+
+    @property
+    def format(self) -> Format:
+        """How the elements lie in memory, and on which device."""
+        return Format(Layout(*buffers.layout_of(self._live_buffer())), self.sharding)
+
+    @property
+    def traceback(self) -> Any:
+        """Where in Python the array was computed, if the runtime recorded it."""
+        return self._live_buffer().traceback
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self._live_buffer().__cuda_array_interface__
 
     @property
     def addressable_shards(self) -> list[Shard]:

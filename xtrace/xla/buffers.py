@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -30,6 +31,27 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return _REPLICATED
+
+    num_devices = property(lambda self: 1)
+    addressable_devices = property(lambda self: {self.device})
+    has_addressable_devices = property(lambda self: True)
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
+        """Return which part of an array of the shape each device has: all of it."""
+        return {self.device: tuple([slice(None) for _ in global_shape])}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Return whether `other` puts arrays of `ndim` axes in the same place."""
+        return isinstance(other, SingleDeviceSharding) and self == other
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """Return the sharding on the same device in another kind of its memory."""
+        return sharding_of(self.device, kind)
+
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """Return None: arrays of every shape go on one device."""
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the piece on the device: the whole."""
@@ -78,6 +100,21 @@ def transfer_sharding(device: Any) -> Any:
 def _sharding_for(aval: Any, device: Any) -> Any:
     kind = aval.memory_space.kind
     return transfer_sharding(device) if kind == "device" else sharding_of(device, kind)
+
+
+def layout_of(buffer: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
+    """Return the order of a buffer's axes in memory, the slowest first, its tiles, and the bits of packed elements."""
+    order, _, tiles = str(buffer._pjrt_layout).strip("{}").partition(":")
+    found = tuple([int(n) for n in order.split(",") if n.strip()])
+    bits = _PACKED.search(tiles)
+    groups = _TILES.findall(_PACKED.sub("", tiles))
+    tiling = tuple([tuple([int(n) for n in group.split(",")]) for group in groups])
+    return found[::-1], tiling, int(bits[1]) if bits else 0
+
+
+# As in {1,0:T(8,128)(2,1)E(4)}.
+_TILES = re.compile(r"\((\d+(?:,\d+)*)\)")
+_PACKED = re.compile(r"E\((\d+)\)")
 
 
 def unstorable(name: str) -> TypeError:

@@ -56,8 +56,10 @@ def check_not_started(platform: str, setting: str) -> None:
         )
 
 
-def client(platform: str | None = None) -> Any:
-    """Return the client of `platform`, or of the default platform; RuntimeError if there is none."""
+def client(platform: Any = None) -> Any:
+    """Return the client of `platform`, its name or a client, or of the default one; RuntimeError if there is none."""
+    if isinstance(platform, Client):
+        return platform
     name = canonical_platform(platform) if platform is not None else default_platform()
     found = _clients.get(name)
     if found is not None:
