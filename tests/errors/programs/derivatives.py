@@ -462,4 +462,20 @@ PROGRAMS = [
         xtrace.hessian(lambda x: x @ x)(jnp.arange(3.0))
         """,
     ),
+    WrongProgram(
+        "pullback_of_two_results_called_with_two_arguments",
+        """
+        values, pullback = xtrace.vjp(lambda x: (jnp.sin(x), jnp.cos(x)), 1.0)
+        pullback(1.0, 0.0)
+        """,
+        error="TypeError",
+        says=["function of cotangents of <lambda>", "got 2 by position"],
+        underlined="pullback(1.0, 0.0)",
+        fix="Several cotangents are given as one tuple",
+        in_message=False,
+        right="""
+        values, pullback = xtrace.vjp(lambda x: (jnp.sin(x), jnp.cos(x)), 1.0)
+        pullback((1.0, 0.0))
+        """,
+    ),
 ]
