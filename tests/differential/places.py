@@ -305,6 +305,9 @@ def compare_case(name: str, default: int | None) -> str | None:
 
 def compare_call(call: Call, placing: str) -> str | None:
     """Return what is different about a drawn call; None if nothing is."""
+    if not all(x.value.size for x in call.operands()):
+        # Arrays without elements are read by some programs of jax and not by others.
+        return None
     found = []
     for package in (xtrace, jax):
         operands = [placed(package, x.value, *PLACINGS[placing](i)) for i, x in enumerate(call.operands())]
