@@ -24,7 +24,7 @@ from tests.differential import (
     draws_trees,
     draws_ufuncs,
 )
-from tests.support.draws import Row, differences, drawn_calls
+from tests.support.draws import Row, differences, drawn_calls, flag_differences
 from tests.support.sampling import number_of_draws
 
 EXAMPLES, ROUNDS, PARTS = 3, 2, 12
@@ -53,6 +53,7 @@ COSTLY: dict[str, Row] = draws_scipy.OTHER | {
 }  # fmt: skip
 _NAMES = list(ROWS)
 _COSTLY_NAMES = list(COSTLY)
+_FLAGGED = _NAMES + _COSTLY_NAMES
 # Why functions have no row.
 WITHOUT = {
     "it reads or writes files and buffers: tests/numpy/test_files.py":
@@ -85,6 +86,20 @@ WITHOUT = {
     "jax 0.10.2 has none: tests/core/test_pytree.py": "build_tree",
     "it makes a dtype: tests/core/test_dtypes.py": "finfo iinfo",
 }  # fmt: skip
+# Where settings that forbid promotion make jax refuse what it does itself.
+JAX_PROMOTES = {
+    "it computes with integers and booleans as they are given, and then with floats":
+        "nn.logsumexp scipy.special.logsumexp nn.standardize numpy.var numpy.std numpy.nanvar numpy.nanstd "
+        "scipy.special.hyp1f1",
+    "it makes constants of the default float, or coordinates as they are given, and multiplies":
+        "scipy.special.owens_t scipy.ndimage.map_coordinates",
+    "it makes axes of its own that meet the operands'": "numpy.geomspace scipy.stats.poisson.entropy",
+    "it multiplies parameters with numbers of the shape and dtype that were asked for":
+        "random.bernoulli random.beta random.chisquare random.double_sided_maxwell random.f random.lognormal "
+        "random.pareto random.rayleigh random.t random.triangular random.truncated_normal random.wald "
+        "random.weibull_min random.dirichlet random.gamma random.loggamma random.laplace random.binomial",
+    "it converts what it keeps for the derivative": "nn.dot_product_attention",
+}
 _MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops", "scipy.stats", "scipy.linalg",
             "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.integrate", "scipy.cluster.vq", "scipy.optimize",
             "scipy.sparse.linalg", "random", "nn.initializers", "tree", "tree_util", "dtypes",
@@ -130,6 +145,22 @@ def test_drawn_calls_of_costly_functions(first: int, pytestconfig: pytest.Config
     for part in parts:
         # The number says which part is drawn, so it is that of the calls too.
         check(COSTLY, _COSTLY_NAMES[first + part : first + _TOGETHER * PARTS : PARTS], number, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, len(_FLAGGED), _TOGETHER * PARTS),
+                         ids=lambda i: f"from {_FLAGGED[i]}")  # fmt: skip
+def test_promotion_settings_judge_operands_as_in_jax(first: int, pytestconfig: pytest.Config) -> None:
+    number = number_of_draws(pytestconfig.getoption("sample_seed"))
+    table = ROWS | COSTLY
+    numbers = range(4) if whole(pytestconfig) else [number % 4]
+    # An ordinary run takes every third function.
+    names = _FLAGGED[first : first + _TOGETHER * PARTS]
+    names = names if whole(pytestconfig) else names[number % 3 :: 3]
+    for number in numbers:
+        calls = [call for name in names for call in drawn_calls(name, table[name], number, EXAMPLES)]
+        found = flag_differences(calls, number, {name for names in JAX_PROMOTES.values() for name in names.split()})
+        assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
 
 
 def functions_of(name: str) -> set[str]:

@@ -6,11 +6,12 @@ of a batch are one jitted program on each side.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import pkgutil
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -264,6 +265,50 @@ def differences(calls: Sequence[Call], rows: Sequence[Row], x64: bool) -> list[s
                 _outcome(lambda call=call, i=i: call.evaluate(xtrace, mine[i])), wanted, row, call, "eager"
             )
     return found
+
+
+# Settings that judge the operands that a user hands over, and not what a function does with them.
+_FLAGS = (("numpy_rank_promotion", "raise"), ("numpy_dtype_promotion", "strict"))
+
+
+def flag_differences(calls: Sequence[Call], number: int, wider: Collection[str]) -> list[str]:
+    """Return a line for each of the calls that is refused under one of the flags where jax's is not, or the reverse.
+
+    Functions in `wider` may be refused by jax alone. Programs are traced and not compiled: one that is accepted must
+    be the one that it is without the flag.
+    """
+    found, x64 = [], bool(number % 2)
+    with warnings.catch_warnings(), xtrace.enable_x64(x64), jax.enable_x64(x64):
+        warnings.simplefilter("ignore")
+        for i, call in enumerate(calls):
+            operands, other = (_converted(call, convert, x64) for convert in (ours, theirs))
+            flag = _FLAGS[(i + number // 2) % 2]
+            plain = _traced(xtrace, call, operands)
+            if isinstance(plain, Exception):
+                continue
+            got, expected = _traced(xtrace, call, operands, flag), _traced(jax, call, other, flag)
+            if isinstance(got, Exception):
+                if not isinstance(expected, Exception):
+                    found.append(f"{flag} refuses {call}: {got}")
+            elif isinstance(expected, Exception):
+                if "promotion" in str(expected) and call.function not in wider:
+                    found.append(f"{flag} accepts {call}; jax: {expected}")
+            elif got != plain:
+                found.append(f"{flag} changes {call}: from {plain} to {got}")
+    return found
+
+
+def _traced(package: Any, call: Call, operands: Sequence[Any], flag: tuple[str, str] | None = None) -> Any:
+    """Return the text of the call's program, or the error."""
+
+    def results(*values: Any) -> list[Any]:
+        return [leaf for leaf in package.tree.leaves(call.evaluate(package, values)) if _is_array(leaf)]
+
+    try:
+        with getattr(package, flag[0])(flag[1]) if flag else contextlib.nullcontext():
+            return str(package.make_jaxpr(results)(*operands))
+    except _ERRORS as error:
+        return error
 
 
 def _difference(got: Any, expected: Any, row: Row, call: Call, how: str) -> list[str]:

@@ -22,6 +22,7 @@ from xtrace.api.promotion import (
     common_dtype,
     operand_aval,
     promote,
+    promote_dtypes,
     scalar_value,
 )
 from xtrace.api.units import unit
@@ -109,7 +110,8 @@ class _NumpyFunction:
         arrays = [(k, step) for k, step in zip(keys, steps, strict=True) if type(k) is ShapedArray]
         # What is weak, or converted, may be treated otherwise under other settings.
         ready = [not k.weak_type and k.dtype == dtype and len(k.shape) in (0, rank) for k, _ in arrays]
-        fixed = bool(ready) and all(ready)
+        # So may a Python boolean beside numbers, which strict promotion refuses.
+        fixed = bool(ready) and all(ready) and (bool not in keys or dtypes.is_boolean(dtype))
         if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
             self.direct.remember(keys[0], (operation, _defaults(operation)))
             return _apply(operation, *operands)
@@ -381,18 +383,13 @@ def _accepted(symbol: str, other: Any) -> bool:
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:
-    """Return x where `condition` is true or not zero, y elsewhere, promoted and broadcast.
+    """Return x where `condition` is true or not zero, y elsewhere, promoted and, whatever their ranks, broadcast.
 
     TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
     """
-    avals, dtype, weak = common_dtype("where", (x, y))
-    cases = [cast(v, a, dtype, weak) for v, a in zip((x, y), avals, strict=True)]
-    values = [truth(condition), *cases]
-    shapes = [aval_of(v).shape for v in values]
-    shape = check_broadcast("where", shapes)
-    if config.numpy_rank_promotion.value != "allow":
-        values = align_ranks("where", values, shapes)
-    which, x, y = values
+    _, (x, y) = promote_dtypes("where", (x, y))
+    which = truth(condition)
+    shape = check_broadcast("where", [aval_of(v).shape for v in (which, x, y)])
     return lax.select_n(spread(which, shape) if aval_of(which).shape else which, spread(y, shape), spread(x, shape))
 
 

@@ -56,6 +56,12 @@ def common_dtype(
     return avals, *found
 
 
+def dtype_of_all(*values: Any) -> Any:
+    """Return the dtype that `values` promote to in the library's own arithmetic, whatever the settings forbid."""
+    pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
+    return dtypes.promote(pairs, config.enable_x64.value)[0]
+
+
 def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
     """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
     # What is no number stays what it is, for the operation to refuse.
@@ -107,9 +113,16 @@ def promote(
 
     TypeError for an operand that is no array; ValueError for shapes that do not broadcast.
     """
-    avals, dtype, weak = common_dtype(function, operands, adjust)
-    values = [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]
+    avals, values = promote_dtypes(function, operands, adjust)
     return align_ranks(function, values, [a.shape for a in avals])
+
+
+def promote_dtypes(
+    function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+) -> tuple[list[ShapedArray], list[Any]]:
+    """Return the operands' avals, and the operands in their common dtype; TypeError for one that is no array."""
+    avals, dtype, weak = common_dtype(function, operands, adjust)
+    return avals, [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]
 
 
 def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
@@ -120,7 +133,7 @@ def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ..
     rank = max(map(len, shapes))
     check_broadcast(function, shapes)
     if len({len(s) for s in shapes if s}) > 1:
-        _report_rank_promotion(function, shapes)
+        report_rank_promotion(function, shapes)
         for i, shape in enumerate(shapes):
             if shape and len(shape) < rank:
                 missing = rank - len(shape)
@@ -128,6 +141,12 @@ def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ..
                     (values[i],), ((1,) * missing + shape, tuple(range(missing, rank)), None)
                 )
     return values
+
+
+def check_mapped_ranks(function: str, shapes: Sequence[tuple[int, ...]], cores: Sequence[int]) -> None:
+    """Report, where the settings say so, operands (scalars apart) that differ in the number of axes before the core."""
+    if len({len(shape) - core for shape, core in zip(shapes, cores, strict=True) if shape}) > 1:
+        report_rank_promotion(function, shapes)
 
 
 def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -146,7 +165,8 @@ def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
     return tuple(result)
 
 
-def _report_rank_promotion(function: str, shapes: Sequence[tuple[int, ...]]) -> None:
+def report_rank_promotion(function: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Raise a ValueError, or warn, where the settings say so, of operands whose ranks differ."""
     mode = config.numpy_rank_promotion.value
     if mode == "allow":
         return

@@ -63,17 +63,17 @@ def _weighted(weights: Any, slopes: Any) -> Any:
 
 
 def _norm(x: Any) -> Any:
-    return sqrt(total(absolute(x) ** 2))
+    return sqrt(total(x**2))
 
 
 def _first_step(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, rtol: Any, atol: Any) -> Any:
     """Return the length of the first step (section II.4, "Starting step size"), for a method of error order 4."""
     scale = atol + absolute(y) * rtol
-    size, speed = _norm(y / scale), _norm(f / scale)
+    size, speed = _norm(absolute(y) / scale), _norm(absolute(f) / scale)
     small = (size < 1e-5) | (speed < 1e-5)
     trial = where(small, 1e-6, 0.01 * size / where(small, 1, speed))
     moved = slope(y + trial.astype(y.dtype) * f, t + trial.astype(t.dtype))
-    bend = _norm((moved - f) / scale) / trial
+    bend = _norm(absolute(moved - f) / scale) / trial
     largest = maximum(speed, bend)
     flat = largest <= 1e-15
     step = where(flat, maximum(1e-6, trial * 1e-3), (0.01 / where(flat, 1, largest)) ** 0.2)

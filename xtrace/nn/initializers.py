@@ -147,7 +147,7 @@ def _scaled_uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
     length, angle = split(key)
     # Uniform in a disc of area 2 pi, in which the mean square of the modulus is 1.
     radius = sqrt(2 * random_uniform(length, shape, dtypes.real_part_dtype(dtype)))
-    return radius * _direction(angle, shape, dtype) * sqrt(variance)
+    return radius.astype(dtype) * _direction(angle, shape, dtype) * sqrt(variance)
 
 
 def _scaled_truncated_normal(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
@@ -239,7 +239,7 @@ def _orthogonal_matrix(key: Any, rows: int, columns: int, dtype: Any) -> Any:
     """
     gaussian = random_normal(key, (max(rows, columns), min(rows, columns)), dtype)
     factor, triangle = qr(gaussian, full_matrices=False)
-    found = factor * sign(diagonal(triangle))
+    found = factor * sign(diagonal(triangle))[None]
     return found if rows >= columns else transpose(found, (1, 0))
 
 

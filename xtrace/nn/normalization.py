@@ -123,7 +123,7 @@ def _logsumexp(
     axes = axes_of(name, axis, x.ndim)
     largest = _along(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(choose(is_finite(largest), largest, 0))
-    terms = exp(x - shift)
+    terms = exp(x - converted(shift, x.dtype))
     if weights is not None:
         terms = terms * weights
     if keepdims:
@@ -131,7 +131,7 @@ def _logsumexp(
     else:
         total, shift = reduce_sum(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
-        return log(total) + shift
+        return log(total) + converted(shift, total.dtype)
     positive = not complex_operands and weights is None
     return log(total if positive else absolute(total)) + shift, sign(total)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.algebra.vector_space import converted
+from xtrace.api.promotion import dtype_of_all
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import type_of
-from xtrace.numpy.creation import array, asarray
+from xtrace.numpy.creation import array, asarray, broadcast_arrays
 from xtrace.numpy.ufuncs import equal, isclose
 
 
@@ -49,4 +51,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     ends = zip(a1.shape[a1.ndim - ranks :], a2.shape[a2.ndim - ranks :], strict=True)
     if not all(m == n or 1 in (m, n) for m, n in ends):
         return array(False)
-    return _all_equal(a1, a2, equal_nan=False)
+    return _equivalent(a1, a2)
+
+
+@unit
+def _equivalent(a: Any, b: Any) -> Any:
+    dtype = dtype_of_all(a, b)
+    return reductions.all(equal(*broadcast_arrays(converted(a, dtype), converted(b, dtype))))

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace.api.operators import multiply, subtract
-from xtrace.api.promotion import check_broadcast
+from xtrace.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray
@@ -31,8 +31,10 @@ class _Plan:
         self.function, self.precision = function, precision
         self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
-        self.dtype, self.weak = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
         self.preferred = requested_dtype(function, preferred)
+        # Where the type of the result is given, nothing is promoted implicitly.
+        mode = config.numpy_dtype_promotion.value if preferred is None else "standard"
+        self.dtype, self.weak = dtypes.promote(pairs, config.enable_x64.value, mode)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
         """Raise TypeError unless the contracted axes have equal lengths."""
@@ -164,9 +166,11 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 
 def _check_rank(plan: _Plan, left: int, right: int) -> None:
+    """Raise ValueError for operands with too few axes; the settings may want as many before those of the product."""
     for i, (aval, least) in enumerate(((plan.left, left), (plan.right, right))):
         if aval.ndim < least:
             raise ValueError(f"{plan.function}: argument {i} must have ndim at least {least}, got shape {aval.shape}")
+    check_mapped_ranks(plan.function, (plan.left.shape, plan.right.shape), (left, right))
 
 
 def _conjugated(x: Any, aval: ShapedArray) -> Any:

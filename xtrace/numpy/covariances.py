@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
@@ -28,11 +28,13 @@ def _covariance(*operands: Any, given: tuple[str, ...], rows: bool, ddof: float,
             parts.append(x.T if not rows and values[name].ndim == 2 else x)
     x = concatenate(parts) if len(parts) > 1 else parts[0]
     real = dtypes.real_part_dtype(dtype)
-    weights = [abs(converted(values[name], real, False)) for name in ("fweights", "aweights") if name in values]
+    # Rows in the dtype of the data, so that nothing is left to promote.
+    given_weights = [values[name] for name in ("fweights", "aweights") if name in values]
+    weights = [converted(abs(converted(w, real, False)), dtype, False)[None] for w in given_weights]
     if not weights:
         count = x.shape[1]
-        x = x - reductions.sum(x, 1, keepdims=True) / full((), count, real)
-        divisor = full((), max(count - ddof, 0) if count else 0, real)
+        x = x - reductions.sum(x, 1, keepdims=True) / full((), count, dtype)
+        divisor = full((), max(count - ddof, 0) if count else 0, dtype)
         spread = x
     else:
         weight = weights[0] if len(weights) == 1 else weights[0] * weights[1]
@@ -85,6 +87,7 @@ def _checked(
     for name, aval in zip(operands, avals, strict=True):
         if aval.ndim > 2:
             raise ValueError(f"{function}: {name} has more than 2 dimensions, shape {aval.shape}")
+    check_mapped_ranks(function, [aval.shape for aval in avals], [0] * len(avals))
     wanted = requested_dtype(function, dtype)
     if wanted is not None and not dtypes.is_inexact(wanted):
         raise ValueError(f"{function}: dtype must be a float or complex type; got {wanted.name}")
@@ -109,7 +112,8 @@ def _correlation(c: Any) -> Any:
         return c / c
     # One division after the other, as the product of two spreads may be too small for the dtype.
     spread = sqrt(diag(c).real)
-    c = c / spread[:, None] / spread
+    spread = converted(spread, c.dtype, False)
+    c = c / spread[:, None] / spread[None]
     if dtypes.is_complex(c.dtype):
         return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
     return clip(c, -1, 1)

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
 from xtrace.api.devices import device_put
 from xtrace.api.operators import add, multiply, power, subtract, true_divide
-from xtrace.api.promotion import as_inexact, cast_constant, check_broadcast
+from xtrace.api.promotion import as_inexact, cast_constant, check_broadcast, check_mapped_ranks
 from xtrace.api.tracing import abstract_leaf
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
@@ -645,6 +645,7 @@ def _samples(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtyp
     count = _size(function, "num", num)
     shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(function, shapes_given)) + 1
+    check_mapped_ranks(function, shapes_given, (0, 0))
     compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
     return _spaced(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
-from xtrace.api.promotion import as_inexact, common_dtype, promote
+from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
@@ -233,14 +233,15 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
             raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {value!r}")
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
     points, dtype, _ = common_dtype("interp", (x, xp), as_inexact)
-    avals, result, _ = common_dtype("interp", (x, xp, fp, *numbers), as_inexact)
+    values = type_of("interp", fp, 2)
+    result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
     # Integers among the values become floating numbers of their own width.
     _, own, weak = common_dtype("interp", (fp,), as_inexact)
     result = dtypes.promote(((result, False), (own, weak)), config.enable_x64.value)[0]
-    if points[1].ndim != 1 or avals[2].shape != points[1].shape:
+    if points[1].ndim != 1 or values.shape != points[1].shape:
         raise ValueError(
             f"interp: xp and fp must be one-dimensional arrays of equal size; got shapes {points[1].shape} and "
-            f"{avals[2].shape}"
+            f"{values.shape}"
         )
     if dtypes.is_complex(dtype):
         raise ValueError(f"interp: complex x values are not supported; got {points[0]} and {points[1]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.promotion import check_broadcast, common_dtype, promote
+from xtrace.api.promotion import check_broadcast, common_dtype, promote, promote_dtypes
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
@@ -26,7 +26,8 @@ def _check(function: str, x1: Any, x2: Any) -> None:
 
 
 def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
-    found = [abs(x) for x in promote(function, as_array(function, x1), as_array(function, x2))]
+    _, values = promote_dtypes(function, (as_array(function, x1), as_array(function, x2)))
+    found = [abs(x) for x in values]
     shape = check_broadcast(function, [x.shape for x in found])
     # As in jax, only scalars stay weakly typed.
     weak = found[0].weak_type and not shape
@@ -53,7 +54,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 @unit
 def _common_multiple(x1: Any, x2: Any) -> Any:
-    x1, x2 = _spread("lcm", x1, x2)
+    x1, x2 = _spread("lcm", *promote("lcm", x1, x2))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 

@@ -78,10 +78,13 @@ def einsum(
     if steps is None:
         steps = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
         _plans.remember(key, steps)
-    _, dtype, weak = common_dtype("einsum", operands)
+    if preferred is None:
+        _, dtype, weak = common_dtype("einsum", operands)
+    else:
+        dtype, weak = preferred, False
     run = _contracted if _dot_general is dot_general else _contracted.__wrapped__  # type: ignore[attr-defined]
     return run(
-        *operands, steps=steps, dtype=preferred or dtype, weak=weak and preferred is None,
+        *operands, steps=steps, dtype=dtype, weak=weak,
         precision=_hashable(precision), multiply=_dot_general,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
@@ -121,6 +121,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def _places(edges: Any, x: Any) -> Any:
     """Return the number of the bin of each element, from 1, the last edge belonging to the last bin."""
+    wide = dtype_of_all(edges, x)
+    edges, x = converted(edges, wide, False), converted(x, wide, False)
     places = searchsorted(edges, x, "right")
     return where(x == edges[-1], edges.shape[0] - 1, places)
 
@@ -168,6 +170,8 @@ def _joint(sample: Any, *operands: Any, weighted: bool, density: bool) -> Any:
     counts = zeros(shape, dtype).at[tuple(places)].add(what, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
+        wide = dtype_of_all(counts, *edges)
+        counts, edges = converted(counts, wide, False), tuple([converted(e, wide, False) for e in edges])
         total = reductions.sum(counts)
         for i, e in enumerate(edges):
             sizes = [1] * len(edges)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import index_exp, s_
 
 from xtrace.algebra.vector_space import canonical_shape, converted, reshape
-from xtrace.api.promotion import common_dtype
+from xtrace.api.promotion import common_dtype, dtype_of_all
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.arrays import Array
@@ -162,6 +162,14 @@ def _range(function: str, span: Any) -> Any:
     return arange(start, 0 if stop is None else stop, 1 if step is None else step)
 
 
+def _in_common_dtype(arrays: list[Any]) -> list[Any]:
+    """Return the arrays in the dtype that they promote to, whatever the settings."""
+    if not arrays:
+        return []
+    dtype = dtype_of_all(*arrays)
+    return [converted(x, dtype, all(y.weak_type for y in arrays)) for x in arrays]
+
+
 class _Grid:
     """Coordinates of the grid that slices describe, as ``mgrid[0:3, 0:1:5j]``; an imaginary step is a count."""
 
@@ -177,7 +185,7 @@ class _Grid:
             return _range(self.name, key)
         if not isinstance(key, tuple) or not all(isinstance(x, slice) for x in key):
             raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {key!r}")
-        ranges = [_range(self.name, x) for x in key]
+        ranges = _in_common_dtype([_range(self.name, x) for x in key])
         if self.sparse:
             return meshgrid(*ranges, indexing="ij", sparse=True)
         return stack(meshgrid(*ranges, indexing="ij"), 0) if ranges else arange(0)

@@ -33,7 +33,7 @@ def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
     length = a.shape[axis]
     positions = ravel(as_array("delete", positions))
     positions = clip(where(positions < 0, positions + length, positions), 0, length - 1)
-    gone = sum(shapes.iota(positions.dtype, length)[:, None] == positions, 1) > 0
+    gone = sum(shapes.iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
     # A stable sort of what is gone puts what is left first, in its order.
     kept = argsort(gone)[: length - positions.size]
     return take(a, kept, axis, mode="clip")

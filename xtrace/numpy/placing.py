@@ -6,6 +6,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted, reshape
 from xtrace.api.operators import truth
+from xtrace.api.promotion import common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
@@ -41,8 +42,14 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return _placed(as_array("place", arr), as_array("place", mask), as_array("place", vals))
 
 
+def _check_promotion(function: str, a: Any, values: Any) -> None:
+    """Raise TypePromotionError where the settings forbid what `values` would be converted by."""
+    common_dtype(function, (a, values))
+
+
 @unit
 def _placed(arr: Any, mask: Any, vals: Any) -> Any:
+    _check_promotion("place", arr, vals)
     mask = reshape(truth(mask), arr.shape)
     vals = converted(vals, arr.dtype, arr.aval.weak_type)
     if vals.size == 1:
@@ -77,6 +84,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 @unit
 def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
+    _check_promotion("put", a, v)
     ind = converted(ravel(ind), dtypes.int32)
     size, zero = scalar_of(a.size, dtypes.int32), scalar_of(0, dtypes.int32)
     if mode == "wrap":
@@ -109,6 +117,7 @@ def put_along_axis(
             f"{function} arguments 'arr' and 'indices' must have same ndim. Got arr.ndim={arr.ndim} and "
             f"indices.ndim={indices.ndim}."
         )
+    _check_promotion(function, arr, values)
     along = canonical_axis(function, axis, arr.ndim)
     if values.ndim > indices.ndim or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)
@@ -151,6 +160,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 @unit
 def _with_diagonal(a: Any, val: Any) -> Any:
+    _check_promotion("fill_diagonal", a, val)
     count = min(a.shape)
     place = arange(count)
     value = reshape(val, ()) if val.size == 1 else resize(val, (count,))

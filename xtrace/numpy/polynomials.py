@@ -309,7 +309,8 @@ def _powers(x: Any, *, count: int, increasing: bool) -> Any:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
     kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
     column = converted(reshape(x, (x.size, 1)), x.dtype, False)
-    return converted(power(column, reshape(converted(exponents, kind), (1, count))), x.dtype)
+    raised = elementwise.pow if dtypes.is_inexact(x.dtype) else power
+    return converted(raised(column, reshape(converted(exponents, kind), (1, count))), x.dtype)
 
 
 def polyfit(
@@ -360,7 +361,7 @@ def _fitted(x: Any, y: Any, *weights: Any, order: int, rcond: float, covariance:
         left = multiply(left, reshape(w, (w.size, 1)))
         right = multiply(right, reshape(w, (w.size,) + (1,) * (y.ndim - 1)))
     scale = elementwise.sqrt(sum_over(elementwise.mul(left, left), 0))
-    left = true_divide(left, scale)
+    left = true_divide(left, reshape(scale, (1, order)))
     found, distance, rank, values = lstsq(left, right, rcond)
     found = true_divide(found, reshape(scale, (order,) + (1,) * (y.ndim - 1)))
     spread: Any = zeros(0)
@@ -370,6 +371,7 @@ def _fitted(x: Any, y: Any, *weights: Any, order: int, rcond: float, covariance:
             spread = reshape(spread, (order, order, 1))
         if scaled:
             factor = true_divide(distance, x.size - order)
+            factor = reshape(factor, (1,) * (spread.ndim - factor.ndim) + factor.shape)
             spread = multiply(spread, factor)
         elif y.ndim == 2:
             spread = reshape(spread, (order, order))

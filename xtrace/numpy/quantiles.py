@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
 from xtrace.api.operators import add, multiply, subtract, true_divide
-from xtrace.api.promotion import as_inexact
+from xtrace.api.promotion import as_inexact, dtype_of_all
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
@@ -56,6 +56,11 @@ def _spread(q: Any, rank: int) -> Any:
     return q if not q.ndim or not rank else shapes.expand_dims(q, range(1, rank + 1))
 
 
+def _before(x: Any, q: Any) -> Any:
+    """Return `x` with an axis of size 1 in front, where there is one of quantiles."""
+    return shapes.expand_dims(x, (0,)) if q.ndim else x
+
+
 def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
     """Return the quantiles `q` of the elements of sorted `x` along `axis`, by one of the methods.
 
@@ -63,7 +68,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
     """
     of_all, rank = counts is None, x.ndim - 1
     q = q if of_all else _spread(q, rank)
-    counts = scalar_of(x.shape[axis], q.dtype) if of_all else converted(counts, q.dtype)
+    counts = scalar_of(x.shape[axis], q.dtype) if of_all else _before(converted(counts, q.dtype), q)
     top = subtract(counts, 1)
     index = multiply(q, top)
     one, zero = scalar_of(1, index.dtype), scalar_of(0, index.dtype)
@@ -89,6 +94,8 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
         return elementwise.select_n(close, high, low)
     if method == "midpoint":
         return elementwise.mul(elementwise.add(low, high), scalar_of(0.5, low.dtype))
+    wide = dtype_of_all(low, past)
+    low, high, before, past = [converted(value, wide, False) for value in (low, high, before, past)]
     return add(multiply(low, before), multiply(high, past))
 
 
@@ -101,9 +108,9 @@ def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
     share = converted(q, x.dtype)
     along = broadcast_in_dim(share, (*share.shape, *[1] * x.ndim), range(share.ndim))
-    reached = multiply(along, total)
-    places = reductions.sum(running < reached, axis + q.ndim)
-    last = length - 1 if counts is None else subtract(counts, 1)
+    reached = multiply(along, _before(total, q))
+    places = reductions.sum(_before(running, q) < reached, axis + q.ndim)
+    last = length - 1 if counts is None else _before(subtract(counts, 1), q)
     places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
     found = _picked(x, places, axis, False)
     return chosen(reductions.all(right | ~there, axis), found, math.nan)

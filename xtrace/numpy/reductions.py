@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace.api.operators import multiply, true_divide
-from xtrace.api.promotion import as_inexact
+from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, type_of
@@ -667,8 +667,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 @unit
 def _weighted(a: Any, weights: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    aval, own = type_of("average", a), type_of("average", weights)
-    dtype = _inexact_dtype(_common(aval.dtype, own.dtype))
+    (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
     a, weights = _strong(a, dtype), _strong(weights, dtype)
     if own.shape != aval.shape:
         ordered = sorted(range(len(axes)), key=lambda i: axes[i])

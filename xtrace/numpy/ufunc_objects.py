@@ -211,9 +211,15 @@ class ufunc(metaclass=_Recognized):
         """Return the function of every element of `A` with every element of `B`; the axes of `A` come first."""
         name = self._check("outer")
         shapes = [type_of(name, x, i).shape for i, x in enumerate((A, B))]
-        if shapes[1]:
-            A = expand_dims(as_array(name, A), range(len(shapes[0]), len(shapes[0]) + len(shapes[1])))
-        return self._call(A, B)
+        if not all(shapes):
+            return self._call(A, B)
+        return _outer(as_array(name, A), as_array(name, B, 1), ufunc=self)
+
+
+@unit
+def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Any:
+    rank = A.ndim + B.ndim
+    return ufunc._call(expand_dims(A, range(A.ndim, rank)), expand_dims(B, range(A.ndim)))
 
 
 @unit
@@ -248,11 +254,13 @@ def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
 
 @unit
 def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> Any:
+    own = a.dtype if dtypes.is_boolean(dtype) else dtype
     flat = reshape(truth(a) if dtypes.is_boolean(dtype) else converted(a, dtype, False), (a.size,))
 
     def step(carry: Any, element: Any) -> tuple[Any, None]:
         place, *others = element
-        found = ufunc._call(indexing.get_at(carry, place, mode="clip"), *others)
+        # A truth value takes the type of its operand again, which is that of the other one or may promote with it.
+        found = ufunc._call(converted(indexing.get_at(carry, place, mode="clip"), own, False), *others)
         return carry.at[place].set(converted(found, dtype, False), mode="drop"), None
 
     return reshape(scan(step, flat, (places, *operands))[0], a.shape) if a.size else converted(a, dtype, False)

@@ -25,7 +25,7 @@ from xtrace.api.operators import (
     truth,
     unary_function,
 )
-from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
+from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
@@ -448,8 +448,9 @@ def _angle(z: Any, *, deg: bool) -> Any:
         if given.shape:
             found = lax.atan2(_filled(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
         else:  # the 0 beside a single number is of the default dtype, as in JAX
-            zero = Literal(0.0, ShapedArray((), dtypes.default_float(config.enable_x64.value)))
-            found = lax.atan2(*promote("angle", zero, x))
+            default = dtypes.default_float(config.enable_x64.value)
+            wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
+            found = lax.atan2(_filled(x, 0.0, wider), converted(x, wider))
     return lax.mul(found, constant_like(found, 180 / math.pi)) if deg else found
 
 
@@ -738,7 +739,7 @@ def spacing(x: Any, /) -> Any:
 @unit
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN."""
-    x, y = promote("heaviside", x1, x2, adjust=as_inexact)
+    _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
     zero, one = constant_like(x, 0), constant_like(x, 1)
     return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, choose(lax.ne(x, x), x, y)))
 

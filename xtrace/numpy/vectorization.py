@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import canonical_axis
-from xtrace.api.promotion import check_broadcast
+from xtrace.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace.api.vmap import vmap
 from xtrace.core import pytree
 from xtrace.core.diagnostics.tracebacks import operation
@@ -89,6 +89,7 @@ def vectorize(
         sizes = _core_sizes(values, cores, about)
         if parsed is not None:
             function = _checked(function, parsed.outputs, sizes, about)
+        check_mapped_ranks(f"vectorize {about}", [x.shape for x in values], [len(core) for core in cores])
         return _mapped(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
 
     return vectorized

@@ -278,7 +278,7 @@ def _chosen_by_chance(
         sums = cumsum(p)
         drawn = lax.mul(spread(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
         # How many of the sums lie below: the place where the number would be inserted.
-        below = converted(drawn[..., None] > sums, whole)
+        below = converted(drawn[..., None] > spread(sums, (*shape, *aval_of(sums).shape)), whole)
         numbers = converted(below.sum(-1), whole)
     else:
         noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.operators import spread
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.core.avals import aval_of
 from xtrace.numpy.einstein_sums import einsum
@@ -37,7 +38,7 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...
         factor = vectors * lax.sqrt(sizes[..., None, :])
     # Numbers of another type than the parameters promote with them.
     drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
-    return mean + einsum("...ij,...j->...i", factor, drawn)
+    return spread(mean, aval_of(drawn).shape) + einsum("...ij,...j->...i", factor, drawn)
 
 
 def multivariate_normal(

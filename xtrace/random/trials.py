@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import converted, moved_axis
 from xtrace.api.operators import choose, spread
-from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
 from xtrace.numpy.indexing import take
@@ -128,7 +128,7 @@ def _sample(key: Any, n: Any, p: Any) -> Any:
 
 @program
 def _binomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
-    number = common_dtype("binomial", (n, p), as_inexact)[1]
+    number = as_inexact(dtype_of_all(n, p), False)[0]
     return converted(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
 from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.promotion import check_broadcast
+from xtrace.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
@@ -80,6 +80,7 @@ def solve(a: Any, b: Any) -> Any:
         raise ValueError(
             f"Invalid shapes for solve: {left.shape}, {right.shape}; b must have as many rows as a has columns{hint}"
         )
+    check_mapped_ranks("solve", (left.shape, right.shape), (2, min(right.ndim, 2)))
     return _solve(a, b)
 
 

@@ -19,12 +19,15 @@ from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
 from xtrace.numpy.padding import pad
 from xtrace.numpy.ufuncs import real
+from xtrace.ops.elementwise import complex as of_parts
 
 
-def _turns(n: int, weights: Any, sign: int, dtype: Any) -> Any:
-    """Return the factors of a spectrum of `n` values: `weights` turned by quarter steps."""
-    found = weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)
-    return found.astype(dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
+def _turned(x: Any, weights: Any, sign: int) -> Any:
+    """Return the values along the last axis of `x`, as complex numbers, times `weights` turned by quarter steps."""
+    n = x.shape[-1]
+    wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
+    turns = (weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)).astype(wide)
+    return x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
 
 
 def _orthogonal(n: int) -> Any:
@@ -36,13 +39,13 @@ def _forward(x: Any, ortho: bool) -> Any:
     n = x.shape[-1]
     spectrum = fourier.fft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1))
     weights = 2 * (_orthogonal(n) if ortho else np.ones(n))
-    return real(spectrum * _turns(n, weights, -1, x.dtype)).astype(x.dtype)
+    return real(_turned(spectrum, weights, -1)).astype(x.dtype)
 
 
 def _backward(x: Any, ortho: bool) -> Any:
     n = x.shape[-1]
     weights = 2 * n * _orthogonal(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
-    found = real(fourier.ifft(x * _turns(n, weights, 1, x.dtype))).astype(x.dtype)
+    found = real(fourier.ifft(_turned(x, weights, 1))).astype(x.dtype)
     half = (n + 1) // 2
     even, odd = found[..., :half], flip(found[..., half:], -1)
     if n % 2:
@@ -54,7 +57,7 @@ def _backward(x: Any, ortho: bool) -> Any:
 def _transformed(x: Any, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Any:
     if dtypes.is_complex(x.dtype):
         details = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
-        return _transformed(x.real, **details) + 1j * _transformed(x.imag, **details)
+        return of_parts(_transformed(x.real, **details), _transformed(x.imag, **details))
     step = _backward if inverse else _forward
     for axis, n in zip(axes, lengths, strict=True):
         moved = moveaxis(x, axis, -1)

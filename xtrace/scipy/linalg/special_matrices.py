@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.api.promotion import check_mapped_ranks
 from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
-from xtrace.numpy.arguments import requested_dtype
+from xtrace.numpy.arguments import requested_dtype, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
@@ -93,6 +94,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
     """
+    if r is not None:
+        check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
     column, row = _vectors("toeplitz", c, conj(as_array("toeplitz", c)) if r is None else r)
     i, j = _grid(column.shape[-1], row.shape[-1])
     values = concatenate([column, row[..., 1:]], axis=-1)

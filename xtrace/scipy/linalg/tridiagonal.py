@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim
+from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.jit import jit
 from xtrace.api.promotion import operand_aval
@@ -46,7 +46,7 @@ def _count(d: Any, squares: Any, smallest_pivot: Any, shifts: Any) -> Any:
         diagonal, square = row
         found = diagonal - shifts - square / last
         found = where(absolute(found) < smallest_pivot, -smallest_pivot, found)
-        return (found, count + (found < 0)), None
+        return (found, count + converted(found < 0, count.dtype)), None
 
     start = ones(shifts.shape, d.dtype), zeros(shifts.shape, dtypes.int32)
     return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
@@ -59,7 +59,7 @@ def _eigenvalues(d: Any, e: Any, tol: Any, first: int, last: int) -> Any:
     # Relative to a bound of the eigenvalues, squares neither overflow nor matter where they vanish.
     squares, scaled = (e / size) ** 2, d / size
     allowed = maximum(float(info.eps), tol / size)
-    numbers = arange(first, last + 1)
+    numbers = arange(first, last + 1, dtype=dtypes.int32)
 
     def halve(state: Any) -> Any:
         low, high = state

@@ -25,6 +25,7 @@ from xtrace.numpy.padding import pad
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.reductions import mean, sum
 from xtrace.numpy.ufuncs import abs, conj, real, square
+from xtrace.ops.elementwise import complex as of_parts
 from xtrace.scipy.signal.tapers import named_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 
@@ -158,7 +159,7 @@ def _spectra(x: Any, window: Any, plan: _Plan, detrend: Any, axis: int) -> Any:
     """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
     segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
     transform = fourier.rfft if plan.one_sided else fourier.fft
-    return transform(segments * window, plan.length, -1)
+    return transform(segments * spread(converted(window, segments.dtype), segments.shape), plan.length, -1)
 
 
 def _frequencies(plan: _Plan, fs: Any, dtype: Any) -> Any:
@@ -168,7 +169,7 @@ def _frequencies(plan: _Plan, fs: Any, dtype: Any) -> Any:
 
 def _median(products: Any) -> Any:
     if dtypes.is_complex(products.dtype):
-        return median(products.real, -2) + 1j * median(products.imag, -2)
+        return of_parts(median(products.real, -2), median(products.imag, -2))
     return median(products, -2)
 
 
@@ -195,7 +196,7 @@ def _powers(
     # But for the constant and the highest frequency, one side stands for both.
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
-    products = products * (scale * factors)
+    products = products * spread(converted(scale * factors, products.dtype), products.shape)
     found = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
     return _frequencies(plan, fs, dtype), moveaxis(found, -1, axis)
 
@@ -285,7 +286,8 @@ def _short_time(
         x = pad(x, [(0, 0)] * (rank - 1) + [(half, half)], **_EXTENSIONS[boundary])
     if padded:
         x = _continued(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
-    spectra = _spectra(x, window, plan, detrend, axis) / abs(sum(window))
+    spectra = _spectra(x, window, plan, detrend, axis)
+    spectra = spectra / converted(abs(sum(window)), spectra.dtype)
     starts = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
     times = starts.astype(part) / converted(fs, part)
     return _frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
@@ -331,14 +333,15 @@ def _restored(
     spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
     window = converted(window, dtypes.real_part_dtype(spectra.dtype))
     inverse = fourier.irfft if plan.one_sided else fourier.ifft
-    segments = inverse(spectra, plan.length, -1)[..., : plan.size] * sum(window)
+    segments = inverse(spectra, plan.length, -1)[..., : plan.size]
+    weighted = segments * converted(sum(window), segments.dtype)
     # Least squares: of all signals, the one whose segments are nearest to these.
-    x = _overlapped(segments * window, plan.step)
+    x = _overlapped(weighted * spread(converted(window, weighted.dtype), weighted.shape), plan.step)
     weights = _overlapped(spread(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
         half = plan.size // 2
         x, weights = x[..., half:-half], weights[half:-half]
-    x = x / choose(weights > 1e-10, weights, 1.0)
+    x = x / spread(converted(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
     x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
     return np.arange(x.shape[0]).astype(window.dtype) / converted(fs, window.dtype), x
 

@@ -14,7 +14,9 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
+from xtrace.ops.elementwise import complex as of_parts
 from xtrace.ops.elementwise import conj, imag, real
+from xtrace.ops.shape import zeros_like
 from xtrace.scipy.special.primitive import digamma, gammaln, inlined, operands, refuse_complex
 from xtrace.scipy.special.series import polynomial
 
@@ -76,7 +78,7 @@ _NEAR_ONE = (
 def _near_zeros(z: Any, found: Any) -> Any:
     """Return log gamma close to its zeros 1 and 2, and `found` elsewhere."""
     second = real(z) > 1.5
-    centred = z - choose(second, 2.0, 1.0)
+    centred = z - converted(choose(second, 2.0, 1.0), z.dtype)
     near = abs(centred) < 0.25
     centred = choose(near, centred, 0.0)
     series = polynomial(centred, _NEAR_ONE)
@@ -94,7 +96,7 @@ def _right_loggamma(z: Any) -> Any:
         # The sum of the factors' angles has gone past half a turn.
         turns = turns + choose((before >= 0) & (side * imag(product) < 0), side, 0.0)
     large = choose(far, z, z + 11)
-    logarithm = log(product) + 2j * math.pi * turns
+    logarithm = log(product) + of_parts(zeros_like(turns), 2 * math.pi * turns)
     found = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2 + _stirling_rest(large) - logarithm
     return _near_zeros(z, found)
 
@@ -105,7 +107,7 @@ def _complex_loggamma(z: Any) -> Any:
     left = real(upper) < 0.5
     # log(sin(pi z)), analytic above the real axis (DLMF 5.5.3), in what is not used with a finite derivative.
     inner = choose(left, upper, 0.25)
-    turn = inner - rint(real(inner))
+    turn = inner - converted(rint(real(inner)), z.dtype)
     sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
     found = _right_loggamma(choose(left, 1 - upper, upper))
     found = choose(left, math.log(math.pi) - sine - found, found)

@@ -34,7 +34,7 @@ def _within(h: Any, a: Any) -> Any:
     h = minimum(h, 200.0)
     end = minimum(a, 8.7 / h)
     half = (end / 2)[..., None]
-    nodes, weights = (x.astype(h.dtype) for x in (_NODES, _WEIGHTS))
+    nodes, weights = (x.astype(h.dtype).reshape((1,) * h.ndim + (-1,)) for x in (_NODES, _WEIGHTS))
     square = (half * (nodes + 1)) ** 2
     integral = sum(half * weights * exp(-(h[..., None] ** 2) / 2 * square) / (1 + square), axis=-1)
     high, low = square_parts(h)

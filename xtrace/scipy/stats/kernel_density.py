@@ -58,12 +58,13 @@ def _log_kernels(dataset: Any, inverse: Any, points: Any) -> Any:
 @unit
 def _evaluated(dataset: Any, weights: Any, inverse: Any, points: Any, *, logarithm: bool) -> Any:
     kernels = _log_kernels(dataset, inverse, points)
-    return logsumexp(kernels, -1, weights) if logarithm else sum(exp(kernels) * weights, -1)
+    return logsumexp(kernels, -1, weights[None]) if logarithm else sum(exp(kernels) * weights[None], -1)
 
 
 @unit
 def _overlap_of_normal(dataset: Any, weights: Any, covariance: Any, mean: Any, cov: Any) -> Any:
-    return sum(exp(normal_logpdf(dataset.T, mean.reshape((-1,)), covariance + cov.reshape(covariance.shape))) * weights)
+    density = normal_logpdf(dataset.T, mean.reshape((1, -1)), covariance + cov.reshape(covariance.shape))
+    return sum(exp(density) * weights)
 
 
 @unit
@@ -71,8 +72,8 @@ def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Any:
     """Return the integral of the product of two densities; each has samples, weights and a covariance."""
     (x, x_weights, x_covariance), (y, y_weights, y_covariance) = first, second
     # Of two normal distributions it is a normal density at the distance of their means.
-    products = exp(normal_logpdf(x.T[:, None], y.T, x_covariance + y_covariance))
-    return sum(products * x_weights[:, None] * y_weights)
+    products = exp(normal_logpdf(x.T[:, None], y.T[None], x_covariance + y_covariance))
+    return sum(products * x_weights[:, None] * y_weights[None])
 
 
 @unit
