@@ -99,6 +99,7 @@ JAX_PROMOTES = {
         "random.pareto random.rayleigh random.t random.triangular random.truncated_normal random.wald "
         "random.weibull_min random.dirichlet random.gamma random.loggamma random.laplace random.binomial",
     "it converts what it keeps for the derivative": "nn.dot_product_attention",
+    "it takes weakly typed arrays for strong ones": "numpy.put_along_axis",
 }
 _MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops", "scipy.stats", "scipy.linalg",
             "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.integrate", "scipy.cluster.vq", "scipy.optimize",
