@@ -281,7 +281,7 @@ def flag_differences(calls: Sequence[Call], number: int, wider: Collection[str])
     with warnings.catch_warnings(), xtrace.enable_x64(x64), jax.enable_x64(x64):
         warnings.simplefilter("ignore")
         for i, call in enumerate(calls):
-            operands, other = (_converted(call, convert, x64) for convert in (ours, theirs))
+            operands, other = (converted_operands(call, convert, x64) for convert in (ours, theirs))
             flag = _FLAGS[(i + number // 2) % 2]
             plain = _traced(xtrace, call, operands)
             if isinstance(plain, Exception):
