@@ -104,3 +104,21 @@ def test_operations_on_any_two_sets(first, second, dtype, seed):
         expected = getattr(np, name)(one, other)
         np.testing.assert_array_equal(getattr(jnp, name)(one, other), expected, err_msg=name)
         assert_same(getattr(jnp, name)(ours(one), ours(other)), getattr(jax.numpy, name)(theirs(one), theirs(other)))
+
+
+_COMPLEX_NANS = np.array([complex(1, np.nan), 3, complex(np.nan, 1), 2, np.nan, complex(2, np.inf), 3], np.complex64)
+OF_COMPLEX_NANS = [
+    f"jnp.unique(x, {ALL_OF_IT})", f"jnp.unique(x, {ALL_OF_IT}, equal_nan=False)", "jnp.unique(x, size=3)",
+    "jnp.unique(jnp.stack([x, x[::-1]]), axis=1)", "tuple(jnp.unique_all(x))", "tuple(jnp.unique_counts(x))",
+    "tuple(jnp.unique_inverse(x))", "jnp.unique_values(x)", "jnp.union1d(x, x[:3])", "jnp.setdiff1d(x, x[:2])",
+    "jnp.setdiff1d(x, x[:2], assume_unique=True)", "jnp.setxor1d(x, x[:4])", "jnp.intersect1d(x, x[:4])",
+    "jnp.isin(x, x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OF_COMPLEX_NANS)
+def test_complex_numbers_with_nan_in_a_part_are_one_element(text):
+    got, expected = (eval(text, {"jnp": m, "x": m.asarray(_COMPLEX_NANS)}) for m in (jnp, jax.numpy))
+    for one, other in zip(xtrace.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        for part in (np.real, np.imag):
+            np.testing.assert_array_equal(part(one), part(other))

@@ -92,7 +92,7 @@ def test_arrays_in_the_memory_of_the_host():
     np.testing.assert_array_equal(xtrace.random.key_data(there), xtrace.random.key_data(key))
     with pytest.warns(UserWarning, match="donated buffers were not usable: x"):
         text = xtrace.jit(lambda x: xtrace.device_put(x, Space.Device), donate_argnums=0).lower(moved).as_text()
-    assert '%arg0: tensor<4xf32> {mhlo.memory_kind = "pinned_host"}) -> tensor<4xf32>' in text
+    assert '%arg0: tensor<4xf32> {mhlo.memory_kind = "pinned_host"}) -> (tensor<4xf32>' in text
 
 
 def test_text():

@@ -216,7 +216,7 @@ ERRORS = {
     "another structure": (of((2, 2), start=(0.0, 1.0)), ValueError, ["one structure"]),
     "no operand": (lambda m, x: m.reduce_window((), (), m.add, (2, 2)), ValueError, ["one structure"]),
     "reducer of another structure": (
-        lambda m, x: m.reduce_window(x, 0.0, lambda a, b: (a, b), (2, 2)), TypeError, ["computation must return"],
+        lambda m, x: m.reduce_window(x, 0.0, lambda a, b: (a, b), (2, 2)), ValueError, ["computation must return"],
     ),
     "batched start": (
         lambda m, x: (jax if m is jax.lax else xtrace).vmap(lambda i: m.reduce_window(x, i, m.mul, (2, 2)))(x[0]),

@@ -70,6 +70,16 @@ def _size(function: str, size: Any, *operands: Any) -> int | None:
     return found
 
 
+def _with_one_nan(x: Any) -> Any:
+    """Return `x` with a real NaN for each complex number that has one in a part: they are one element of a set."""
+    return _without_parts_of_nan(x) if dtypes.is_complex(x.dtype) else x
+
+
+@unit
+def _without_parts_of_nan(x: Any) -> Any:
+    return elementwise.select_n(elementwise.ne(x, x), x, elementwise.constants_like(x, np.nan))
+
+
 @unit
 def _ordered(rows: Any, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
@@ -186,7 +196,7 @@ def unique(
     how often each occurs. equal_nan: whether NaN counts once. fill_value: what fills up to `size`, by default the
     smallest element. `sorted` makes no difference. ValueError for an axis that is not there.
     """
-    ar = as_array("unique", ar)
+    ar = _with_one_nan(as_array("unique", ar))
     count = _size("unique", size, ar)
     along = None if axis is None else canonical_axis("unique", axis, ar.ndim)
     moved = reshape(ar, (ar.size,)) if along is None else moveaxis(ar, along, 0)
@@ -355,7 +365,7 @@ def setdiff1d(
     if assume_unique:
         mask, values = elementwise.bitwise_not(_in(one, other)), one
     else:
-        _, new, values = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
+        _, new, values = _ordered(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
         mask = elementwise.bitwise_and(new, elementwise.bitwise_not(_in(values, other)))
     weak = own.weak_type and not dtypes.is_complex(own.dtype)
     return converted(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
@@ -371,7 +381,7 @@ def setxor1d(
     """
     one, other = _pair("setxor1d", ar1, ar2)
     count = _size("setxor1d", size, one, other)
-    joined = concatenate([one, other])
+    joined = _with_one_nan(concatenate([one, other]))
     if not joined.size:
         values = full((count or 0,), 0 if fill_value is None else fill_value, joined.dtype)
         return _weak_as(joined, values, size)
