@@ -272,3 +272,15 @@ def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
         assert_same(jnp.nanmean(x, dtype="int32"), jax.numpy.nanmean(x, dtype="int32"))
         for x1, x2 in ((3, np.int32(1)), (np.ones((2, 3), np.float16), np.arange(3))):
             assert_same(jnp.ldexp(x1, x2), jax.numpy.ldexp(x1, x2))
+
+
+@pytest.mark.parametrize("wanted", ["float16", "bfloat16", None])
+@pytest.mark.parametrize("own", ["float16", "bfloat16", "float32", "int32"])
+def test_small_floats_add_up_in_float32_unless_the_dtype_is_given(own, wanted):
+    values = np.random.default_rng(3).uniform(0, 3, 4096).astype(np.float32)
+    for name in ("sum", "mean", "nansum", "nanmean", "prod", "nanprod"):
+        got, expected = (
+            getattr(m, name)(m.asarray(values).astype(own), dtype=wanted) for m in (jnp, jax.numpy)
+        )
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(got, np.float64), np.asarray(expected, np.float64), err_msg=name)

@@ -160,7 +160,7 @@ def sum(
     found = _sum_dtype("sum", a, dtype, promote_integers)
     if dtypes.is_boolean(found):
         return _reduce("sum", a, axis, found, out, keepdims, initial, where, name="any")
-    return _reduce("sum", a, axis, found, out, keepdims, initial, where, widen=True)
+    return _reduce("sum", a, axis, found, out, keepdims, initial, where, widen=dtype is None)
 
 
 @one_program("axis", "dtype", "out", "keepdims", "promote_integers")
@@ -181,7 +181,7 @@ def prod(
     found = _sum_dtype("prod", a, dtype, promote_integers)
     if dtypes.is_boolean(found):
         return _reduce("prod", a, axis, found, out, keepdims, initial, where, name="all")
-    return _reduce("prod", a, axis, found, out, keepdims, initial, where, widen=True)
+    return _reduce("prod", a, axis, found, out, keepdims, initial, where, widen=dtype is None)
 
 
 def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
@@ -315,16 +315,19 @@ def mean(
 ) -> Any:
     """Return the mean over `axis` (None: all) of the elements where `where` holds; NaN if there are none.
 
-    Integers give the default float; float16 and bfloat16 add up in float32.
+    Integers give the default float; float16 and bfloat16 add up in float32, unless `dtype` is given.
     """
     refuse("mean", out=out)
     aval = type_of("mean", a)
     wanted = requested_dtype("mean", dtype)
-    wanted = _inexact_dtype(aval.dtype) if wanted is None else wanted
+    compute = wanted
+    if wanted is None:
+        wanted = _inexact_dtype(aval.dtype)
+        compute = _accumulator(aval.dtype, wanted)
     check_divides("mean", wanted)
     return _mean(
-        a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=_accumulator(aval.dtype, wanted),
-        dtype=wanted, keepdims=bool(keepdims),
+        a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=compute, dtype=wanted,
+        keepdims=bool(keepdims),
     )  # fmt: skip
 
 
