@@ -113,8 +113,8 @@ def objects(package):
 # Public names here that jax's objects have not.
 OWN_NAMES = {
     "jitted": {"cache_info"}, "lowered": {"fun_name", "out_avals"}, "compiled": {"fun_name", "out_avals"},
-    "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"weak_type"},
-    "key": {"clone", "is_ready", "platform", "tobytes", "tolist", "weak_type"},
+    "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"devices", "format", "traceback", "weak_type"},
+    "key": {"clone", "format", "is_ready", "platform", "tobytes", "tolist", "traceback", "weak_type"},
 }  # fmt: skip
 
 
@@ -131,5 +131,7 @@ def test_dir_of_tracers_lists_no_internals():
     for package in (xtrace, jax):
         package.jit(lambda x: listed.append(dir(x)) or x).lower(np.ones(3))
     package_names = {n for n in listed[0] if not n.startswith("_")}
-    assert package_names - set(listed[1]) == {"block_until_ready", "copy_to_host_async", "is_ready", "weak_type"}
+    assert package_names - set(listed[1]) == {
+        "block_until_ready", "copy_to_host_async", "format", "is_ready", "weak_type"
+    }  # fmt: skip
     assert {"sum", "at", "T", "shape"} <= package_names

@@ -21,8 +21,9 @@ from xtrace.algebra.kinds import (
 from xtrace.algebra.monoids import Monoid, write_reduction
 from xtrace.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
 from xtrace.core import config, dtypes
+from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.core.tangents import Linear

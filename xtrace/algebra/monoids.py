@@ -10,8 +10,9 @@ import numpy as np
 
 from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
 from xtrace.core import config, dtypes, explain
+from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Tracer, current_trace
 from xtrace.stablehlo import attributes

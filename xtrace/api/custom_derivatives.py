@@ -13,8 +13,8 @@ from xtrace.api import arguments
 from xtrace.api.arguments import function_name, signature_of
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
+from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.ir import ClosedJaxpr, Var
 from xtrace.core.tangents import is_differentiable, tangent_aval

@@ -21,8 +21,9 @@ from xtrace.api.devices import one_device
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
+from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.diagnostics.tracebacks import boundary, with_arrays
+from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.source import is_internal, resolve, user_position
 from xtrace.core.tables import clear_tables

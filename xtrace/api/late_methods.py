@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.core.diagnostics.tracebacks import operation
+from xtrace.core.array_protocol import operation
 
 # What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
 ATTRIBUTES = frozenset(

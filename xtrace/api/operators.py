@@ -27,9 +27,10 @@ from xtrace.api.promotion import (
 )
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.array_protocol import operation, with_arrays
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
-from xtrace.core.diagnostics.tracebacks import boundary, hide_frames, operation, with_arrays
+from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.tables import Table

@@ -14,9 +14,9 @@ import numpy as np
 from xtrace.api.arguments import keyword_only_names
 from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
 from xtrace.core import pytree
+from xtrace.core.array_protocol import with_arrays
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
-from xtrace.core.diagnostics.tracebacks import with_arrays
 from xtrace.core.ir import can_be_remembered
 from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace

@@ -5,9 +5,35 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from types import FunctionType
 from typing import Any
 
-from xtrace.core.diagnostics.tracebacks import public
+from xtrace.core.array_protocol import operation
+from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.source import is_internal
+
+# The public modules of operations on arrays.
+_OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy"))
+
+# The boundary around each public function; a function is public for good.
+_boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def public(module: str, value: Any) -> Any:
+    """Return what users of `module` get for `value`: a plain function of xtrace's as a boundary, others as they are.
+
+    It is the same object each time.
+    """
+    if not isinstance(value, FunctionType) or not is_internal(value.__code__.co_filename):
+        return value
+    found = _boundaries.get(value)
+    if found is None:
+        of_arrays = not _OF_ARRAYS.isdisjoint(module.split(".")[1:2])
+        found = _boundaries[value] = (operation if of_arrays else boundary)(value)
+        if found is not value:
+            # Pickles name functions by the place they are found at.
+            found.__module__ = module
+    return found
 
 
 def make_public(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:

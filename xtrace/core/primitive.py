@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import MemorySpace, ShapedArray, common_memory_space
-from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.source import describe, user_position
 from xtrace.core.tables import Table

@@ -10,9 +10,10 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.devices import device_put
 from xtrace.api.late_methods import LateAttribute
 from xtrace.core import config, dtypes, explain
+from xtrace.core.array_protocol import operation
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
-from xtrace.core.diagnostics.tracebacks import hide_frames, operation
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 from xtrace.numpy.arguments import requested_dtype
 from xtrace.ops import elementwise, shape, slicing

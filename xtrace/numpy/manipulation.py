@@ -15,8 +15,9 @@ from xtrace.algebra.vector_space import transpose as permute
 from xtrace.api.operators import remainder
 from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.array_protocol import with_arrays
 from xtrace.core.arrays import Array
-from xtrace.core.diagnostics.tracebacks import hide_frames, with_arrays
+from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import (
     axes_of,

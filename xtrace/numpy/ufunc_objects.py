@@ -11,8 +11,8 @@ from xtrace.api.operators import truth
 from xtrace.api.tracing import eval_shape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray
-from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full

@@ -9,8 +9,8 @@ from xtrace.api.operators import power, true_divide
 from xtrace.api.promotion import check_broadcast
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.array_protocol import operation
 from xtrace.core.arrays import Array
-from xtrace.core.diagnostics.tracebacks import operation
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import asarray, ones_like, zeros

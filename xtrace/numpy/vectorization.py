@@ -11,7 +11,7 @@ from xtrace.algebra.vector_space import canonical_axis
 from xtrace.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace.api.vmap import vmap
 from xtrace.core import pytree
-from xtrace.core.diagnostics.tracebacks import operation
+from xtrace.core.array_protocol import operation
 from xtrace.numpy.creation import as_array, asarray
 from xtrace.ops.shape import expand_dims, squeeze
 

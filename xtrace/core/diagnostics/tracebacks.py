@@ -12,7 +12,7 @@ import opcode
 import os
 import traceback
 from collections.abc import Callable
-from types import FunctionType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from xtrace.core import config
@@ -34,12 +34,6 @@ _RAISING = frozenset(opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")
 
 # Modules whose frames are there only because xtrace calls its own functions through them.
 _HELPERS = tuple(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
-
-# The public modules of operations on arrays.
-_OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy"))
-
-# Public functions, of which there is one for ever, and the boundaries around them.
-_public: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 class UnfilteredStackTrace(Exception):
@@ -148,69 +142,3 @@ def boundary(function: Callable[..., Any]) -> Callable[..., Any]:
     # What wraps a user's function says so.
     called.__wrapped__ = getattr(function, "__wrapped__", function)
     return called
-
-
-def operation(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`, an operation on arrays, as `boundary` does; it takes objects with ``__jax_array__``, too."""
-    if "hide_frames" in function.__code__.co_names:
-        return function
-
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            hide_frames(error)
-            ready = with_arrays(error, args, kwargs)
-            if ready is None:
-                raise
-        return called(*ready[0], **ready[1])
-
-    called.__wrapped__ = getattr(function, "__wrapped__", function)
-    return called
-
-
-def with_arrays(error: BaseException, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-    """Return the arguments of a call that failed, with arrays in the place of objects with ``__jax_array__``.
-
-    None if there are no such objects, or a function is among the arguments: those that take functions refuse them. An
-    operation looks for them only after it failed, so that arrays cost nothing.
-    """
-    if not isinstance(error, Exception):
-        return None
-    found = takes_functions = False
-
-    def replaced(value: Any) -> Any:
-        nonlocal found, takes_functions
-        takes_functions |= isinstance(value, (FunctionType, functools.partial))
-        if hasattr(value, "__jax_array__") and not isinstance(value, type):
-            found = True
-            array = value.__jax_array__()
-            if hasattr(array, "__jax_array__"):
-                raise TypeError(f"__jax_array__ of {type(value)} must return an array, got {type(array)}")
-            return array
-        if type(value) in (list, tuple):
-            return type(value)([replaced(x) for x in value])
-        if type(value) is dict:
-            return {key: replaced(x) for key, x in value.items()}
-        return value
-
-    ready = replaced(args), replaced(kwargs)
-    return ready if found and not takes_functions else None
-
-
-def public(module: str, value: Any) -> Any:
-    """Return what users of `module` get for `value`: a plain function of xtrace's as a boundary, others as they are.
-
-    It is the same object each time.
-    """
-    if not isinstance(value, FunctionType) or not is_internal(value.__code__.co_filename):
-        return value
-    found = _public.get(value)
-    if found is None:
-        of_arrays = not _OF_ARRAYS.isdisjoint(module.split(".")[1:2])
-        found = _public[value] = (operation if of_arrays else boundary)(value)
-        if found is not value:
-            # Pickles name functions by the place they are found at.
-            found.__module__ = module
-    return found
