@@ -178,15 +178,20 @@ def _mapped_product(lib: Any, f: Vector) -> Product:
     return product
 
 
+# These rules are the derivatives: a loop in jax forgets another rule when it is differentiated twice.
+
+
 def _looped_product(lib: Any, f: Vector) -> Product:
     def product(x: Any, v: Any) -> Any:
-        return lib.lax.scan(lambda sum, w: (sum + _product(lib, f)(x, w), None), 0 * v, lib.numpy.stack([v, v]))[0]
+        halves = lib.numpy.stack([0.5 * v, 0.5 * v])
+        return lib.lax.scan(lambda sum, w: (sum + _product(lib, f)(x, w), None), 0 * v, halves)[0]
 
     return product
 
 
 def _conditional_product(lib: Any, f: Vector) -> Product:
-    return lambda x, v: lib.lax.cond(x[0] > 0, _product(lib, f), lambda y, w: 2 * w, x, v)
+    product = _product(lib, f)
+    return lambda x, v: lib.lax.cond(x[0] > 0, product, lambda y, w: 0.5 * product(y, 2 * w), x, v)
 
 
 def _with_rule(lib: Any, f: Vector, product: Product) -> Vector:
