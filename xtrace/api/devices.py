@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, memory_space_of_kind
-from xtrace.core.layouts import Format
+from xtrace.core.memory_layout import Format
 from xtrace.core.trace import Tracer
 from xtrace.ops.placement import CopySemantics, put
 from xtrace.runtime.arrays import ConcreteArray, deleted_message

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace.core import config, dtypes
-from xtrace.core.layouts import Format
+from xtrace.core.memory_layout import Format
 
 
 class MemorySpace(enum.Enum):

@@ -14,7 +14,7 @@ from xtrace.core import dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
 from xtrace.core.diagnostics.tracebacks import hide_frames
-from xtrace.core.layouts import Format, Layout
+from xtrace.core.memory_layout import Format, Layout
 from xtrace.runtime.failures import failure_behind
 from xtrace.xla import buffers
 
