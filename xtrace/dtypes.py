@@ -7,7 +7,7 @@ from typing import Any
 from xtrace.core import config
 from xtrace.core import dtypes as _core
 from xtrace.core.dtypes import TypePromotionError, extended, finfo, float0, iinfo, issubdtype, prng_key, scalar_type_of
-from xtrace.core.dtypes import bit_width as itemsize_bits
+from xtrace.core.functions import renamed as _renamed
 from xtrace.core.late import make_public as _make_public
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 bfloat16 = _core.bfloat16.type
+itemsize_bits = _renamed(_core.bit_width, "itemsize_bits")
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:

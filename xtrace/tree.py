@@ -1,20 +1,23 @@
 """Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
 
+from xtrace.core import pytree as _pytree
+from xtrace.core.functions import renamed as _renamed
 from xtrace.core.late import make_public as _make_public
-from xtrace.core.pytree import static_field as static
-from xtrace.core.pytree import tree_all as all
-from xtrace.core.pytree import tree_broadcast as broadcast
-from xtrace.core.pytree import tree_flatten as flatten
-from xtrace.core.pytree import tree_flatten_with_path as flatten_with_path
-from xtrace.core.pytree import tree_leaves as leaves
-from xtrace.core.pytree import tree_leaves_with_path as leaves_with_path
-from xtrace.core.pytree import tree_map as map
-from xtrace.core.pytree import tree_map_with_path as map_with_path
-from xtrace.core.pytree import tree_reduce as reduce
-from xtrace.core.pytree import tree_reduce_associative as reduce_associative
-from xtrace.core.pytree import tree_structure as structure
-from xtrace.core.pytree import tree_transpose as transpose
-from xtrace.core.pytree import tree_unflatten as unflatten
+
+all = _renamed(_pytree.tree_all, "all")
+broadcast = _renamed(_pytree.tree_broadcast, "broadcast")
+flatten = _renamed(_pytree.tree_flatten, "flatten")
+flatten_with_path = _renamed(_pytree.tree_flatten_with_path, "flatten_with_path")
+leaves = _renamed(_pytree.tree_leaves, "leaves")
+leaves_with_path = _renamed(_pytree.tree_leaves_with_path, "leaves_with_path")
+map = _renamed(_pytree.tree_map, "map")
+map_with_path = _renamed(_pytree.tree_map_with_path, "map_with_path")
+reduce = _renamed(_pytree.tree_reduce, "reduce")
+reduce_associative = _renamed(_pytree.tree_reduce_associative, "reduce_associative")
+static = _renamed(_pytree.static_field, "static")
+structure = _renamed(_pytree.tree_structure, "structure")
+transpose = _renamed(_pytree.tree_transpose, "transpose")
+unflatten = _renamed(_pytree.tree_unflatten, "unflatten")
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import subprocess
 import sys
 import types
+import typing
 
 import jax
 import numpy as np
@@ -56,6 +58,47 @@ def test_dir_lists_the_public_names(name):
     public = {n for n in vars(other) if not n.startswith("_") and n not in IMPORTED}
     public -= {n for n in public if isinstance(getattr(other, n), types.ModuleType)}
     assert {n for n in public if hasattr(module, n)} <= set(listed)
+
+
+# Functions of jax whose name is not the one they are found by.
+NAMED_OTHERWISE = {
+    "xtrace.extend.core.gensym": "jax's is a lambda",
+    "xtrace.extend.core.nonempty_axis_env_DO_NOT_USE": "jax's has the name without the warning",
+    "xtrace.extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE": "jax's has the name without the warning",
+    "xtrace.extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE": "jax's has the name without the warning",
+    "xtrace.extend.core.unsafe_get_axis_names_DO_NOT_USE": "jax's has the name without the warning",
+    "xtrace.lax.random_gamma_grad": "jax's has the name of an inner function",
+}
+
+
+def functions_of(name):
+    """Return (full name, function, jax's function) for the public functions of the module called `name`."""
+    module, other = (functools.reduce(getattr, name.split(".")[1:], package) for package in (xtrace, jax))
+    found = [(f"{name}.{n}", getattr(module, n), getattr(other, n)) for n in dir(module) if hasattr(other, n)]
+    return [
+        (full, mine, theirs)
+        for full, mine, theirs in found
+        if not full.endswith("_p") and callable(theirs) and isinstance(getattr(mine, "__name__", None), str)
+        and isinstance(getattr(theirs, "__name__", None), str) and not isinstance(mine, type)
+        and not isinstance(theirs, type) and typing.get_origin(mine) is None and typing.get_origin(theirs) is None
+    ]  # fmt: skip
+
+
+def parameters_of(function):
+    return [(p.name, p.kind, p.default is p.empty) for p in inspect.signature(function).parameters.values()]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_have_the_names_and_parameters_of_jax(name):
+    for full, mine, theirs in functions_of(name):
+        assert (mine.__name__ == theirs.__name__) == (full not in NAMED_OTHERWISE), full
+        assert parameters_of(mine) == parameters_of(theirs), full
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_begin_with_a_sentence(name):
+    for full, mine, _ in functions_of(name):
+        assert (mine.__doc__ or "").strip().split("\n")[0].endswith((".", ":", ")")), full
 
 
 def in_a_new_process(code):

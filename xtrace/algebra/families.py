@@ -164,7 +164,7 @@ class Elementwise(Primitive):
             if keywords or len(operands) != len(self.operand_names) or self.parameters:
                 bound = self.__signature__.bind(*operands, **keywords)
                 bound.apply_defaults()
-                values = bound.args
+                values = tuple(bound.arguments.values())
                 operands = values[: len(self.operand_names)]
                 return current_trace.get().process(self, operands, tuple(values[len(self.operand_names) :]))
             return current_trace.get().process(self, operands, ())
@@ -232,17 +232,17 @@ class Tolerance:
 class Unary(Elementwise):
     """An elementwise operation of one operand."""
 
-    def __call__(self, x: Any, accuracy: Any = None) -> Any:
+    def __call__(self, x: Any, *, accuracy: Any = None) -> Any:
         try:
             if accuracy is not None:
                 self._check_accuracy(accuracy)
             return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (x, accuracy), {})
+            ready = with_arrays(error, (x,), {} if accuracy is None else {"accuracy": accuracy})
             if ready is None:
                 raise
-        return self(*ready[0])
+        return self(*ready[0], **ready[1])
 
     def _check_accuracy(self, accuracy: Any) -> None:
         if not self.parameters:
@@ -435,7 +435,7 @@ def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> lis
     "mul", _product, NUMBER, operands=2, parameters=("out_dtype",), result=_product_dtype, promoting="multiply",
     jvp=BILINEAR, transpose=_product_transpose,
 )  # fmt: skip
-def mul(x: Any, y: Any, out_dtype: Any = None) -> Any:
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """Product, computed in `out_dtype` if one is given."""
     if out_dtype is not None:
         out_dtype = dtypes.canonicalize(out_dtype, config.enable_x64.value)

@@ -98,9 +98,14 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
 
 
 def signature_of(names: Sequence[str], defaults: dict[str, Any] | None = None) -> inspect.Signature:
-    """Return the signature of a function with positional-or-keyword parameters."""
+    """Return the signature of a function; the parameters among `names` that have a default are keyword-only."""
     defaults = defaults or {}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameter = inspect.Parameter
     return inspect.Signature(
-        [inspect.Parameter(n, kind, default=defaults.get(n, inspect.Parameter.empty)) for n in names]
+        [
+            parameter(n, parameter.KEYWORD_ONLY, default=defaults[n])
+            if n in defaults
+            else parameter(n, parameter.POSITIONAL_OR_KEYWORD)
+            for n in names
+        ]
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, memory_space_of_kind
+from xtrace.core.functions import renamed
 from xtrace.core.memory_layout import Format
 from xtrace.core.trace import Tracer
 from xtrace.ops.placement import CopySemantics, put
@@ -76,7 +77,9 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 # The names of older programs.
-host_id, host_count, host_ids = process_index, process_count, process_indices
+host_id = renamed(process_index, "host_id")
+host_count = renamed(process_count, "host_count")
+host_ids = renamed(process_indices, "host_ids")
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:

@@ -30,6 +30,7 @@ from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
+from xtrace.core.functions import renamed
 from xtrace.core.tangents import Linear, is_differentiable
 from xtrace.ops import elementwise
 from xtrace.ops.shape import iota, split
@@ -191,7 +192,7 @@ def jacrev(
     return jacobian
 
 
-jacobian = jacrev
+jacobian = renamed(jacrev, "jacobian")
 
 
 def _leaf_lists(parts: Any, below: Any) -> list[Any]:

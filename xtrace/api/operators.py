@@ -148,8 +148,8 @@ class _NumpyFunction:
 
         return function
 
-    def unary(self) -> Callable[[Any], Any]:
-        """Return the function of one operand."""
+    def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
+        """Return the function of one operand, which may be given as `x` if `by_keyword`."""
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
         jitted = self.jitted
 
@@ -172,7 +172,12 @@ class _NumpyFunction:
                     raise
             return function(*ready[0])
 
-        return with_code_of(jitted, lambda args, kwargs: function(*args, **kwargs), function)
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if by_keyword and not args and kwargs.keys() == {"x"}:
+                return function(kwargs["x"])
+            return function(*args, **kwargs)
+
+        return with_code_of(jitted, call, function)
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""
@@ -325,10 +330,12 @@ def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return renamed
 
 
-def _public(function: Callable[..., Any], name: str, doc: str, names: Sequence[str]) -> Callable[..., Any]:
+def _public(
+    function: Callable[..., Any], name: str, doc: str, names: Sequence[str], by_keyword: bool = False
+) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, "xtrace.numpy"
-    kind = inspect.Parameter.POSITIONAL_ONLY
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if by_keyword else inspect.Parameter.POSITIONAL_ONLY
     function.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]
     return function
 
@@ -349,6 +356,9 @@ def binary_function(
     made = _NumpyFunction(name, operation, adjust, cases)
     function = _public(made.binary(), name, doc, names)
     function.methods = made.methods  # type: ignore[attr-defined]
+    function.defined_as = lambda other: binary_function(  # type: ignore[attr-defined]
+        other, operation, doc, adjust=adjust, cases=cases, names=names
+    )
     return function
 
 
@@ -360,9 +370,23 @@ def unary_function(
     adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None,
     names: Sequence[str] = ("x",),
+    by_keyword: bool = False,
 ) -> Callable[[Any], Any]:
-    """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two."""
-    return _public(_NumpyFunction(name, operation, adjust, cases).unary(), name, doc, names)
+    """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
+
+    `by_keyword` says that the operand may be given as `x`.
+    """
+    made = _NumpyFunction(name, operation, adjust, cases)
+    function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
+    function.defined_as = lambda other: unary_function(  # type: ignore[attr-defined]
+        other, operation, doc, adjust=adjust, cases=cases, names=names, by_keyword=by_keyword
+    )
+    return function
+
+
+def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the elementwise `function` under another name, defined once more so that it has dispatch code itself."""
+    return function.defined_as(name)  # type: ignore[attr-defined, no-any-return]
 
 
 def identity(x: Any) -> Any:

@@ -418,8 +418,11 @@ def _drop_keys(flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]
 
 
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
-    """Make values of the decorated class nodes with keys, by its methods ``tree_flatten_with_keys`` and classmethod
-    ``tree_unflatten``; ``tree_flatten`` is used where no keys are needed if the class has it."""
+    """Make values of the decorated class nodes whose children have keys.
+
+    The class has the method ``tree_flatten_with_keys`` and the classmethod ``tree_unflatten``; ``tree_flatten`` is used
+    where no keys are needed if the class has it.
+    """
     names = ("tree_flatten_with_keys", "tree_unflatten")
     flatten_with_keys, unflatten_func = _methods(cls, "register_pytree_with_keys_class", *names)
     register_pytree_with_keys(cls, flatten_with_keys, unflatten_func, getattr(cls, "tree_flatten", None))

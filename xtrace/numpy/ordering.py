@@ -202,9 +202,9 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
 
 @one_program("right", "method")
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """Return the number of the bin each of `x` falls into: i for ``bins[i-1] <= x < bins[i]``, or with the equality at
-    the other end if `right`; 0 before the first edge.
+    """Return the number of the bin that each element of `x` falls into.
 
+    It is i for ``bins[i-1] <= x < bins[i]``, or with the equality at the other end if `right`; 0 before the first edge.
     `bins` are the edges, rising or falling. ValueError if they are no 1-D array.
     """
     aval, edges = type_of("digitize", x), type_of("digitize", bins, 1)

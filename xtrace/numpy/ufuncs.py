@@ -14,6 +14,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api import operators
 from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.operators import (
+    alias,
     as_array,
     as_number,
     binary_function,
@@ -29,6 +30,7 @@ from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.functions import renamed
 from xtrace.core.ir import Literal
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.indexing import nonzero
@@ -78,13 +80,13 @@ true_divide = operators.true_divide
 divide = binary_function("divide", lax.div, "Quotient as a floating number.", adjust=as_inexact)
 floor_divide = operators.floor_divide
 remainder = operators.remainder
-mod = operators.remainder
+mod = alias(remainder, "mod")
 divmod = operators.divmod
 power = operators.power
-pow = operators.power
+pow = renamed(power, "pow")
 positive = operators.positive
 absolute = operators.absolute
-abs = operators.absolute
+abs = alias(absolute, "abs")
 float_power = binary_function(
     "float_power", lax.pow, "Power as a floating number.", adjust=as_inexact, names=("x", "y")
 )
@@ -257,7 +259,9 @@ arccosh = unary_function(
 )
 arctanh = unary_function("arctanh", lax.atanh, "Inverse hyperbolic tangent.", adjust=as_inexact)
 arctan2 = binary_function("arctan2", lax.atan2, "Angle of the point (x2, x1).", adjust=as_inexact)
-asin, acos, atan, asinh, acosh, atanh, atan2 = arcsin, arccos, arctan, arcsinh, arccosh, arctanh, arctan2
+asin, acos, atan = alias(arcsin, "asin"), alias(arccos, "acos"), alias(arctan, "atan")
+asinh, acosh, atanh = alias(arcsinh, "asinh"), alias(arccosh, "acosh"), alias(arctanh, "atanh")
+atan2 = alias(arctan2, "atan2")
 
 
 def _times(factor: float) -> Callable[[Any], Any]:
@@ -266,7 +270,7 @@ def _times(factor: float) -> Callable[[Any], Any]:
 
 deg2rad = unary_function("deg2rad", _times(math.pi / 180), "Radians of an angle in degrees.", adjust=as_inexact)
 rad2deg = unary_function("rad2deg", _times(180 / math.pi), "Degrees of an angle in radians.", adjust=as_inexact)
-radians, degrees = deg2rad, rad2deg
+radians, degrees = alias(deg2rad, "radians"), alias(rad2deg, "degrees")
 
 
 def _sinc_at_zero_value(x: Any, order: int) -> Any:
@@ -305,6 +309,7 @@ i0 = unary_function(
     "Modified Bessel function of the first kind, order 0.",
     adjust=as_inexact,
     cases={COMPLEX: _refuse_complex("i0", ValueError)},
+    by_keyword=True,
 )
 
 
@@ -318,12 +323,18 @@ minimum = as_ufunc(
 )
 
 
-def _preferring_numbers(before: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda x, y: choose(lax.bitwise_or(before(x, y), lax.ne(y, y)), x, y)
+@unit
+def fmax(x1: Any, x2: Any) -> Any:
+    """Larger element, and not NaN where one is."""
+    x, y = promote("fmax", x1, x2)
+    return choose(lax.bitwise_or(operators.greater(x, y), lax.ne(y, y)), x, y)
 
 
-fmax = binary_function("fmax", _preferring_numbers(operators.greater), "Larger element, and not NaN where one is.")
-fmin = binary_function("fmin", _preferring_numbers(operators.less), "Smaller element, and not NaN where one is.")
+@unit
+def fmin(x1: Any, x2: Any) -> Any:
+    """Smaller element, and not NaN where one is."""
+    x, y = promote("fmin", x1, x2)
+    return choose(lax.bitwise_or(operators.less(x, y), lax.ne(y, y)), x, y)
 
 
 @unit
@@ -342,11 +353,13 @@ def _clip(*operands: Any, bounds: str) -> Any:
 
 
 @one_program()
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """Elements moved into [min, max], `max` where min > max; a bound of None does not bound.
 
-    ValueError for complex numbers.
+    ValueError for complex numbers, and without an array.
     """
+    if arr is None:
+        raise ValueError("clip: give the array to clip as the first argument")
     given = [(name, x) for name, x in (("l", min), ("h", max)) if x is not None]
     for position, operand in enumerate((arr, *[x for _, x in given])):
         operand_aval("clip", position, operand)
@@ -363,6 +376,7 @@ trunc = unary_function(
     lambda x: lax.select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
     "Integer part, towards zero.",
     cases=_UNROUNDED,
+    by_keyword=True,
 )
 
 
@@ -750,12 +764,12 @@ bitwise_and = as_ufunc(operators.bitwise_and)
 bitwise_or = as_ufunc(operators.bitwise_or)
 bitwise_xor = as_ufunc(operators.bitwise_xor)
 invert = operators.invert
-bitwise_invert = operators.invert
-bitwise_not = operators.invert
+bitwise_invert = alias(invert, "bitwise_invert")
+bitwise_not = alias(invert, "bitwise_not")
 left_shift = operators.left_shift
-bitwise_left_shift = operators.left_shift
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
 right_shift = operators.right_shift
-bitwise_right_shift = operators.right_shift
+bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
 def _count_bits(x: Any) -> Any:

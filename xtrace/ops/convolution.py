@@ -510,7 +510,6 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
-    *,
     out_sharding: Any = None,
 ) -> Any:
     """Move the kernel `rhs` over the spatial axes of `lhs` and sum products, over them and the features of `lhs`.

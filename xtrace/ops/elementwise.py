@@ -332,11 +332,11 @@ def _complex_cosine(x: Any, *, accuracy: Any) -> Any:
 
 sin = unary(
     "sin", "stablehlo.sine", INEXACT, "Sine.", accuracy=True, cases={COMPLEX: _complex_sine},
-    derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy)),
+    derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy=accuracy)),
 )  # fmt: skip
 cos: Unary = unary(
     "cos", "stablehlo.cosine", INEXACT, "Cosine.", accuracy=True, cases={COMPLEX: _complex_cosine},
-    derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy))),
+    derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy=accuracy))),
 )  # fmt: skip
 tan = unary(
     "tan", "stablehlo.tan", INEXACT, "Tangent.", accuracy=True,
@@ -468,9 +468,12 @@ def _remainder_checks(checker: Any, operands: Sequence[Any], results: Sequence[A
 
 
 rem.checks = _remainder_checks
-mulhi = binary(
-    "mulhi", "chlo.mulhi", (INTEGER,), "Upper half of the bits of the product of two integers.", derivatives=0
-)
+
+
+@elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
+def mulhi(x: Any, y: Any, /) -> Any:
+    """Upper half of the bits of the product of two integers."""
+    return mulhi.apply((x, y), ())
 
 
 # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.

@@ -442,7 +442,7 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
 
 
 @one_program("calc_q", "overwrite_a", "check_finite")
-def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
     matrix_type("hessenberg", a, square=True)
     return _hessenberg(a, calc_q=bool(calc_q))

@@ -17,18 +17,22 @@ from xtrace.numpy.ufuncs import abs, exp, sign
 from xtrace.ops import special
 from xtrace.ops.elementwise import logistic
 
-erf = unary_function("erf", special.erf, "Error function. TypeError for complex numbers.", adjust=as_inexact)
+erf = unary_function(
+    "erf", special.erf, "Error function. TypeError for complex numbers.", adjust=as_inexact, by_keyword=True
+)
 erfc = unary_function(
-    "erfc", special.erfc, "1 - erf(x), exact for large x. TypeError for complex numbers.", adjust=as_inexact
-)
+    "erfc", special.erfc, "1 - erf(x), exact for large x. TypeError for complex numbers.", adjust=as_inexact,
+    by_keyword=True,
+)  # fmt: skip
 erfinv = unary_function(
-    "erfinv", special.erf_inv, "Inverse of the error function. TypeError for complex numbers.", adjust=as_inexact
-)
-expit = unary_function("expit", logistic, "1 / (1 + exp(-x)).", adjust=as_inexact)
-digamma = unary_function("digamma", special.digamma, "Derivative of `gammaln`.", adjust=as_inexact)
-gammaln = unary_function("gammaln", special.lgamma, "Logarithm of |gamma(x)|.", adjust=as_inexact)
-i0e = unary_function("i0e", special.bessel_i0e, "`i0` times exp(-|x|).", adjust=as_inexact)
-i1e = unary_function("i1e", special.bessel_i1e, "`i1` times exp(-|x|).", adjust=as_inexact)
+    "erfinv", special.erf_inv, "Inverse of the error function. TypeError for complex numbers.", adjust=as_inexact,
+    by_keyword=True,
+)  # fmt: skip
+expit = unary_function("expit", logistic, "1 / (1 + exp(-x)).", adjust=as_inexact, by_keyword=True)
+digamma = unary_function("digamma", special.digamma, "Derivative of `gammaln`.", adjust=as_inexact, by_keyword=True)
+gammaln = unary_function("gammaln", special.lgamma, "Logarithm of |gamma(x)|.", adjust=as_inexact, by_keyword=True)
+i0e = unary_function("i0e", special.bessel_i0e, "`i0` times exp(-|x|).", adjust=as_inexact, by_keyword=True)
+i1e = unary_function("i1e", special.bessel_i1e, "`i1` times exp(-|x|).", adjust=as_inexact, by_keyword=True)
 
 
 @inlined

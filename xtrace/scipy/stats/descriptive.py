@@ -119,7 +119,7 @@ def _ranks(a: Any, *, axis: int, method: str) -> Any:
 
 
 @one_program("method", "axis", "nan_policy")
-def rankdata(a: Any, method: str = "average", axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """Return the ranks, from 1 on, of the elements along `axis` (None: of all, in one axis), as default floats.
 
     method: which of their places equal elements get: "average", "min", "max", "ordinal" (each its own), or "dense"
@@ -151,7 +151,7 @@ def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> 
 
 
 @one_program("axis", "nan_policy", "keepdims")
-def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
+def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
     """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
 
     nan_policy: "propagate", or "omit" to leave NaN out; ValueError for others and for an axis that is not there.

@@ -41,17 +41,17 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @inlined
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to q."""
-    q, loc, scale = promoted("logistic.ppf", q, loc, scale)
-    return loc + scale * logit(q)
+def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `cdf` maps to x."""
+    x, loc, scale = promoted("logistic.ppf", x, loc, scale)
+    return loc + scale * logit(x)
 
 
 @inlined
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `sf` maps to q."""
-    q, loc, scale = promoted("logistic.isf", q, loc, scale)
-    return loc - scale * logit(q)
+def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that `sf` maps to x."""
+    x, loc, scale = promoted("logistic.isf", x, loc, scale)
+    return loc - scale * logit(x)
 
 
 _make_public(globals(), __all__)
