@@ -542,3 +542,14 @@ def windows_with_arrays_for_initial_values(api, lax, jnp):
 
     return [sums(s)(VECTOR) for s in (jnp.float32(0), jnp.array(0.0), np.float32(2), 1.0)], api.grad(
         lambda x: sums(jnp.array(0.0))(x).sum())(VECTOR)
+
+
+def test_a_rule_that_calls_one_of_the_next_order_is_mapped():
+    x = np.linspace(-2, 2, 9, dtype=np.float32)
+    for package in (xtrace, jax):
+        sinc = package.numpy.sinc
+        results = [package.vmap(package.jit(sinc))(x), package.vmap(package.jit(package.grad(package.grad(sinc))))(x)]
+        if package is xtrace:
+            got = results
+    for one, other in zip(got, results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

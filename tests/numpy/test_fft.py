@@ -126,7 +126,7 @@ ERRORS = [
     (lambda x: jnp.fft.fftn(x, s=(3, 4), axes=(0,)), ValueError, "different lengths"),
     (lambda x: jnp.fft.irfftn(x, s=(2, -1)), ValueError, "positive"),
     (lambda x: jnp.fft.fftfreq(2.5), ValueError, "n should be an integer"),
-    (lambda x: jnp.fft.rfftfreq(3, x), TypeError, "d must be a scalar"),
+    (lambda x: jnp.fft.rfftfreq(3, x), TypeError, "d must be a real scalar"),
     (lambda x: jnp.fft.fftshift(x, axes=5), ValueError, "fftshift: axis 5"),
     (lambda x: jnp.fft.ifftshift([1]), TypeError, "ifftshift"),
 ]

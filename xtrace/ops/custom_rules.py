@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -316,10 +317,16 @@ def _custom_jvp_batch(
     return found, places()
 
 
+_looking_at_tangents: ContextVar[bool] = ContextVar("looking_at_tangents", default=False)
+
+
 def _with_mapped_tangents(
     mapped_rule: Callable[..., Any], call_jaxpr: ClosedJaxpr, operands: Sequence[Any]
 ) -> list[bool]:
     """Return for which results the rule has tangents that differ along the axis, though the results may not."""
+    if _looking_at_tangents.get():
+        # Inside of another rule: a rule may call one of the next order, and so on without end.
+        return [True] * len(call_jaxpr.out_avals)
     found: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
@@ -327,11 +334,14 @@ def _with_mapped_tangents(
         found[:] = [i is not None for i in moved_where]
         return []
 
+    token = _looking_at_tangents.set(True)
     try:
         stage(both, [aval_of(x) for x in operands], DebugInfo("vmap", "custom_jvp", None, None))
     except Exception:
         # What is wrong with a rule is said where a derivative is asked for.
         return [True] * len(call_jaxpr.out_avals)
+    finally:
+        _looking_at_tangents.reset(token)
     return found
 
 
