@@ -31,6 +31,8 @@ def bracketed(values: Iterable[int]) -> str:
 
 def string(text: str) -> str:
     """A quoted string with MLIR's escapes."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     out = []
     for character in text:
         if character in '"\\':
