@@ -218,7 +218,8 @@ def test_settings_of_the_compiler_reach_it(name, value, monkeypatch):
     f(1.0)
     assert len(seen) == 2, "the setting is part of the key"
     plain, changed = (
-        ({n: getattr(o.executable_build_options, n) for n in BUILD_OPTIONS}, dict(o.env_option_overrides)) for o in seen
+        ({n: getattr(o.executable_build_options, n, None) for n in BUILD_OPTIONS}, dict(o.env_option_overrides))
+        for o in seen
     )
     theirs = from_jax(name, value)
     assert changed != plain

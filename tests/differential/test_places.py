@@ -17,7 +17,7 @@ PARTS = 16
 def test_results_are_where_they_are_in_jax(pytestconfig: pytest.Config) -> None:
     number = number_of_draws(pytestconfig.getoption("sample_seed"))
     parts = 1 if pytestconfig.getoption("whole_tables") else PARTS
-    command = [sys.executable, "-m", "tests.differential.places", str(number), str(parts)]
+    command = [sys.executable, "-m", "tests.differential.places", str(number % parts), str(parts)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "", f"python -m tests.differential.places {number} {parts}\n{done.stdout}"
+    assert done.stdout == "", f"python -m tests.differential.places {number % parts} {parts}\n{done.stdout}"

@@ -54,7 +54,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 @unit
 def _common_multiple(x1: Any, x2: Any) -> Any:
-    x1, x2 = _spread("lcm", *promote("lcm", x1, x2))
+    x1, x2 = _spread("lcm", *promote("lcm", as_array("lcm", x1), as_array("lcm", x2)))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 

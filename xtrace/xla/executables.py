@@ -85,6 +85,12 @@ def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) 
             if not isinstance(value, (bool, int, float, str)):
                 raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
             if name in _BUILD_OPTIONS:
+                if not hasattr(options.executable_build_options, name):
+                    version = ".".join(map(str, versions.JAXLIB_VERSION))
+                    raise ValueError(
+                        f"jaxlib {version} has no compiler option {name}; it has optimization_level and "
+                        "memory_fitting_level"
+                    )
                 setattr(options.executable_build_options, name, _LEVELS.get(value, value))
             else:
                 overrides.append((name, value))
