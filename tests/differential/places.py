@@ -44,6 +44,7 @@ PLACINGS: dict[str, Callable[[int], tuple[int | None, bool]]] = {
 # Where results of drawn calls are elsewhere than jax's.
 ELSEWHERE = {
     "numpy.choose": "the indices into a single choice are not read",
+    "numpy.histogram": "counts and edges are one program",
     "numpy.extract": "no element of the array is read where none is asked for",
     **dict.fromkeys((f"scipy.signal.{n}" for n in ("welch", "csd", "istft")), "times and frequencies are one program"),
 }
