@@ -3,6 +3,7 @@
 import math
 import operator
 import pickle
+import sys
 
 import jax
 import jax.numpy
@@ -173,3 +174,16 @@ def test_copies_have_memory_of_their_own():
     for use in (x.clone, x.unsafe_buffer_pointer):
         with pytest.raises(RuntimeError, match="has been deleted"):
             use()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "complex64", "bool"])
+def test_the_buffer_protocol_shows_the_memory(dtype):
+    x = jnp.arange(6).reshape(2, 3).astype(dtype)
+    if sys.version_info >= (3, 12):
+        view = memoryview(x)
+    else:
+        with pytest.raises(TypeError, match="bytes-like object"):
+            memoryview(x)
+        view = memoryview(np.asarray(x))
+    assert view.shape == (2, 3) and view.readonly and view.nbytes == x.nbytes
+    np.testing.assert_array_equal(np.asarray(view), np.asarray(x))

@@ -11,7 +11,11 @@ _INTERNAL = frozenset(
 
 
 class Array:
-    """An array: `shape`, `dtype`, NumPy's operators and methods. Made by ``xtrace.numpy``, never by calling this."""
+    """An array: `shape`, `dtype`, NumPy's operators and methods. Made by ``xtrace.numpy``, never by calling this.
+
+    ``memoryview(x)`` and other users of the buffer protocol take a concrete array from Python 3.12 on. Python 3.11 does
+    not let a class written in Python offer its memory: write ``memoryview(np.asarray(x))``, a copy only off the CPU.
+    """
 
     __slots__ = ()
 
