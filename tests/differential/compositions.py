@@ -109,16 +109,6 @@ TRANSFORMATIONS: dict[str, Callable[[Any, Vector], Vector]] = {
     "while_loop": _while,
     "custom_jvp": lambda lib, f: _custom_jvp(lib, f),
     "custom_vjp": lambda lib, f: _custom_vjp(lib, f),
-    "custom_vmap": lambda lib, f: _custom_vmap(lib, f),
-    "custom_root": lambda lib, f: _custom_root(lib, f),
-    "jitted product in a rule": lambda lib, f: _with_rule(lib, f, lib.jit(_product(lib, f))),
-    "mapped product in a rule": lambda lib, f: _with_rule(lib, f, _mapped_product(lib, f)),
-    "loop over products in a rule": lambda lib, f: _with_rule(lib, f, _looped_product(lib, f)),
-    "conditional product in a rule": lambda lib, f: _with_rule(lib, f, _conditional_product(lib, f)),
-    "recomputed product in a rule": lambda lib, f: _with_rule(lib, f, lib.checkpoint(_product(lib, f))),
-    "linear map in a rule": lambda lib, f: _with_rule(lib, f, lib.jit(lambda x, v: lib.linearize(f, x)[1](v))),
-    "jitted pullback in a rule": lambda lib, f: _with_pullback(lib, f, lib.jit(_pullback(lib, f))),
-    "mapped pullback in a rule": lambda lib, f: _with_pullback(lib, f, _mapped_pullback(lib, f)),
 }
 
 
@@ -140,96 +130,15 @@ def _custom_vjp(lib: Any, f: Vector) -> Vector:
     return lambda x: custom(x)
 
 
-def _custom_vmap(lib: Any, f: Vector) -> Vector:
-    custom = lib.custom_batching.custom_vmap(f)
-
-    @custom.def_vmap
-    def _(size: int, in_batched: Any, xs: Any) -> Any:
-        return lib.lax.map(f, xs) if in_batched[0] else f(xs), in_batched[0]
-
-    return lambda x: custom(x)
-
-
-def _custom_root(lib: Any, f: Vector) -> Vector:
-    # The root of y + y³/8 = f(x); its derivative is taken with a solver that closes over the argument.
-    def root(x: Any) -> Any:
-        def solve(g: Any, start: Any) -> Any:
-            return lib.lax.fori_loop(0, 12, lambda _, y: y - g(y) / (1 + 0.375 * y * y), start)
-
-        def tangent_solve(g: Any, y: Any) -> Any:
-            return y / g(lib.numpy.ones(SIZE)) + 0 * x
-
-        return lib.lax.custom_root(lambda y: y + y**3 / 8 - f(x), lib.numpy.zeros(SIZE), solve, tangent_solve)
-
-    return root
-
-
-Product = Callable[[Any, Any], Any]
-
-
-def _product(lib: Any, f: Vector) -> Product:
-    return lambda x, v: lib.jvp(f, (x,), (v,))[1]
-
-
-def _mapped_product(lib: Any, f: Vector) -> Product:
-    def product(x: Any, v: Any) -> Any:
-        return lib.vmap(_product(lib, f), (None, 0))(x, lib.numpy.stack([v, 2 * v]))[0]
-
-    return product
-
-
-# These rules are the derivatives: a loop in jax forgets another rule when it is differentiated twice.
-
-
-def _looped_product(lib: Any, f: Vector) -> Product:
-    def product(x: Any, v: Any) -> Any:
-        halves = lib.numpy.stack([0.5 * v, 0.5 * v])
-        return lib.lax.scan(lambda sum, w: (sum + _product(lib, f)(x, w), None), 0 * v, halves)[0]
-
-    return product
-
-
-def _conditional_product(lib: Any, f: Vector) -> Product:
-    product = _product(lib, f)
-    return lambda x, v: lib.lax.cond(x[0] > 0, product, lambda y, w: 0.5 * product(y, 2 * w), x, v)
-
-
-def _with_rule(lib: Any, f: Vector, product: Product) -> Vector:
-    custom = lib.custom_jvp(f)
-    custom.defjvp(lambda primals, tangents: (custom(*primals), product(primals[0], tangents[0])))
-    return lambda x: custom(x)
-
-
-def _pullback(lib: Any, f: Vector) -> Product:
-    return lambda x, ct: lib.vjp(f, x)[1](ct)[0]
-
-
-def _mapped_pullback(lib: Any, f: Vector) -> Product:
-    def pullback(x: Any, ct: Any) -> Any:
-        return lib.vmap(_pullback(lib, f), (None, 0))(x, lib.numpy.stack([ct, 2 * ct]))[0]
-
-    return pullback
-
-
-def _with_pullback(lib: Any, f: Vector, pullback: Product) -> Vector:
-    custom = lib.custom_vjp(f)
-    custom.defvjp(lambda x: (custom(x), x), lambda x, ct: (pullback(x, ct),))
-    return lambda x: custom(x)
-
-
-# Reverse mode is refused through a while loop, and in jax through a function with a batching rule; forward mode through
-# one with a custom vjp.
-NOT_REVERSED = frozenset(("while_loop", "custom_vmap"))
-_NOT_FORWARD = frozenset(("custom_vjp", "jitted pullback in a rule", "mapped pullback in a rule"))
-_REVERSE = frozenset(("grad", "vjp", "jacrev")) | _NOT_FORWARD
-_LINEARIZED = frozenset(("linearize", "linear map in a rule"))
-_FORWARD = _LINEARIZED | {"jvp", "jacfwd", "while_loop"} | {name for name in TRANSFORMATIONS if "product" in name}
+# Reverse mode is refused through a while loop, forward mode through a function with a custom vjp.
+_REVERSE = frozenset(("grad", "vjp", "jacrev"))
+_FORWARD = frozenset(("jvp", "linearize", "jacfwd", "while_loop"))
 
 
 def _allowed(stack: list[str], name: str) -> bool:
     return not (
-        (name in _REVERSE | _LINEARIZED and NOT_REVERSED.intersection(stack))
-        or (name in _FORWARD and _NOT_FORWARD.intersection(stack))
+        (name in _REVERSE | {"linearize", "custom_vjp"} and "while_loop" in stack)
+        or (name in _FORWARD and "custom_vjp" in stack)
     )
 
 
