@@ -21,7 +21,7 @@ from xtrace.api.devices import one_device
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
-from xtrace.core.array_protocol import with_arrays
+from xtrace.core.array_protocol import taking_objects
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
@@ -178,17 +178,11 @@ def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callabl
     jitted: Jitted = function._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
-                return jitted.call(args, kwargs)
-            return otherwise(args, kwargs)
-        except Exception as error:
-            ready = with_arrays(error, args, kwargs)
-            if ready is None:
-                raise
-        return call(*ready)
+        if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
+            return jitted.call(args, kwargs)
+        return otherwise(args, kwargs)
 
-    return with_code_of(function, call, jitted.fun)
+    return with_code_of(function, taking_objects(call), jitted.fun)
 
 
 def with_code_of(jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from xtrace.api.arguments import keyword_only_names
 from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
 from xtrace.core import pytree
-from xtrace.core.array_protocol import with_arrays
+from xtrace.core.array_protocol import taking_objects
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
 from xtrace.core.ir import can_be_remembered
@@ -83,35 +83,30 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
     trace_of_thread = current_trace.get
 
     def call(arrays: tuple[Any, ...], static: dict[str, Any]) -> Any:
-        try:
-            if static:
-                if not operands.isdisjoint(static):
-                    arrays = _by_position(function, arrays, static)
-                try:
-                    hash(tuple(static.items()))
-                except TypeError:
-                    raise _refused(function, arrays, static) from None
-            trace = trace_of_thread()
-            if trace is base_trace:
-                return jitted.call(arrays, static)
-            fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
-            if not fixed:
-                return trace.call(function, arrays, static, recordings)
-            # A number is part of what the function does, as it may look at it.
-            numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
-            table = recordings.get(numbers)
-            if table is None:
-                table = Table(nested=True)
-                recordings.remember(numbers, table)
-            others = [x for x in arrays if type(x) not in _SCALARS]
-            return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
-        except Exception as error:
-            ready = with_arrays(error, arrays, static)
-            if ready is None:
-                raise
-        return call(*ready)
+        if static:
+            if not operands.isdisjoint(static):
+                static = dict(static)
+                arrays = _by_position(function, arrays, static)
+            try:
+                hash(tuple(static.items()))
+            except TypeError:
+                raise _refused(function, arrays, static) from None
+        trace = trace_of_thread()
+        if trace is base_trace:
+            return jitted.call(arrays, static)
+        fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
+        if not fixed:
+            return trace.call(function, arrays, static, recordings)
+        # A number is part of what the function does, as it may look at it.
+        numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
+        table = recordings.get(numbers)
+        if table is None:
+            table = Table(nested=True)
+            recordings.remember(numbers, table)
+        others = [x for x in arrays if type(x) not in _SCALARS]
+        return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
 
-    return with_code_of(compiled, call, function)  # type: ignore[no-any-return]
+    return with_code_of(compiled, taking_objects(call), function)  # type: ignore[no-any-return]
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,18 +115,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     Unlike a `unit`, it takes arrays by keyword too.
     """
     compiled = jit(function, inline=True)
-    run = compiled._xtrace_jitted.call
-
-    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return run(args, kwargs)
-        except Exception as error:
-            ready = with_arrays(error, args, kwargs)
-            if ready is None:
-                raise
-        return run(*ready)
-
-    return with_code_of(compiled, call, function)  # type: ignore[no-any-return]
+    return with_code_of(compiled, taking_objects(compiled._xtrace_jitted.call), function)  # type: ignore[no-any-return]
 
 
 def to_number_operand(value: Any) -> Any:

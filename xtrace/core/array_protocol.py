@@ -30,6 +30,21 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+def taking_objects(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return ``call(args, kwargs)``, of an operation on arrays, that takes objects with ``__jax_array__``, too."""
+
+    def called(args: Any, kwargs: Any) -> Any:
+        try:
+            return call(args, kwargs)
+        except Exception as error:
+            ready = with_arrays(error, args, kwargs)
+            if ready is None:
+                raise
+        return call(*ready)
+
+    return called
+
+
 def _call_again(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
