@@ -19,7 +19,7 @@ class Value:
 
     def refuse(self, *_):
         frame = sys._getframe(1)
-        raise Asked((frame.f_code, frame.f_lasti))
+        raise Asked((frame.f_code, frame.f_lasti, ()))
 
     __bool__ = __index__ = __float__ = __iter__ = __hash__ = __format__ = __setitem__ = __getitem__ = refuse
 

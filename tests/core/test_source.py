@@ -187,8 +187,8 @@ def test_a_place_reads_as_file_line_and_function():
 
 def test_code_without_positions_still_has_its_first_line():
     code = compile("\n\nlambda: 0", "a file", "eval").replace(co_linetable=b"", co_firstlineno=7)
-    assert resolve((code, 2))[:3] == ("a file", "<module>", 7)
-    assert resolve((code, -1)).line == 7
+    assert resolve((code, 2, ()))[:3] == ("a file", "<module>", 7)
+    assert resolve((code, -1, ())).line == 7
 
 
 # What tracing must not keep alive

@@ -13,9 +13,6 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-# A code object and an offset in it; where there are scopes around, these too, outermost first.
-Position = tuple[CodeType, int] | tuple[CodeType, int, "Scopes"]
-
 
 class Transformation(str):
     """A scope that is a transformation; its text, such as ``jvp``, is written around the scope that follows."""
@@ -23,22 +20,21 @@ class Transformation(str):
     __slots__ = ()
 
 
-# Names of `named_scope`s, and transformations.
+# Names of `named_scope`s, and transformations, outermost first.
 Scopes = tuple[str, ...]
+
+# A code object, an instruction offset in it, and the scopes around the recorded equation.
+Position = tuple[CodeType, int, Scopes]
 
 
 def within(scopes: Scopes, position: Position | None) -> Position | None:
     """Return `position` inside `scopes`, and inside those it is in already."""
-    if position is None:
-        return None
-    if len(position) == 3:
-        return position[0], position[1], scopes + position[2]
-    return position[0], position[1], scopes
+    return position and (position[0], position[1], scopes + position[2])
 
 
 def scopes_of(position: Position | None) -> Scopes:
     """Return the scopes that a position is in, outermost first."""
-    return position[2] if position is not None and len(position) == 3 else ()
+    return position[2] if position is not None else ()
 
 
 def shown_scopes(scopes: Scopes) -> str:
@@ -103,7 +99,7 @@ def user_position(depth: int = 1) -> Position | None:
         except KeyError:
             inside = is_internal(filename)
         if not inside:
-            return frame.f_code, frame.f_lasti
+            return frame.f_code, frame.f_lasti, ()
         if frame.f_code is _REPLAY:
             return frame.f_locals["equation"].source  # type: ignore[no-any-return]
         frame = frame.f_back  # type: ignore[assignment]
@@ -113,7 +109,7 @@ def user_position(depth: int = 1) -> Position | None:
 def position_of(frame: FrameType) -> Position | None:
     """Return where a frame is; None for those of xtrace, but where they repeat what an equation did."""
     if not is_internal(frame.f_code.co_filename):
-        return frame.f_code, frame.f_lasti
+        return frame.f_code, frame.f_lasti, ()
     return frame.f_locals["equation"].source if frame.f_code is _REPLAY else None
 
 
@@ -133,7 +129,7 @@ class Location(NamedTuple):
 
 def resolve(position: Position) -> Location:
     """Look up the file, line and columns of a position."""
-    code, offset = position[0], position[1]
+    code, offset, _ = position
     line, end_line, column, end_column = next(
         itertools.islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None)
     )

@@ -193,7 +193,7 @@ def emit_equations(
     for equation in jaxpr.eqns:
         primitive, invars, source = equation.primitive, equation.invars, equation.source or position
         own = equation.source
-        scopes = own[2] if own is not None and len(own) == 3 else ()
+        scopes = own[2] if own is not None else ()
         path = paths.get((scopes, primitive))
         if path is None:
             scope = "/".join([x for x in (outer, shown_scopes(scopes)) if x])
@@ -264,7 +264,7 @@ def _emit_on_storage(
     avals, jaxpr = builder.results, on_storage(primitive, parameters, [x.aval for x in operands])
     source = builder.place[0] if builder.place is not None else None
     for equation in jaxpr.eqns:
-        equation.source = source[:2] if source is not None else None
+        equation.source = (*source[:2], ()) if source is not None else None
     stored = [x.stored() for x in operands]
     results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
     seen = [x.seen_as(aval) for x, aval in zip(results, avals, strict=True)]

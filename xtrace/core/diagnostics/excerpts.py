@@ -170,7 +170,7 @@ def _is_of_string(node: Any) -> bool:
 
 def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:
     """Return the one of `parts` that the instructions before `position` evaluate."""
-    code, offset = position[0], position[1]
+    code, offset, _ = position
     ranges = [_range_of(part) for part in parts]
     for line, end_line, column, end_column in reversed(list(code.co_positions())[: offset // 2]):
         if line is None or end_line is None or column is None or end_column is None:
