@@ -175,6 +175,56 @@ def test_shapes_of_results_are_jax_s(second):
     assert repr(found) == repr(jax.eval_shape(results(jax), structs(jax), second, scale=2))
 
 
+DESCRIPTIONS = {
+    "alone": lambda m, x: structs(m),
+    "beside an array": lambda m, x: {"a": x, "b": structs(m)},
+    "weak": lambda m, x: (m.ShapeDtypeStruct((3,), "float32", weak_type=True), x),
+    "of rank 0": lambda m, x: m.ShapeDtypeStruct((), "int32"),
+    "of eval_shape": lambda m, x: m.eval_shape(m.numpy.sin, x),
+    "of an inner jit": lambda m, x: m.jit(lambda y: structs(m))(x),
+    "of a loop": lambda m, x: m.lax.scan(lambda c, _: (c, structs(m)), x, None, length=2),
+    "of a branch": lambda m, x: m.lax.cond(True, lambda: structs(m), lambda: structs(m)),
+    "of a checkpointed function": lambda m, x: m.checkpoint(lambda y: structs(m))(x),
+    "of a mapped function": lambda m, x: m.vmap(lambda y: structs(m))(x),
+    "as an operand": lambda m, x: m.lax.add(x, m.numpy.sin(structs(m))),
+    "as an operand of an operator": lambda m, x: x + structs(m),
+}
+STEPS = {
+    "eval_shape": lambda m, f: m.eval_shape(f, VECTOR),
+    "jit and eval_shape": lambda m, f: (m.jit(f).eval_shape(VECTOR), m.eval_shape(m.jit(f), VECTOR)),
+    "make_jaxpr": lambda m, f: (m.make_jaxpr(f, return_shape=True)(VECTOR)[1], m.make_jaxpr(f)(VECTOR).out_avals),
+    "trace": lambda m, f: (m.jit(f).trace(VECTOR).out_info, m.jit(f).trace(VECTOR).jaxpr.in_avals),
+    "lower": lambda m, f: m.jit(f).lower(VECTOR),
+    "call": lambda m, f: m.jit(f)(VECTOR),
+    "vjp": lambda m, f: m.eval_shape(lambda x: m.vjp(f, x)[0], VECTOR),
+    "jvp": lambda m, f: m.eval_shape(lambda x: m.jvp(f, (x,), (x,))[0], VECTOR),
+    "vmap": lambda m, f: m.eval_shape(m.vmap(f), MATRIX),
+    "linearize": lambda m, f: m.eval_shape(lambda x: m.linearize(f, x)[0], VECTOR),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("described", DESCRIPTIONS)
+def test_descriptions_of_arrays_are_traced_and_not_run(described, step):
+    def outcome(module):
+        try:
+            return repr(STEPS[step](module, lambda x: DESCRIPTIONS[described](module, x)))
+        except TypeError:
+            return "TypeError"
+
+    assert outcome(xtrace) == outcome(jax)
+
+
+def test_programs_take_no_descriptions():
+    doubled = xtrace.jit(lambda x: 2 * x)
+    for _ in range(6):
+        doubled(VECTOR)
+    calls = [doubled, doubled.lower(VECTOR).compile(), lax.sin, jnp.sin, xtrace.vmap(lax.sin), xtrace.device_put]
+    for call in calls:
+        with pytest.raises(TypeError, match="has no value"):
+            call(structs(xtrace))
+
+
 def test_eval_shape_computes_nothing():
     huge = xtrace.ShapeDtypeStruct((1 << 40,), np.float32)
     assert xtrace.eval_shape(lambda x: lax.sin(x), huge).shape == (1 << 40,)

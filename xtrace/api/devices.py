@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.core import dtypes, pytree
-from xtrace.core.avals import MemorySpace, ShapeDtypeStruct, aval_of, memory_space_of_kind
+from xtrace.core.avals import MemorySpace, aval_of, memory_space_of_kind
 from xtrace.core.functions import renamed
 from xtrace.core.memory_layout import Format
 from xtrace.core.trace import Tracer
@@ -247,7 +247,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 def typeof(x: Any) -> Any:
     """Return the abstract value of an array, tracer or scalar, or that a ShapeDtypeStruct describes."""
-    return x.aval if isinstance(x, ShapeDtypeStruct) else aval_of(x)
+    return aval_of(x)
 
 
 # Environment variables that change what a program does.

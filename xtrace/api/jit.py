@@ -22,7 +22,7 @@ from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
 from xtrace.core.array_protocol import taking_objects
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray, aval_of, aval_of_value
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.source import is_internal, resolve, user_position
@@ -297,9 +297,9 @@ class Jitted:
 
     def _aval(self, leaf: Any, static: Static, leaves: Sequence[Any], in_tree: Any) -> ShapedArray:
         try:
-            return aval_of(leaf)
+            return aval_of_value(leaf)
         except (TypeError, ValueError):
-            return abstract_leaves(self.fun, static, leaves, in_tree, aval_of)[0]
+            return abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)[0]
 
     def _bind(self, static: Static, leaves: list[Any], in_tree: Any, args: Any, kwargs: Any) -> Any:
         """Record a call of this function in the current trace."""
@@ -366,7 +366,7 @@ class Jitted:
 
     def _compile(self, static: Static, in_tree: Any, leaves: Sequence[Any], key: tuple[Any, ...]) -> _Compiled:
         log = config.log_compiles.value
-        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:

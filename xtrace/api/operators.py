@@ -29,7 +29,7 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.array_protocol import operation, with_arrays
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
+from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, not_an_array
 from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
@@ -401,7 +401,9 @@ def _accepted(symbol: str, other: Any) -> bool:
             f"unsupported operand for {symbol}: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
         )
     # NumPy's values of other dtypes are operands that are wrong, not operands of unknown classes.
-    return type(other) in _SCALARS or isinstance(other, (np.ndarray, np.generic)) or is_array_like(other)
+    if type(other) in _SCALARS or isinstance(other, (np.ndarray, np.generic)):
+        return True
+    return type(other) is not ShapeDtypeStruct and is_array_like(other)
 
 
 # Choice

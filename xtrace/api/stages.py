@@ -11,7 +11,7 @@ from xtrace.api.arguments import Static, compiler_options_of, flatten
 from xtrace.api.compilation import check_execution, compile_module, run_program
 from xtrace.api.tracing import TracedFunction, abstract_leaves
 from xtrace.core import config, pytree
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray, aval_of_value
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.trace import Tracer
@@ -208,7 +208,7 @@ class Compiled(Stage):
         donated = self._jitted.donated_leaves(self._static, self.in_tree)
         if True in donated:
             self._jitted.check_donation(donated, self._static, leaves, self.in_tree)
-        avals = abstract_leaves(self._jitted.fun, self._static, leaves, self.in_tree, aval_of)
+        avals = abstract_leaves(self._jitted.fun, self._static, leaves, self.in_tree, aval_of_value)
         for i, (found, expected) in enumerate(zip(avals, self._traced.jaxpr.in_avals, strict=True)):
             if found.shape != expected.shape or found.dtype != expected.dtype:
                 raise TypeError(

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import zeros
 from xtrace.api import arguments
 from xtrace.api.arguments import Selection, Static
 from xtrace.core import config, monitoring, pytree
@@ -67,8 +66,6 @@ def struct_of(aval: ShapedArray) -> Any:
 
 def abstract_leaf(value: Any) -> ShapedArray:
     """Return the aval of an argument that may be a ShapeDtypeStruct, or an object with a shape and a dtype."""
-    if isinstance(value, ShapeDtypeStruct):
-        return value.aval
     if type(value) is int:
         return int_aval(value)
     if not is_array_like(value) and hasattr(value, "shape") and hasattr(value, "dtype"):
@@ -131,10 +128,7 @@ def trace(
         result = function(*args, **kwargs)
         results, out_tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(results):
-            if isinstance(leaf, ShapeDtypeStruct) and transformation == "eval_shape":
-                # Nothing is computed: what stands for an array may be a result.
-                results[position] = zeros(leaf.aval)
-            elif not isinstance(leaf, Tracer) and not is_array_like(leaf):
+            if not isinstance(leaf, Tracer) and not is_array_like(leaf):
                 path, _ = pytree.tree_flatten_with_path(result)[0][position]
                 where = f" at output component {pytree.keystr(path)}" if path else ""
                 raise TypeError(

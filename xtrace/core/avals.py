@@ -346,12 +346,12 @@ def _python_scalar_aval(value: Any) -> ShapedArray:
 # How the aval of a value is found, by exact type; the runtime and the tracers add theirs.
 aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
     bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
-    np.ndarray: _numpy_aval,
+    np.ndarray: _numpy_aval, ShapeDtypeStruct: lambda description: description.aval,
 }  # fmt: skip
 
 
 def aval_of(value: Any) -> ShapedArray:
-    """Return the aval of an array, tracer, NumPy value or Python scalar; a TypeError names any other type.
+    """Return the aval of an array, tracer, NumPy value, Python scalar or ShapeDtypeStruct; a TypeError names any other.
 
     ValueError for what could be made an array but is none: masked arrays, and objects with ``__jax_array__``.
     """
@@ -370,6 +370,16 @@ def aval_of(value: Any) -> ShapedArray:
     return rule(value)
 
 
+def aval_of_value(value: Any) -> ShapedArray:
+    """Return the aval of what a program can run on; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
+    if type(value) is ShapeDtypeStruct:
+        raise TypeError(
+            f"{value} describes an array and has no value. Functions that use it can be traced (make_jaxpr, "
+            "eval_shape, jit(f).trace), not run; pass an array, such as xtrace.numpy.zeros_like of it"
+        )
+    return aval_of(value)
+
+
 def check_unmasked(value: Any) -> None:
     """Raise ValueError for a masked array of NumPy."""
     if isinstance(value, np.ma.MaskedArray):
@@ -381,6 +391,8 @@ def check_unmasked(value: Any) -> None:
 
 def is_array_like(value: Any) -> bool:
     """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar.
+
+    While a function is traced, a ShapeDtypeStruct stands for an array; programs do not run on one (`aval_of_value`).
 
     ValueError for what could be made an array but is none, as `aval_of`.
     """

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes
-from xtrace.core.avals import MemorySpace, ShapedArray, ShapeDtypeStruct, aval_of, check_fits, physical, scalar_aval
+from xtrace.core.avals import (
+    MemorySpace,
+    ShapedArray,
+    ShapeDtypeStruct,
+    aval_of,
+    aval_of_value,
+    check_fits,
+    physical,
+    scalar_aval,
+)
 from xtrace.core.ir import Literal
 from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
@@ -182,7 +191,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
     if type(value) is Literal:
         value, aval = value.val, value.aval
     else:
-        aval = aval_of(value)
+        aval = aval_of_value(value)
     if isinstance(value, _NUMBERS) and not isinstance(value, np.generic) and aval.dtype != dtypes.float0:
         where = current_device() if device is None else device
         buffer = buffers.put(physical(aval), scalar_to_host(value, aval), where)

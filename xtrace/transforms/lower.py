@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes, monitoring
-from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of, check_size, physical
+from xtrace.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical
 from xtrace.core.collection import collection_paused
 from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.diagnostics.warn import warn_user
@@ -62,7 +62,7 @@ class LoweredModule:
 def _warn_of_large(constants: Sequence[Any], name: str) -> None:
     """Warn where a program closes over more bytes than the settings allow."""
     allowed = config.captured_constants_warn_bytes.value
-    avals = sorted([aval_of(x) for x in constants], key=lambda a: -a.size * a.dtype.itemsize)
+    avals = sorted([aval_of_value(x) for x in constants], key=lambda a: -a.size * a.dtype.itemsize)
     total = sum([a.size * a.dtype.itemsize for a in avals])
     if allowed is not None and 0 <= allowed < total:
         types = ", ".join([a.str_short(short_dtypes=False) for a in avals[:5]])
@@ -101,7 +101,7 @@ def lower(
     for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
         if variable not in read:
             continue
-        aval = aval_of(constant)
+        aval = aval_of_value(constant)
         if type(aval) is AbstractToken or aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES:
             values[variable] = main.argument(variable.aval)
             hidden.append(constant)

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace.core import config, dtypes, explain, pytree
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, aval_of, aval_rules, int_aval, scalar_aval
+from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, aval_rules, int_aval, scalar_aval
 from xtrace.core.check import check_jaxpr
 from xtrace.core.collection import collection_paused
 from xtrace.core.effects import NO_EFFECTS, Effects
@@ -173,6 +173,8 @@ class StagingTrace(Trace):
         if isinstance(value, Tracer):
             self._check_in_scope(value)
             kept: Any = value
+        elif kind is ShapeDtypeStruct:
+            kept = value
         elif not aval.shape and isinstance(aval.dtype, np.dtype):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):
