@@ -24,5 +24,4 @@ __all__ = [
     "reduce", "reduce_associative", "static", "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
-# These are too quick for it.
-_make_public(globals(), set(__all__) - {"flatten", "leaves", "structure", "unflatten"})
+_make_public(globals(), __all__, quick={"flatten", "leaves", "structure", "unflatten"})

@@ -81,5 +81,4 @@ __all__ = [
     "treedef_tuple",
 ]
 
-# These are too quick for it.
-_make_public(globals(), set(__all__) - {"tree_flatten", "tree_leaves", "tree_structure", "tree_unflatten"})
+_make_public(globals(), __all__, quick={"tree_flatten", "tree_leaves", "tree_structure", "tree_unflatten"})

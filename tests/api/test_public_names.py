@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import pickle
 import subprocess
 import sys
 import types
@@ -99,6 +100,28 @@ def test_functions_have_the_names_and_parameters_of_jax(name):
 def test_docstrings_begin_with_a_sentence(name):
     for full, mine, _ in functions_of(name):
         assert (mine.__doc__ or "").strip().split("\n")[0].endswith((".", ":", ")")), full
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_and_classes_are_pickled_by_a_public_name(name):
+    module = importlib.import_module(name)
+    for listed in dir(module):
+        found = getattr(module, listed)
+        if isinstance(found, (types.FunctionType, type)) and found.__module__.startswith("xtrace"):
+            assert found.__module__ in MODULES, (listed, found.__module__)
+            assert pickle.loads(pickle.dumps(found)) is found, listed
+
+
+def test_errors_name_their_public_module_without_having_loaded_it():
+    code = """
+import sys, xtrace
+try:
+    xtrace.jit(bool)(1)
+except TypeError as error:
+    kinds = type(error).__mro__
+print("xtrace.errors" in sys.modules, *[kind.__module__ for kind in kinds[:3]])
+"""
+    assert in_a_new_process(code) == ["False", "xtrace.errors", "xtrace.errors", "xtrace.errors"]
 
 
 def in_a_new_process(code):

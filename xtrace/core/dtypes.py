@@ -91,6 +91,8 @@ _complex = frozenset(_COMPLEX)
 class TypePromotionError(ValueError):
     """Values of these dtypes have no common dtype that is reached implicitly. Convert one of them with ``astype``."""
 
+    __module__ = "xtrace.dtypes"
+
 
 class ExtendedPromotionError(TypePromotionError, TypeError):
     """Random keys and values of another dtype have no common dtype. JAX raises one class or the other, by function."""
@@ -99,9 +101,13 @@ class ExtendedPromotionError(TypePromotionError, TypeError):
 class extended(np.generic):
     """Abstract scalar type above all extended dtypes, for ``issubdtype(dtype, extended)``; it has no instances."""
 
+    __module__ = "xtrace.dtypes"
+
 
 class prng_key(extended):
     """Abstract scalar type of random keys, for ``issubdtype(dtype, prng_key)``; it has no instances."""
+
+    __module__ = "xtrace.dtypes"
 
 
 class ExtendedDType:

@@ -66,3 +66,12 @@ class InconclusiveDimensionOperation(Exception):
 
 class RecompilationWarning(UserWarning):
     """A function is compiled again and again; the warning says what changes. Compiling takes long, calls do not."""
+
+
+# Tracebacks name the public module, also where it has not been loaded.
+for _kind in (
+    JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError,
+    TracerIntegerConversionError, NonConcreteBooleanIndexError, UnexpectedTracerError, JaxprTypeError, BroadcastError,
+    KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
+):  # fmt: skip
+    _kind.__module__ = "xtrace.errors"

@@ -19,28 +19,53 @@ _OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy")
 _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
-def public(module: str, value: Any) -> Any:
+def public(module: str, name: str, value: Any, bounded: bool = True) -> Any:
     """Return what users of `module` get for `value`: a plain function of xtrace's as a boundary, others as they are.
 
-    It is the same object each time.
+    It is the same object each time, and says a public module as its own. A function too quick for a boundary is not
+    `bounded`.
     """
+    if isinstance(value, (type, FunctionType)):
+        _name_module(module, name, value)
     if not isinstance(value, FunctionType) or not is_internal(value.__code__.co_filename):
         return value
     found = _boundaries.get(value)
     if found is None:
         of_arrays = not _OF_ARRAYS.isdisjoint(module.split(".")[1:2])
-        found = _boundaries[value] = (operation if of_arrays else boundary)(value)
-        if found is not value:
-            # Pickles name functions by the place they are found at.
-            found.__module__ = module
+        wrap = operation if of_arrays else boundary
+        found = _boundaries[value] = wrap(value) if bounded else value
     return found
 
 
-def make_public(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``."""
-    for name in names:
-        namespace[name] = public(namespace["__name__"], namespace[name])
+def _name_module(module: str, name: str, value: Any) -> None:
+    """Let a function or class of xtrace's say that it is from a public module, as pickles and tracebacks show it.
+
+    That is the innermost one around its file that has it by its name, otherwise `module`, where it is called `name`.
+    """
+    if not value.__module__.startswith("xtrace"):
+        return
+    home = value.__module__
+    while home and not _lists(home, value.__name__):
+        home = home.rpartition(".")[0]
+    value.__module__ = home or module
+    if not home and not _lists(module, value.__name__):
+        value.__qualname__ = name
+
+
+def _lists(module: str, name: str) -> bool:
+    """Whether `module` is a public one that has the name."""
+    namespace = vars(sys.modules[module])
+    return "__dir__" in namespace and name in namespace["__all__"]
+
+
+def make_public(namespace: MutableMapping[str, Any], names: Iterable[str], quick: Iterable[str] = ()) -> None:
+    """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``.
+
+    Those among `quick` stay as they are: a boundary would take longer than they do.
+    """
     namespace.setdefault("__dir__", _listing(namespace["__name__"], ()))
+    for name in names:
+        namespace[name] = public(namespace["__name__"], name, namespace[name], name not in quick)
 
 
 def late_names(
@@ -58,7 +83,7 @@ def late_names(
             return importlib.import_module(f"{module}.{name}")
         if name not in source:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = public(module, getattr(importlib.import_module(source[name]), name))
+        found = public(module, name, getattr(importlib.import_module(source[name]), name))
         setattr(sys.modules[module], name, found)
         return found
 
