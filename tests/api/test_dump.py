@@ -1,10 +1,12 @@
 """``jax_dump_ir_to``: each compilation's jaxpr, StableHLO and optimised HLO in files."""
 
+import gzip
 import os
 import subprocess
 import sys
 import warnings
 
+import jax
 import numpy as np
 import pytest
 
@@ -45,6 +47,111 @@ def test_modes_choose_what_is_written(tmp_path):
     assert sorted(n.split(".", 1)[1] for n in os.listdir(tmp_path)) == ["hlo.txt", "jaxpr.txt"]
     with pytest.raises(ValueError, match=r"jax_dump_ir_modes: the setting accepts 'jaxpr', 'stablehlo', 'hlo'.*'mlir'"):
         xtrace.config.update("jax_dump_ir_modes", "mlir")
+
+
+def read_varint(data, at):
+    found, shift = 0, 0
+    while True:
+        found |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return found, at
+
+
+def fields(data):
+    """The numbered fields of a message of protobuf: integers and bytes."""
+    found, at = [], 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        value, at = read_varint(data, at)
+        if tag & 7 == 2:
+            value, at = data[at : at + value], at + value
+        found.append((tag >> 3, value))
+    return found
+
+
+def packed(data):
+    found, at = [], 0
+    while at < len(data):
+        value, at = read_varint(data, at)
+        found.append(value)
+    return found
+
+
+def samples(path):
+    """The counts of a profile of equations, by primitive and lines of this file, innermost first."""
+    profile = fields(gzip.decompress(path.read_bytes()))
+    texts = [value.decode() for field, value in profile if field == 6]
+    kind = dict(fields(next(v for f, v in profile if f == 1)))
+    assert texts[0] == "" and (texts[kind[1]], texts[kind[2]]) == ("equations", "count")
+    assert len([texts[packed(v)[0]] for f, v in profile if f == 13]) == 1, "the program's name is the comment"
+    functions = {(one := dict(fields(v)))[1]: texts[one[4]] for f, v in profile if f == 5}
+    lines = {(one := dict(fields(v)))[1]: dict(fields(one[4])) for f, v in profile if f == 4}
+    found = {}
+    for sample in (dict(fields(v)) for f, v in profile if f == 2):
+        label = dict(fields(sample[3]))
+        assert texts[label[1]] == "primitive"
+        places = [lines[i][2] for i in packed(sample[1]) if functions[lines[i][1]] == __file__]
+        key = texts[label[2]], places[0]
+        found[key] = found.get(key, 0) + packed(sample[2])[0]
+    return found
+
+
+def dumped(package, function, folder, **settings):
+    """The file that one compilation of the function writes."""
+    names = {"dump_ir_to": str(folder), **settings}
+    before = {name: package.config.values[f"jax_{name}"] for name in names}
+    x = package.numpy.ones(3)
+    try:
+        for name, value in names.items():
+            package.config.update(f"jax_{name}", value)
+        package.jit(function(package)).lower(x).compile()
+    finally:
+        for name, value in before.items():
+            package.config.update(f"jax_{name}", value)
+    (name,) = os.listdir(folder)
+    return folder / name
+
+
+def of_equations(package):
+    numpy, called = package.numpy, package.jit(lambda x: package.numpy.exp(x))
+
+    def function(x):
+        for _ in range(150):
+            x = numpy.sin(x) * 2
+        return package.lax.scan(lambda c, _: (numpy.cos(c), c), called(x) + called(x), None, length=2)
+
+    return function
+
+
+def test_profiles_count_equations_by_line_and_primitive_as_in_jax(tmp_path):
+    found = []
+    for package in (xtrace, jax):
+        folder = tmp_path / package.__name__
+        folder.mkdir()
+        path = dumped(package, of_equations, folder, dump_ir_modes="eqn_count_pprof")
+        assert path.name.endswith("function.eqn_count_pprof")
+        found.append(samples(path))
+    assert found[0] == found[1]
+    assert sorted(found[0].values())[-2:] == [150, 150]
+
+
+def test_pages_show_equations_beside_their_lines(tmp_path):
+    def function(package):
+        return lambda x: package.numpy.where(x < 3, x, 2)
+
+    paths = []
+    for package in (xtrace, jax):
+        folder = tmp_path / package.__name__
+        folder.mkdir()
+        paths.append(dumped(package, function, folder, dump_ir_modes="jaxpr_html",
+                            source_url_schema="https://code.example{file}?a&line={line}"))  # fmt: skip
+        assert paths[-1].name.endswith(".jaxpr.html")
+    page = paths[0].read_text()
+    line = function.__code__.co_firstlineno + 1
+    assert "= lt a 3.0" in page and "lambda ; a:f32[3]. let" in page
+    link = f'<a href="https://code.example{__file__}?a&amp;line={line}">{__file__}:{line} (&lt;lambda&gt;)</a>'
+    assert page.count(link) >= 2 and "<lambda>" not in page
 
 
 def test_eager_operations_are_compilations(tmp_path):

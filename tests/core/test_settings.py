@@ -124,6 +124,19 @@ def test_legacy_keys_may_be_an_error_or_a_warning(use):
     assert seen[0][0] is (None if use in ("clone", "wrap_key_data", "PRNGKey") else ValueError)
 
 
+@pytest.mark.parametrize("use", USES_OF_KEYS)
+def test_each_use_of_a_legacy_key_is_a_warning(use):
+    counts = []
+    for lib in (xtrace, jax):
+        call, key = USES_OF_KEYS[use], lib.random.PRNGKey(0)
+        with lib.legacy_prng_key("warn"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(5):
+                call(lib, key)
+        counts.append(len(caught))
+    assert counts[0] == counts[1]
+
+
 def test_custom_prng_makes_typed_keys():
     with xtrace.enable_custom_prng(True):
         assert xtrace.random.PRNGKey(0).dtype == xtrace.random.key(0).dtype

@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from xtrace.api.equation_profile import profile_of
+from xtrace.api.jaxpr_page import page_of
 from xtrace.core import config
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import ClosedJaxpr
@@ -27,23 +29,27 @@ class Files:
         self.modes = config.dump_ir_modes.value.split(",")
 
     def write_source(self, closed: ClosedJaxpr, module: LoweredModule) -> None:
-        """Write the jaxpr, with the user's lines, and the StableHLO, with locations."""
+        """Write the jaxpr, as text, a page and a profile of the user's lines, and the StableHLO, with locations."""
         lines = config.include_debug_info_in_dumps.value
         self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=lines, name_stack=True))  # type: ignore[attr-defined]
         self._write("stablehlo", ".mlir", lambda: module.text(debug_info=lines))
+        address = config.source_url_schema.value
+        self._write("jaxpr_html", ".jaxpr.html", lambda: page_of(closed, module.builder.name, address, lines))
+        self._write("eqn_count_pprof", ".eqn_count_pprof", lambda: profile_of(closed.jaxpr, module.builder.name))
 
     def write_program(self, executable: Any) -> None:
         """Write XLA's optimised program."""
         self._write("hlo", ".hlo.txt", lambda: executables.hlo_text(executable))
 
-    def _write(self, mode: str, ending: str, text: Callable[[], str]) -> None:
+    def _write(self, mode: str, ending: str, content: Callable[[], str | bytes]) -> None:
         if mode not in self.modes:
             return
         path = os.path.join(self.directory, self.name + ending)
         try:
             os.makedirs(self.directory, exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text().rstrip("\n") + "\n")
+            found = content()
+            with open(path, "wb") as file:
+                file.write(found if isinstance(found, bytes) else f"{found.rstrip()}\n".encode())
         except OSError as error:
             warn_user(
                 f"jax_dump_ir_to (XTRACE_DUMP_IR_TO): {path} cannot be written: {error}. The computation goes on "

@@ -131,12 +131,14 @@ def _is_array(value: Any) -> bool:
     return type(value) is ConcreteArray or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
 
 
-def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def one_program(
+    *static: str, unless: Callable[[], bool] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function of arrays, whose parameters `static` are no arrays, to run eagerly as one compiled program.
 
     Its checks are then part of what is compiled, and are not repeated for arguments of types and values met before.
     Under a trace what it binds is remembered. Where the first parameter gets no array, or others anything but arrays,
-    numbers and None, the function is called as it is.
+    numbers and None, the function is called as it is; so it is while `unless`, of settings in every cache key, is true.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,6 +148,8 @@ def one_program(*static: str) -> Callable[[Callable[..., Any]], Callable[..., An
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             if trace_of_thread() is not base_trace or not args or not (0 in numbers or _is_array(args[0])):
+                return False
+            if unless is not None and unless():
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in static]

@@ -393,8 +393,15 @@ dump_ir_to = option(
 dump_ir_modes = option(
     "jax_dump_ir_modes",
     "jaxpr,stablehlo,hlo",
-    some_of("jaxpr", "stablehlo", "hlo"),
-    "Which programs are written to jax_dump_ir_to, by commas: those that jit traced, lowered, and XLA optimised.",
+    some_of("jaxpr", "stablehlo", "hlo", "jaxpr_html", "eqn_count_pprof"),
+    "Which programs are written to jax_dump_ir_to, by commas: those that jit traced, lowered, and XLA optimised; the "
+    "first also as a page of HTML, and as a profile for pprof of how many equations each line of your code makes.",
+)
+source_url_schema = option(
+    "jax_source_url_schema",
+    None,
+    TEXT,
+    "Links of the pages in jax_dump_ir_to, with {file} and {line} where the file's name and the line's number go.",
 )
 platforms = option("jax_platforms", None, TEXT, "Comma-separated platforms to use, the first one the default.")
 num_cpu_devices = option(

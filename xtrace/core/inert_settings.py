@@ -91,7 +91,6 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_share_binary_between_hosts_timeout_ms", 1200000, INTEGER, _SEVERAL_PROCESSES),
         ("jax_softmax_custom_jvp", False, BOOLEAN, "softmax has one derivative rule"),
         ("jax_sort_devices_by_process_index", True, BOOLEAN, _SEVERAL_PROCESSES),
-        ("jax_source_url_schema", None, TEXT, "jaxprs are not written as HTML"),
         ("jax_thread_guard", False, BOOLEAN, _SEVERAL_PROCESSES),
         ("jax_threefry_gpu_kernel_lowering", False, BOOLEAN, "random bits are made by operations that XLA fuses"),
         ("jax_traceback_in_locations_limit", 100, INTEGER, _LOCATIONS),

@@ -26,7 +26,7 @@ from xtrace.random.arguments import (
     program,
     shape_of_parameter,
 )
-from xtrace.random.keys import check_key
+from xtrace.random.keys import check_key, warns_of_legacy
 
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
@@ -45,7 +45,7 @@ def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
     return random_bits.apply((key,), (width, shape))
 
 
-@one_program("shape", "dtype", "out_sharding")
+@one_program("shape", "dtype", "out_sharding", unless=warns_of_legacy)
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return random bits as unsigned integers of `dtype`, by default uint32, or uint64 where 64 bits are enabled.
 
@@ -87,7 +87,7 @@ def unit_interval(key: Any, *, shape: tuple[int, ...], dtype: Any, low: Any = 0)
     return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
 
-@one_program("shape", "dtype", "out_sharding")
+@one_program("shape", "dtype", "out_sharding", unless=warns_of_legacy)
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -126,7 +126,7 @@ def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
 _normal = program(normal_numbers)
 
 
-@one_program("shape", "dtype", "out_sharding")
+@one_program("shape", "dtype", "out_sharding", unless=warns_of_legacy)
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return numbers drawn from the normal distribution of mean 0 and variance 1.
 

@@ -133,6 +133,11 @@ def _aval_of_keys(function: str, keys: Any) -> ShapedArray:
     return aval  # type: ignore[no-any-return]
 
 
+def warns_of_legacy() -> bool:
+    """Return whether each use of a legacy key is a warning, so that no call may skip its checks."""
+    return bool(config.legacy_prng_key.value == "warn")
+
+
 def _object_to_legacy(function: str) -> None:
     words = (
         f"{function} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), or convert "
