@@ -10,6 +10,7 @@ from xtrace.core.errors import (
     KeyReuseError,
     NonConcreteBooleanIndexError,
     RecompilationWarning,
+    StaticArgumentError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -21,7 +22,8 @@ from xtrace.xla.executables import CompileError as JaxRuntimeError
 __all__ = [
     "BroadcastError", "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError",
     "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
-    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+    "StaticArgumentError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "UnexpectedTracerError",
 ]  # fmt: skip
 
 _make_public(globals(), __all__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.late import make_public as _make_public
 from xtrace.ops.foreign import ffi_call, ffi_lowering
 from xtrace.xla import foreign as _foreign
@@ -23,9 +24,11 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     interface, 0 for the older one. TypeError if `name` is no string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"register_ffi_target: name must be a string, got {name!r}")
+        raise TypeError(f"register_ffi_target: name must be a string, got {abbreviated(name)}")
     if type(fn).__name__ not in ("PyCapsule", "dict"):
-        raise TypeError(f"register_ffi_target: fn must be a capsule, see ffi.pycapsule, or a dict of them; got {fn!r}")
+        raise TypeError(
+            f"register_ffi_target: fn must be a capsule, see ffi.pycapsule, or a dict of them; got {abbreviated(fn)}"
+        )
     _foreign.register_target(name, fn, platform, api_version, **kwargs)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace.api.grad import jvp, vjp
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.late import make_public as _make_public
 from xtrace.core.pytree import tree_flatten, tree_leaves, tree_map
@@ -45,7 +46,7 @@ def check_grads(
     modes = [modes] if isinstance(modes, str) else list(modes)
     unknown = [m for m in modes if m not in ("fwd", "rev")]
     if unknown:
-        raise ValueError(f'check_grads: modes are "fwd" and "rev"; got {unknown[0]!r}')
+        raise ValueError(f'check_grads: modes are "fwd" and "rev"; got {abbreviated(unknown[0])}')
     args = tuple(args)
     if eps is None:
         eps = _step(args)

@@ -21,6 +21,7 @@ from xtrace.algebra.kinds import (
 from xtrace.algebra.monoids import Monoid, write_reduction
 from xtrace.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import hide_frames
@@ -249,7 +250,8 @@ class Unary(Elementwise):
             raise TypeError(f"{self.__name__}() got an unexpected keyword argument 'accuracy'")
         if not isinstance(accuracy, (AccuracyMode, Tolerance)):
             raise TypeError(
-                f"{self.__name__}: accuracy must be a lax.AccuracyMode, a lax.Tolerance or None; got {accuracy!r}"
+                f"{self.__name__}: accuracy must be a lax.AccuracyMode, a lax.Tolerance or None; got "
+                f"{abbreviated(accuracy)}"
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 
 # Kinds of element type that operations accept.
@@ -66,8 +67,9 @@ def no_sharding(function: str, sharding: Any, parameter: str = "out_sharding") -
     """Return None, the only layout that results have; NotImplementedError if another one is asked for."""
     if sharding is not None:
         raise NotImplementedError(
-            f"{function}: {parameter}={sharding!r} is not supported, operations leave their results on the device of "
-            f"their operands; leave {parameter} at None, and move the result with xtrace.device_put(x, device)"
+            f"{function}: {parameter}={abbreviated(sharding)} is not supported, operations leave their results on "
+            f"the device of their operands; leave {parameter} at None, and move the result with xtrace.device_put(x, "
+            "device)"
         )
     return None
 

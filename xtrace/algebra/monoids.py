@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace.algebra.kinds import check_kind, no_sharding, signature_of
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import hide_frames
@@ -127,7 +128,7 @@ def integers(name: str, argument: str, values: Any) -> tuple[int, ...]:
         traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
         if traced and argument.endswith("sizes"):
             raise explain.traced_shape(name, traced[0], values) from None
-        raise TypeError(f"{name}: {argument} must be a sequence of integers, got {values!r}") from None
+        raise TypeError(f"{name}: {argument} must be a sequence of integers, got {abbreviated(values)}") from None
 
 
 def canonical_axes(name: str, axes: Any, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:

@@ -12,9 +12,11 @@ import numpy as np
 from xtrace.algebra.kinds import NUMBER, no_sharding
 from xtrace.algebra.monoids import SUM, Reduction, integers
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace.core.diagnostics.warn import warn_user
+from xtrace.core.errors import refusal_class
 from xtrace.core.ir import NEVER_PRINTED, Literal
 from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
@@ -63,11 +65,14 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
         canonical = tuple(operator.index(n) for n in entries)
     except TypeError:
         raise TypeError(
-            f"{name}: shape must be an integer or a sequence of integers, got {shape!r}; divide sizes with //"
+            f"{name}: shape must be an integer or a sequence of integers, got {abbreviated(shape)}; divide sizes "
+            "with //"
         ) from None
     if any(n < 0 for n in canonical):
         worked_out = "; xtrace.numpy.reshape works out one size given as -1" if name == "reshape" else ""
-        raise TypeError(f"{name}: shape {canonical} has a negative size; sizes must be nonnegative{worked_out}")
+        raise TypeError(
+            f"{name}: shape {abbreviated(canonical)} has a negative size; sizes must be nonnegative{worked_out}"
+        )
     return canonical
 
 
@@ -75,17 +80,22 @@ def no_axis(name: str, axis: Any) -> TypeError:
     """The error of an `axis` given to the operation `name` that is no integer."""
     if isinstance(axis, Tracer):
         return explain.concretization(axis, f"numpy.{name} argument axis")
-    return TypeError(f"{name}: axis must be an integer, got {axis!r}")
+    return refusal_class(axis)(f"{name}: axis must be an integer, got {abbreviated(axis)}")
 
 
 def canonical_axis(name: str, axis: Any, ndim: int) -> int:
-    """Return `axis` counted from the front; ValueError if there is no such axis, TypeError if it is no integer."""
+    """Return `axis` counted from the front; TypeError if it is no integer.
+
+    If there is no such axis NumPy's AxisError, which is a ValueError and an IndexError.
+    """
     try:
         number = operator.index(axis)
     except TypeError:
         raise no_axis(name, axis) from None
     if not -ndim <= number < ndim:
-        raise ValueError(f"{name}: axis {number} is out of bounds for array of dimension {ndim}")
+        raise np.exceptions.AxisError(
+            f"{name}: axis {abbreviated(number)} is out of bounds for array of dimension {ndim}"
+        )
     return number % ndim if ndim else number
 
 

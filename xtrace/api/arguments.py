@@ -71,7 +71,7 @@ def _as_integers(name: str, value: Any) -> tuple[int, ...]:
     try:
         return tuple(operator.index(v) for v in values)
     except TypeError:
-        raise TypeError(f"jit: {name} must be an integer or a sequence of integers, got {value!r}") from None
+        raise TypeError(f"jit: {name} must be an integer or a sequence of integers, got {abbreviated(value)}") from None
 
 
 def _as_names(name: str, value: Any) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
     except TypeError:
         names = (None,)
     if not all(isinstance(v, str) for v in names):
-        raise TypeError(f"jit: {name} must be a string or a sequence of strings, got {value!r}")
+        raise TypeError(f"jit: {name} must be a string or a sequence of strings, got {abbreviated(value)}")
     return names
 
 
@@ -92,12 +92,14 @@ def compiler_options_of(caller: str, options: Any) -> tuple[tuple[str, Any], ...
     if options is None:
         return ()
     if not isinstance(options, Mapping):
-        raise TypeError(f"{caller}: compiler_options must be a dict of XLA's options by name, got {options!r}")
+        raise TypeError(
+            f"{caller}: compiler_options must be a dict of XLA's options by name, got {abbreviated(options)}"
+        )
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
             raise TypeError(
-                f"{caller}: compiler_options[{name!r}] is {value!r}; expected an option's name as a string, and a "
-                "bool, int, float or string"
+                f"{caller}: compiler_options[{abbreviated(name)}] is {abbreviated(value)}; expected an option's "
+                "name as a string, and a bool, int, float or string"
             )
     return tuple(sorted(options.items()))
 
@@ -220,8 +222,9 @@ def split(
             if (error := _hash_error(value)) is not None:
                 raise ValueError(
                     "Non-hashable static arguments are not supported. Static argument "
-                    f"{where!r} of {function_name(function)} is of type {type(value)}, which is not hashable "
-                    f"({error}): {abbreviated(value)}. Use a hashable equivalent (a tuple for a list, a frozen "
+                    f"{abbreviated(where)} of {function_name(function)} is of type {type(value)}, which is not "
+                    f"hashable ({error}): {abbreviated(value)}. Use a hashable equivalent (a tuple for a list, a "
+                    "frozen "
                     "dataclass), or do not mark it static, as arrays never are."
                 ) from None
         raise

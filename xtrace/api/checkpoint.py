@@ -12,6 +12,7 @@ from xtrace.api.arguments import NO_STATIC, Static
 from xtrace.api.caches import OnceTable, table_of
 from xtrace.api.tracing import TracedFunction, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import Atom, ClosedJaxpr, Literal
@@ -54,13 +55,15 @@ def checkpoint(
             "checkpoint: there is no option concrete; mark the arguments that Python needs with static_argnums"
         )
     if policy is not None and not callable(policy):
-        raise TypeError(f"checkpoint: policy must be a function or None, got {policy!r}; see checkpoint_policies")
+        raise TypeError(
+            f"checkpoint: policy must be a function or None, got {abbreviated(policy)}; see checkpoint_policies"
+        )
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if not all(isinstance(n, int) for n in numbers) or not all(isinstance(n, str) for n in names):
         raise TypeError(
             "checkpoint: static_argnums takes integers and static_argnames strings, got "
-            f"{static_argnums!r} and {static_argnames!r}"
+            f"{abbreviated(static_argnums)} and {abbreviated(static_argnames)}"
         )
 
     @boundary

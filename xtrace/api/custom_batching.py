@@ -9,6 +9,7 @@ from xtrace.api.arguments import function_name
 from xtrace.api.custom_derivatives import CustomFunction
 from xtrace.api.tracing import check_callable
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.trace import base_trace, current_trace
@@ -74,7 +75,7 @@ class custom_vmap(CustomFunction):
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError(
                 f"the custom vmap rule {rule} of {self.name} must return a pair (result, which parts of it are "
-                f"batched); it returned {found!r}"
+                f"batched); it returned {abbreviated(found)}"
             )
         result, out_batched = found
         trees: list[Any] = []

@@ -13,6 +13,7 @@ from xtrace.api import arguments
 from xtrace.api.arguments import function_name, signature_of
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.errors import UnexpectedTracerError
@@ -136,7 +137,8 @@ class CustomFunction:
         for name in chosen:
             if name not in names:
                 raise ValueError(
-                    f"{self.kind}: nondiff_argnames has {name!r}; the parameters of {self.name} are {', '.join(names)}"
+                    f"{self.kind}: nondiff_argnames has {abbreviated(name)}; the parameters of {self.name} are "
+                    f"{', '.join(names)}"
                 )
         self.nondiff_argnums = tuple(sorted({*numbers, *map(names.index, chosen)}))
         kinds = [p.kind for p in self.signature.parameters.values()] if self.signature is not None else []
@@ -225,7 +227,8 @@ class CustomFunction:
             if not is_array_like(leaf):
                 raise TypeError(
                     f"{self.kind}: argument {self._paths(fixed, in_tree)[position]} of {self.name}: "
-                    f"{leaf!r} of type {type(leaf)} is no array; mark it with nondiff_argnums or nondiff_argnames"
+                    f"{abbreviated(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
+                    "nondiff_argnames"
                 )
         return Call(fixed, len(args), in_tree), leaves
 
@@ -242,7 +245,8 @@ class CustomFunction:
             if not is_array_like(leaf):
                 path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
-                    f"{self.kind} {role} {name}: {leaf!r} of type {type(leaf)} at output{path} is not an array"
+                    f"{self.kind} {role} {name}: {abbreviated(leaf)} of type {type(leaf)} at output{path} is not an "
+                    "array"
                 )
         trees[:] = [tree]
         return leaves
@@ -552,7 +556,7 @@ class custom_vjp(CustomFunction):
             "produced "
         )
         if found is None:
-            raise TypeError(f"{start}{cotangent!r} of type {type(cotangent)}, which is no array")
+            raise TypeError(f"{start}{abbreviated(cotangent)} of type {type(cotangent)}, which is no array")
         if not fits:
             raise ValueError(
                 f"{start}an output of type {found.str_short()} corresponding to an input of type {aval.str_short()}, "

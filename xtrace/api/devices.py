@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import MemorySpace, aval_of, memory_space_of_kind
 from xtrace.core.functions import renamed
 from xtrace.core.memory_layout import Format
@@ -42,7 +43,7 @@ def local_devices(
     if index is None:
         return clients.local_devices(backend)
     if index not in (known := process_indices(backend)):
-        raise ValueError(f"local_devices: there is no process {index!r}; the processes are {known}")
+        raise ValueError(f"local_devices: there is no process {abbreviated(index)}; the processes are {known}")
     return [d for d in clients.devices(backend) if d.process_index == index]
 
 
@@ -165,7 +166,7 @@ def _checked_target(target: Any) -> Any:
         return target
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
-        f"a sharding or None, got {target!r}"
+        f"a sharding or None, got {abbreviated(target)}"
     )
 
 
@@ -198,7 +199,7 @@ def one_device(function: str, argument: str, shardings: Any) -> Any:
         if not isinstance(sharding, SingleDeviceSharding):
             raise TypeError(
                 f"{function}: {argument} must be None, a sharding such as x.sharding of an array, or a tree of these; "
-                f"got {sharding!r}. Layouts over several devices are not there yet"
+                f"got {abbreviated(sharding)}. Layouts over several devices are not there yet"
             )
         if memory_space_of_kind(sharding.memory_kind) is not MemorySpace.Device:
             raise ValueError(

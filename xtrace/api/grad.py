@@ -413,7 +413,9 @@ def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
     try:
         numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
     except TypeError:
-        raise TypeError(f"differentiation: argnums must be an int or a sequence of ints, got {argnums!r}") from None
+        raise TypeError(
+            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviated(argnums)}"
+        ) from None
     if not numbers:
         raise ValueError("differentiation: argnums names no argument; give the number of one, such as argnums=0")
     return numbers, several

@@ -28,6 +28,7 @@ from xtrace.api.grad import (
 from xtrace.api.tracing import abstract_leaf, abstract_leaves, check_callable
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.functions import renamed
@@ -173,7 +174,7 @@ def jacrev(
         result, pullback, *aux = vjp(of_chosen, *primals, has_aux=has_aux)
         leaves, tree = pytree.tree_flatten(result)
         if not leaves:
-            raise ValueError(f"jacrev: {name} returned {result!r}, which has no arrays to differentiate")
+            raise ValueError(f"jacrev: {name} returned {abbreviated(result)}, which has no arrays to differentiate")
         for leaf in leaves:
             check_output("jacrev", name, aval_of(leaf), holomorphic)
 

@@ -21,6 +21,7 @@ from xtrace.api.devices import one_device
 from xtrace.api.eager import check_live, device_for
 from xtrace.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
 from xtrace.core import config, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import taking_objects
 from xtrace.core.avals import ShapedArray, aval_of, aval_of_value
 from xtrace.core.diagnostics.tracebacks import boundary
@@ -212,11 +213,13 @@ def _device(device: Any, backend: Any, shardings: dict[str, Any]) -> Any:
             )
         return wanted[0]
     if device is not None and backend is not None:
-        raise ValueError(f"jit: device ({device}) and backend ({backend!r}) cannot both be given")
+        raise ValueError(f"jit: device ({device}) and backend ({abbreviated(backend)}) cannot both be given")
     if device is not None and not isinstance(device, clients.Device):
-        raise TypeError(f"jit: device must be one of xtrace.devices(), got {device!r}; backend takes a platform's name")
+        raise TypeError(
+            f"jit: device must be one of xtrace.devices(), got {abbreviated(device)}; backend takes a platform's name"
+        )
     if backend is not None and not isinstance(backend, str):
-        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {backend!r}")
+        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {abbreviated(backend)}")
     return clients.local_devices(backend)[0] if backend is not None else device
 
 
@@ -225,7 +228,7 @@ def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selecti
     if both:
         raise ValueError(
             f"jit: static and donated arguments of {arguments.function_name(fun)} cannot intersect; "
-            f"{both[0]!r} is in both. A static argument has no memory to donate."
+            f"{abbreviated(both[0])} is in both. A static argument has no memory to donate."
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from xtrace.api import arguments
 from xtrace.api.tracing import check_callable
 from xtrace.core import config
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.trace import CompileTimeTrace, current_trace, use_trace
 from xtrace.transforms.scopes import scope
@@ -23,7 +24,7 @@ def named_scope(name: str) -> Iterator[None]:
     Scopes nest. TypeError unless `name` is a string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope name argument must be a string, got {name!r}")
+        raise TypeError(f"named_scope name argument must be a string, got {abbreviated(name)}")
     with scope(name):
         yield
 

@@ -11,6 +11,7 @@ from xtrace.api.arguments import Static, compiler_options_of, flatten
 from xtrace.api.compilation import check_execution, compile_module, run_program
 from xtrace.api.tracing import TracedFunction, abstract_leaves
 from xtrace.core import config, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of_value
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
@@ -144,7 +145,7 @@ class Lowered(Stage):
             return self._module.text(debug_info)
         if dialect == "hlo":
             return executables.unoptimised_hlo_text(self._module.text(debug_info), metadata=debug_info)
-        raise ValueError(f"as_text: unknown dialect {dialect!r}; the dialects are 'stablehlo' and 'hlo'")
+        raise ValueError(f"as_text: unknown dialect {abbreviated(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Return the module as jaxlib's object: MLIR's ("stablehlo", the default) or an XlaComputation ("hlo")."""
@@ -152,7 +153,7 @@ class Lowered(Stage):
             return _modules().parse(self._module.text(debug_info=True))
         if dialect == "hlo":
             return executables.unoptimised_hlo(self._module.text(debug_info=True))
-        raise ValueError(f"compiler_ir: unknown dialect {dialect!r}; the dialects are 'stablehlo' and 'hlo'")
+        raise ValueError(f"compiler_ir: unknown dialect {abbreviated(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimate of the module's operations and bytes, before it optimises."""

@@ -14,6 +14,7 @@ import numpy as np
 from xtrace.api.arguments import keyword_only_names
 from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import taking_objects
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
@@ -62,7 +63,7 @@ def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict
         except TypeError:
             return ValueError(
                 f"{name}: the argument {argument} decides what is compiled, so it must be hashable and no array; got "
-                f"{type(value).__name__} {value!r}. Give a Python number, a string or a tuple."
+                f"{type(value).__name__} {abbreviated(value)}. Give a Python number, a string or a tuple."
             )
     return TypeError(f"{name}: the arguments {', '.join(static)} are not hashable")
 

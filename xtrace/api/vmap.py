@@ -57,7 +57,7 @@ def vmap(
         try:
             hash(axis)
         except TypeError:
-            raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {axis!r}") from None
+            raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {abbreviated(axis)}") from None
 
     @boundary
     @functools.wraps(fun)
@@ -66,8 +66,8 @@ def vmap(
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                f"passed to the function, but got {len(in_axes)=}, {len(args)=}. Arguments by keyword are mapped along "
-                "their axis 0 and have no entry"
+                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}. Arguments by "
+                "keyword are mapped along their axis 0 and have no entry"
             )
         leaves, in_tree = pytree.tree_flatten((args, kwargs))
 
@@ -153,7 +153,7 @@ def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:
         ) from None
     for axis in found:
         if axis is not None and not hasattr(axis, "__index__"):
-            raise TypeError(f"vmap: {parameter} must be integers or None, got {axis!r} for {name}")
+            raise TypeError(f"vmap: {parameter} must be integers or None, got {abbreviated(axis)} for {name}")
     return [axis if axis is None else operator.index(axis) for axis in found]
 
 

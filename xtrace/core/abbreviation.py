@@ -29,6 +29,12 @@ _short = _Short()
 
 
 def abbreviated(value: Any) -> str:
-    """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape."""
-    text = " ".join(_short.repr(value).split())
+    """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape.
+
+    A value whose own repr fails is shown by its class.
+    """
+    try:
+        text = " ".join(_short.repr(value).split())
+    except Exception:
+        text = f"<{type(value).__name__} object>"
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

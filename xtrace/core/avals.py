@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.memory_layout import Format
 
 
@@ -234,7 +235,9 @@ class ShapeDtypeStruct:
         try:
             self.shape = tuple(operator.index(n) for n in shape)
         except TypeError:
-            raise TypeError(f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}") from None
+            raise TypeError(
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviated(shape)}"
+            ) from None
         self.dtype = dtypes.canonicalize(dtype, True)
         self.sharding, self.weak_type = sharding, weak_type
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
@@ -405,7 +408,7 @@ def is_array_like(value: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return the start of a value's repr, for messages."""
-    text = repr(value).partition("\n")[0]
+    text = abbreviated(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from xtrace.core.abbreviation import abbreviated
+
 
 class Key:
     """The values of all settings that a compiled function depends on; interned, so it hashes by address."""
@@ -229,7 +231,7 @@ def _boolean(value: Any) -> bool:
             return False
     elif value is None or value in (0, 1):
         return bool(value)
-    raise ValueError(f"a boolean setting was given {value!r}; write true or false")
+    raise ValueError(f"a boolean setting was given {abbreviated(value)}; write true or false")
 
 
 def _integer(value: Any) -> int | None:
@@ -238,20 +240,20 @@ def _integer(value: Any) -> int | None:
             return int(value)
     elif value is None or hasattr(value, "__index__"):
         return None if value is None else operator.index(value)
-    raise ValueError(f"an integer setting was given {value!r}; write an integer or None")
+    raise ValueError(f"an integer setting was given {abbreviated(value)}; write an integer or None")
 
 
 def _float(value: Any) -> float | None:
     if value is None or isinstance(value, (int, float, str)):
         with contextlib.suppress(ValueError):
             return None if value is None else float(value)
-    raise ValueError(f"a number setting was given {value!r}; write a number or None")
+    raise ValueError(f"a number setting was given {abbreviated(value)}; write a number or None")
 
 
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
         return None if value is None else os.fspath(value)
-    raise ValueError(f"a text setting was given {value!r}; write a string or None")
+    raise ValueError(f"a text setting was given {abbreviated(value)}; write a string or None")
 
 
 def one_of(*choices: str | None) -> Kind:
@@ -261,7 +263,7 @@ def one_of(*choices: str | None) -> Kind:
         # JAX has enumerations for some of its settings.
         found = getattr(value, "value", value)
         if not isinstance(found, (str, type(None))) or found not in choices:
-            raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {value!r}")
+            raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {abbreviated(value)}")
         return found
 
     return Kind("enum", parse, choices)
@@ -273,7 +275,9 @@ def some_of(*choices: str) -> Kind:
     def parse(value: Any) -> Any:
         chosen = [part.strip() for part in str(value).split(",") if part.strip()]
         if not set(chosen) <= set(choices):
-            raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}, joined by commas; got {value!r}")
+            raise ValueError(
+                f"the setting accepts {', '.join(map(repr, choices))}, joined by commas; got {abbreviated(value)}"
+            )
         return ",".join(chosen)
 
     return Kind("string", parse)
@@ -284,7 +288,7 @@ def _device(value: Any) -> Any:
         return value
     raise ValueError(
         "the setting accepts a device, one of xtrace.devices(), or the name of a platform, "
-        f"{', '.join(map(repr, _PLATFORMS))}; got {value!r}"
+        f"{', '.join(map(repr, _PLATFORMS))}; got {abbreviated(value)}"
     )
 
 

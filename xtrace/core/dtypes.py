@@ -15,6 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from xtrace.core.abbreviation import abbreviated
+from xtrace.core.errors import StaticArgumentError, refusal_class
 from xtrace.core.tables import Table
 
 finfo = ml_dtypes.finfo
@@ -200,7 +202,7 @@ def mlir_name(dtype: Any) -> str:
                 f"no operation takes or gives {dtype.name}: the narrowest integers in XLA's programs have two bits. "
                 "Convert before, in NumPy: np.asarray(x).astype(np.int8)"
             )
-        raise TypeError(_unsupported(dtype))
+        raise _unsupported(dtype)
     return found
 
 
@@ -275,10 +277,10 @@ _python_scalars: dict[type, DType] = {bool: bool_, int: int64, float: float64, c
 _narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 
 
-def _unsupported(dtype: Any) -> str:
-    text = repr(dtype)
+def _unsupported(dtype: Any) -> TypeError:
+    text = abbreviated(dtype)
     sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
-    return (
+    return refusal_class(dtype)(
         f"{text if len(text) <= 80 else text[:77] + '...'} is not a dtype that arrays can have{sizes}. Accepted are "
         f"{', '.join(all_dtypes)} by name or as NumPy dtype or scalar class, and Python's bool, int, float and complex"
     )
@@ -299,18 +301,18 @@ def resolve(dtype: Any) -> Any:
     elif dtype is None:
         raise TypeError("dtype is None; name the dtype, for example float32")
     elif isinstance(wrapped := getattr(dtype, "dtype", None), (np.dtype, ExtendedDType)):
-        if hasattr(dtype, "shape") and not isinstance(dtype, type):
-            raise TypeError("an array was given where a dtype belongs; write x.dtype")
+        if hasattr(dtype, "shape") and not isinstance(dtype, (type, np.generic)):
+            raise StaticArgumentError("an array was given where a dtype belongs; write x.dtype")
         return resolve(wrapped)
     else:
         try:
             found = np.dtype(dtype)
         except (TypeError, ValueError):
-            raise TypeError(_unsupported(dtype)) from None
+            raise _unsupported(dtype) from None
     # Of equal dtype objects, the one kept here: NumPy makes new ones, which do not even count as built in.
     native = _own.get(found.newbyteorder("="))
     if native is None:
-        raise TypeError(_unsupported(dtype))
+        raise _unsupported(dtype)
     return native
 
 

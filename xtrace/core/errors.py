@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class JAXTypeError(TypeError):
     """Any of the type errors below, for handlers that tell them from those of other code."""
@@ -52,6 +54,13 @@ class BroadcastError(ValueError, TypeError):
     """Shapes do not broadcast: a ValueError, as in NumPy, and a TypeError, as in JAX, for handlers of either."""
 
 
+class StaticArgumentError(TypeError, ValueError):
+    """An argument that decides what is compiled is an array or does not hash. Give a number, a string or a tuple.
+
+    A TypeError, as in NumPy, and a ValueError, as of static arguments in JAX, for handlers of either.
+    """
+
+
 class MissingRuleError(NotImplementedError):
     """A transformation met a primitive that has no rule for it."""
 
@@ -68,10 +77,19 @@ class RecompilationWarning(UserWarning):
     """A function is compiled again and again; the warning says what changes. Compiling takes long, calls do not."""
 
 
+def refusal_class(argument: Any) -> type[TypeError]:
+    """Return the class of the error of an argument that decides what is compiled and is of a wrong type."""
+    try:
+        hash(argument)
+    except TypeError:
+        return StaticArgumentError
+    return TypeError
+
+
 # Tracebacks name the public module, also where it has not been loaded.
 for _kind in (
     JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError,
     TracerIntegerConversionError, NonConcreteBooleanIndexError, UnexpectedTracerError, JaxprTypeError, BroadcastError,
-    KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
+    StaticArgumentError, KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
 ):  # fmt: skip
     _kind.__module__ = "xtrace.errors"

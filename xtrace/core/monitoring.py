@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from xtrace.core.abbreviation import abbreviated
+
 _Listener = Callable[..., None]
 
 _events: list[_Listener] = []
@@ -103,11 +105,11 @@ def clear_event_listeners() -> None:
 
 def _checked(callback: Any) -> _Listener:
     if not callable(callback):
-        raise TypeError(f"monitoring: a listener is a function; got {callback!r}")
+        raise TypeError(f"monitoring: a listener is a function; got {abbreviated(callback)}")
     return callback  # type: ignore[no-any-return]
 
 
 def _remove(listeners: list[_Listener], callback: _Listener) -> None:
     if callback not in listeners:
-        raise ValueError(f"monitoring: {callback!r} is not registered as a listener of these events")
+        raise ValueError(f"monitoring: {abbreviated(callback)} is not registered as a listener of these events")
     listeners.remove(callback)

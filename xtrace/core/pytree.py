@@ -445,7 +445,9 @@ def register_dataclass(
     is_dataclass = dataclasses.is_dataclass(nodetype)
     if data_fields is None and meta_fields is None:
         if not is_dataclass:
-            raise TypeError(f"register_dataclass: {nodetype!r} is not a dataclass; give data_fields and meta_fields")
+            raise TypeError(
+                f"register_dataclass: {abbreviated(nodetype)} is not a dataclass; give data_fields and meta_fields"
+            )
         fields = [field for field in dataclasses.fields(nodetype) if field.name not in drop_fields]
         data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
         meta_fields = [field.name for field in fields if field.metadata.get("static", False)]
@@ -514,7 +516,7 @@ def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]
 def _check_unregistered(cls: type) -> None:
     # Of named tuples that are not registered the registry says so as well, and it refuses those that are.
     if pytree_registry.is_node(cls) and not (issubclass(cls, tuple) and hasattr(cls, "_fields")):
-        raise ValueError(f"{cls!r} is a pytree node already; a class is registered once")
+        raise ValueError(f"{abbreviated(cls)} is a pytree node already; a class is registered once")
 
 
 def explain_flatten_error(error: Exception, tree: Any, is_leaf: Any = None) -> None:

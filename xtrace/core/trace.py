@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xtrace.core import explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
 from xtrace.core.tables import Table
@@ -146,7 +147,7 @@ class _OfConcreteArrays:
         if instance is None:
             return self
         if not self.called:
-            raise self.error(instance, f"attribute {self.name!r}")
+            raise self.error(instance, f"attribute {abbreviated(self.name)}")
 
         def refuse(*args: Any, **kwargs: Any) -> Any:
             raise self.error(instance, f"method {self.name}()")

@@ -16,6 +16,7 @@ from xtrace.api.jit import jit
 from xtrace.api.tracing import check_callable
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.late import make_public as _make_public
 from xtrace.core.tangents import is_differentiable
@@ -282,7 +283,9 @@ def odeint(
     check_callable("odeint", func)
     for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):
         if not isinstance(value, (int, float, np.number)):
-            raise ValueError(f"odeint: {name} is part of what is compiled and must be a Python number, got {value!r}")
+            raise ValueError(
+                f"odeint: {name} is part of what is compiled and must be a Python number, got {abbreviated(value)}"
+            )
     for leaf in pytree.tree_leaves(args):
         if not is_array_like(leaf):
             raise TypeError(

@@ -10,6 +10,7 @@ from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import operand_aval
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.nn.normalization import logsumexp, softmax
 from xtrace.ops.contraction import dot_general
@@ -163,9 +164,9 @@ def _window(size: Any) -> tuple[int, int] | None:
     if isinstance(size, int):
         return (size, size)
     if not isinstance(size, tuple) or not all(isinstance(n, int) for n in size):
-        raise TypeError(f"{_FUNCTION}: local_window_size must be an int or a pair of them, got {size!r}")
+        raise TypeError(f"{_FUNCTION}: local_window_size must be an int or a pair of them, got {abbreviated(size)}")
     if len(size) != 2:
-        raise ValueError(f"{_FUNCTION}: local_window_size must be (left, right), got {size!r}")
+        raise ValueError(f"{_FUNCTION}: local_window_size must be (left, right), got {abbreviated(size)}")
     return size
 
 
@@ -199,7 +200,9 @@ def dot_product_attention(
             f"{_FUNCTION}: cuDNN is not detected: xtrace has no calls of cuDNN's kernels. Leave implementation at None"
         )
     if implementation not in (None, "xla"):
-        raise ValueError(f"{_FUNCTION}: Unsupported implementation option: {implementation!r}. Use None or 'xla'")
+        raise ValueError(
+            f"{_FUNCTION}: Unsupported implementation option: {abbreviated(implementation)}. Use None or 'xla'"
+        )
     avals = [operand_aval(_FUNCTION, i, x) for i, x in enumerate((query, key, value))]
     _check_operands(*avals)
     queries, keys = avals[0].shape, avals[1].shape

@@ -12,6 +12,7 @@ from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.trace import Tracer
@@ -212,7 +213,7 @@ def standardize(
     boolean, or complex numbers with "fast".
     """
     if algorithm not in _ALGORITHMS:
-        raise ValueError(f"standardize: Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+        raise ValueError(f"standardize: Unknown algorithm {abbreviated(algorithm)}. Expected 'fast' or 'stable'.")
     axes_of("standardize", axis, type_of("standardize", x).ndim)
     options = [mean, variance, *(_mask("standardize", where) or (None,))]
     return _standardize(
@@ -251,7 +252,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     except TypeError as error:
         if isinstance(num_classes, Tracer):
             raise explain.concretization(num_classes, "nn.one_hot argument num_classes") from None
-        raise TypeError(f"one_hot: num_classes must be a static integer, got {num_classes!r}. {error}") from None
+        raise TypeError(
+            f"one_hot: num_classes must be a static integer, got {abbreviated(num_classes)}. {error}"
+        ) from None
     aval = type_of("one_hot", x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         warn_user(
@@ -266,7 +269,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         size = axis_size(axis)
         if count != size:
             raise ValueError(
-                f"one_hot: num_classes must be the size {size} of the mapped axis {axis!r}, got {count}"
+                f"one_hot: num_classes must be the size {size} of the mapped axis {abbreviated(axis)}, got {count}"
             ) from None
         return _is_here(x, dtype=wanted, axis=axis)
     return _one_hot(x, count=count, dtype=wanted, axis=canonical_axis("one_hot", position, aval.ndim + 1))

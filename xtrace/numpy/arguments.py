@@ -10,6 +10,7 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import cast_constant, check_broadcast, operand_aval
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
 from xtrace.core.diagnostics.warn import warn_user
@@ -30,7 +31,7 @@ def requested_dtype(function: str, dtype: Any) -> Any:
     try:
         found = dtypes.canonicalize(dtype, x64)
     except TypeError as error:
-        raise TypeError(f"{function}: {error}") from None
+        raise type(error)(f"{function}: {error}") from None
     if not x64 and dtype not in _PYTHON_TYPES and dtypes.resolve(dtype) != found:
         wanted, handling = dtypes.resolve(dtype), config.explicit_x64_dtypes.value
         if handling == "allow":
@@ -73,7 +74,9 @@ def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
     if is_sequence_of_axes(axis):
         axes = tuple([canonical_axis(function, a, ndim) for a in axis])
         if len(set(axes)) != len(axes):
-            raise ValueError(f"{function}: duplicate value in axis: {tuple(axis)} for an array of dimension {ndim}")
+            raise ValueError(
+                f"{function}: duplicate value in axis: {abbreviated(tuple(axis))} for an array of dimension {ndim}"
+            )
         return axes
     return (canonical_axis(function, axis, ndim),)
 
@@ -90,7 +93,7 @@ def only_axis(function: str, axis: Any) -> Any:
     if not is_sequence_of_axes(axis):
         return axis
     if len(axis) != 1:
-        raise ValueError(f"{function}: axis must be one axis, got {len(axis)} of them: {axis!r}")
+        raise ValueError(f"{function}: axis must be one axis, got {len(axis)} of them: {abbreviated(axis)}")
     return axis[0]
 
 
@@ -103,11 +106,9 @@ def axis_as_index(function: str, axis: Any, ndim: int) -> int:
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis
     if axis is None or isinstance(axis, (bool, np.bool_, list, tuple)):
-        raise ValueError(f"{function}: axis must be an integer, got {axis!r}")
+        raise ValueError(f"{function}: axis must be an integer, got {abbreviated(axis)}")
     try:
         return canonical_axis(function, axis, ndim)
-    except ValueError as error:
-        raise np.exceptions.AxisError(str(error)) from None
     except TypeError as error:
         raise (IndexError(str(error)) if type(error) is TypeError else error) from None
 
@@ -132,10 +133,13 @@ def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...
     """Return `x`, of shape `own`, broadcast to `shape` as NumPy does; ValueError if it cannot be."""
     missing = len(shape) - len(own)
     if missing < 0:
-        raise ValueError(f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}")
+        raise ValueError(
+            f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={abbreviated(shape)}"
+        )
     if not all(n in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
         raise ValueError(
-            f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to {shape}; "
+            f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to "
+            f"{abbreviated(shape)}; "
             "sizes must be equal or 1, from the last axis on"
         )
     if own == shape and isinstance(x, Array):

@@ -10,6 +10,7 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.devices import device_put
 from xtrace.api.late_methods import LateAttribute
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
@@ -213,7 +214,7 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     """Return ``xtrace.numpy``, which follows the array API standard."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"the array API version {api_version!r} is not known")
+        raise ValueError(f"the array API version {abbreviated(api_version)} is not known")
     return sys.modules[__package__]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
@@ -23,7 +24,7 @@ def _shifts(order: str) -> Any:
 
 def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
-        raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {bitorder!r}")
+        raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviated(bitorder)}")
     a = atleast_1d(as_array(function, a))
     if axis is None:
         return ravel(a), 0

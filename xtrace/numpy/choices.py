@@ -13,6 +13,7 @@ from xtrace.api.promotion import cast, check_broadcast, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.api.vmap import vmap
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import only_axis, refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, zeros
@@ -104,7 +105,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"choose: a must be an array of integers, got {aval.dtype.name}")
     if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"choose: mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+        raise ValueError(f"choose: mode={abbreviated(mode)} not understood. Must be 'raise', 'wrap', or 'clip'")
     cases = list(choices)
     if not cases:
         raise ValueError("choose: choices must not be empty")

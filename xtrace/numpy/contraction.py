@@ -11,6 +11,7 @@ from xtrace.api.operators import multiply, subtract
 from xtrace.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import chosen, only_axis, refuse, requested_dtype, type_of
@@ -250,7 +251,7 @@ def tensordot(
     ranks = plan.left.ndim, plan.right.ndim
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise TypeError(f"tensordot: axes must be an integer or a pair, got {axes!r}")
+            raise TypeError(f"tensordot: axes must be an integer or a pair, got {abbreviated(axes)}")
         lists = [tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in axes]
         if len(lists[0]) != len(lists[1]):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {lists[0]} and {lists[1]}")
@@ -261,7 +262,7 @@ def tensordot(
         try:
             count = operator.index(axes)
         except TypeError:
-            raise TypeError(f"tensordot: axes must be an integer or a pair, got {axes!r}") from None
+            raise TypeError(f"tensordot: axes must be an integer or a pair, got {abbreviated(axes)}") from None
         if not 0 <= count <= min(ranks):
             raise TypeError(
                 f"tensordot: number of axes ({count}) must be between 0 and the ranks of the arrays, which have shapes "

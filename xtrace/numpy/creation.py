@@ -15,6 +15,7 @@ from xtrace.api.promotion import as_inexact, cast_constant, check_broadcast, che
 from xtrace.api.tracing import abstract_leaf
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
@@ -76,7 +77,7 @@ def _array(
 ) -> Any:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
-            f"{function}: order must be 'K'; arrays have no memory order of their own, got {order!r}"
+            f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
         )
     refuse(function, out_sharding=out_sharding)
     wanted = requested_dtype(function, dtype)
@@ -404,7 +405,7 @@ def _size(function: str, name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{function}: {name} must be an integer, got {value!r}") from None
+        raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
     if number < 0:
         raise ValueError(f"{function}: {name} must not be negative, got {number}")
     return number
@@ -417,7 +418,7 @@ def _static_or_array(function: str, name: str, value: Any) -> Any:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{function}: {name} must be an integer, got {value!r}") from None
+        raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
 
 
 @unit
@@ -475,7 +476,7 @@ def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
     try:
         offset = operator.index(k)
     except TypeError:
-        raise TypeError(f"{function}: k must be an integer, got {k!r}") from None
+        raise TypeError(f"{function}: k must be an integer, got {abbreviated(k)}") from None
     return _triangle(m, offset=offset, lower=lower)
 
 
@@ -734,7 +735,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     the other axes. ValueError for arrays that are not 1-D.
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
+        raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviated(indexing)}")
     if not copy:
         raise ValueError("meshgrid: only copy=True is supported, since arrays are immutable")
     own = [type_of("meshgrid", x, i).shape for i, x in enumerate(xi)]

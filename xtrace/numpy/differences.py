@@ -10,6 +10,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
@@ -230,7 +231,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     sides = (("left", left), ("right", right))
     for name, value in sides:
         if isinstance(value, str) and value != "extrapolate":
-            raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {value!r}")
+            raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {abbreviated(value)}")
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
     points, dtype, _ = common_dtype("interp", (x, xp), as_inexact)
     values = type_of("interp", fp, 2)

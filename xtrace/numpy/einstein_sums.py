@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum,
 from xtrace.api.promotion import common_dtype
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
 from xtrace.core.tables import Table
@@ -121,14 +122,16 @@ def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: Any
     elif isinstance(optimize, (list, tuple)):
         _check_path(function, optimize, len(shapes))
     elif not isinstance(optimize, str):
-        raise TypeError(f"{function}: optimize must be a bool, a string or a list of positions, got {optimize!r}")
+        raise TypeError(
+            f"{function}: optimize must be a bool, a string or a list of positions, got {abbreviated(optimize)}"
+        )
     try:
         return opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
     except (ValueError, KeyError) as error:
         kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
         raise kind(
-            f"{function}: {str(error).removesuffix('.')}; the subscripts are {subscripts!r}, the operands have shapes "
-            f"{', '.join(map(str, shapes))}, optimize={optimize!r}"
+            f"{function}: {str(error).removesuffix('.')}; the subscripts are {abbreviated(subscripts)}, the "
+            f"operands have shapes {', '.join(map(str, shapes))}, optimize={abbreviated(optimize)}"
         ) from None
 
 
@@ -136,12 +139,12 @@ def _check_path(function: str, path: Sequence[Any], count: int) -> None:
     """Raise an error that says why `path` does not contract `count` operands: TypeError, IndexError or ValueError."""
     for entry in path:
         if not isinstance(entry, (list, tuple)) or not all(isinstance(i, int) for i in entry):
-            raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {path!r}")
+            raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {abbreviated(path)}")
         if not all(0 <= i < count for i in entry) or len(set(entry)) != len(entry):
-            raise IndexError(f"{function}: optimize={path!r} takes operands {entry} where {count} are left")
+            raise IndexError(f"{function}: optimize={abbreviated(path)} takes operands {entry} where {count} are left")
         count -= max(len(entry) - 1, 0)
     if count != 1:
-        raise ValueError(f"{function}: optimize={path!r} leaves {count} operands that are not contracted")
+        raise ValueError(f"{function}: optimize={abbreviated(path)} leaves {count} operands that are not contracted")
 
 
 def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: Any) -> tuple[_Step, ...]:

@@ -12,6 +12,7 @@ from xtrace.api.devices import device_put
 from xtrace.api.promotion import as_inexact
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.late import make_public as _make_public
@@ -87,7 +88,9 @@ def _scale(function: str, norm: Any, size: int, divided: bool) -> float:
     """Return what the result is multiplied by; `divided`: the transform divides by `size` already."""
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
-        raise ValueError(f'{function}: Invalid norm value {norm!r}; should be "backward", "ortho" or "forward".')
+        raise ValueError(
+            f'{function}: Invalid norm value {abbreviated(norm)}; should be "backward", "ortho" or "forward".'
+        )
     power = powers[norm] if divided else -powers[norm]
     return float(size) ** power if size else 1.0
 
@@ -96,7 +99,7 @@ def _length(function: str, size: Any) -> int:
     try:
         found = operator.index(size)
     except TypeError:
-        raise TypeError(f"{function}: lengths must be integers, got {size!r}") from None
+        raise TypeError(f"{function}: lengths must be integers, got {abbreviated(size)}") from None
     if found <= 0:
         raise ValueError(f"{function}: Shape should be positive; got the length {found}")
     return found
@@ -145,7 +148,9 @@ def _checked_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: 
 
 def _checked_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
     if axes is None or len(axes) != 2:
-        raise ValueError(f"{function} only supports 2 axes, got axes={axes}; use {function[:-1]}n for others")
+        raise ValueError(
+            f"{function} only supports 2 axes, got axes={abbreviated(axes)}; use {function[:-1]}n for others"
+        )
     return _checked(function, kind, a, s, axes, norm)
 
 
@@ -258,9 +263,9 @@ def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any,
     try:
         size = operator.index(n)
     except TypeError:
-        raise ValueError(f"{function}: n should be an integer, got {n!r}") from None
+        raise ValueError(f"{function}: n should be an integer, got {abbreviated(n)}") from None
     if isinstance(d, (list, tuple, str)):
-        raise ValueError(f"{function}: d must be a single number, got {d!r}")
+        raise ValueError(f"{function}: d must be a single number, got {abbreviated(d)}")
     spacing = type_of(function, d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
         raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")

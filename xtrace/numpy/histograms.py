@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
 from xtrace.numpy import reductions
@@ -82,7 +83,7 @@ def _checked_range(function: str, range: Any) -> tuple[Any, ...]:
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)  # type: ignore[arg-type]
     found = tuple(range) if listed else ()
     if len(found) != 2 or any(type_of(function, x, 2).ndim for x in found):
-        raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {range!r}")
+        raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {abbreviated(range)}")
     return found
 
 
@@ -90,7 +91,7 @@ def _number_of_bins(function: str, bins: Any) -> int:
     try:
         count = operator.index(bins)
     except TypeError:
-        raise TypeError(f"{function}: bins must be an integer or an array of edges, got {bins!r}") from None
+        raise TypeError(f"{function}: bins must be an integer or an array of edges, got {abbreviated(bins)}") from None
     if count < 0:
         raise ValueError(f"{function}: the number of bins, {count}, must be non-negative")
     return count
@@ -98,7 +99,9 @@ def _number_of_bins(function: str, bins: Any) -> int:
 
 def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, str):
-        raise TypeError(f"{function}: bins must be an integer or an array of edges; the rule {bins!r} is not there")
+        raise TypeError(
+            f"{function}: bins must be an integer or an array of edges; the rule {abbreviated(bins)} is not there"
+        )
     aval, of_bins = type_of(function, a), type_of(function, bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
     if of_bins.ndim == 1:
@@ -204,7 +207,7 @@ def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weight
         )
     listed = isinstance(range, (Sequence, Array, np.ndarray))
     if range is not None and (not listed or len(range) != columns):
-        raise ValueError(f"{function}: range must be a sequence of {columns} pairs or Nones; got {range!r}")
+        raise ValueError(f"{function}: range must be a sequence of {columns} pairs or Nones; got {abbreviated(range)}")
     if isinstance(bins, (tuple, list)) or np.ndim(bins):
         if len(bins) != columns:
             raise ValueError(f"{function}: there should be a bin for each dimension: {len(bins)} for {columns}")

@@ -14,6 +14,7 @@ from xtrace.algebra.vector_space import canonical_shape, converted, reshape
 from xtrace.api.promotion import common_dtype, dtype_of_all
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import cast_to, requested_dtype, scalar_of, spread_to, type_of
@@ -33,7 +34,7 @@ def _number(function: str, argument: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{function}: {argument} must be an integer, got {value!r}") from None
+        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviated(value)}") from None
 
 
 # Positions in a flattened array
@@ -86,9 +87,11 @@ def ravel_multi_index(
     function = "ravel_multi_index"
     sizes = tuple([_number(function, "dims", n) for n in dims])
     if mode not in ("raise", "wrap", "clip", "ignore"):
-        raise ValueError(f"{function}: invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
+        raise ValueError(
+            f"{function}: invalid mode={abbreviated(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
+        )
     if order not in ("C", "F"):
-        raise ValueError(f"{function}: invalid order={order!r}. Expected 'C' or 'F'")
+        raise ValueError(f"{function}: invalid order={abbreviated(order)}. Expected 'C' or 'F'")
     indices = list(multi_index)
     if len(indices) != len(sizes):
         raise ValueError(f"{function}: multi_index has {len(indices)} arrays, but dims={sizes} has {len(sizes)} axes")
@@ -184,7 +187,7 @@ class _Grid:
         if isinstance(key, slice):
             return _range(self.name, key)
         if not isinstance(key, tuple) or not all(isinstance(x, slice) for x in key):
-            raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {key!r}")
+            raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {abbreviated(key)}")
         ranges = _in_common_dtype([_range(self.name, x) for x in key])
         if self.sparse:
             return meshgrid(*ranges, indexing="ij", sparse=True)
@@ -218,7 +221,7 @@ class _Joiner:
         if items and isinstance(items[0], str):
             axis, ndmin, place = self._directive(items.pop(0))
         if any(isinstance(x, str) for x in items):
-            raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {key!r}")
+            raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {abbreviated(key)}")
         if not items:
             raise IndexError(f"{self.name}[...]: nothing to join")
         return concatenate([self._placed(x, ndmin, place) for x in items], axis)
@@ -233,7 +236,7 @@ class _Joiner:
             given = []
         if not 1 <= len(given) <= 3:
             raise ValueError(
-                f"{self.name}: could not understand directive {text!r}; give 'axis,ndmin,place', 'r' or 'c'"
+                f"{self.name}: could not understand directive {abbreviated(text)}; give 'axis,ndmin,place', 'r' or 'c'"
             )
         axis, ndmin, place = *given, *self.options[len(given) :]
         return axis, ndmin, place

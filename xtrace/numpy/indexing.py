@@ -17,6 +17,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.promotion import check_broadcast, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import scalar_aval
 from xtrace.core.tables import Table
@@ -87,15 +88,15 @@ def _bad_index(entry: Any, position: int) -> Exception:
     """Return the error of an index of an unsupported kind."""
     where = f" at position {position}"
     if isinstance(entry, (str, bytes)):
-        return TypeError(f"string indexing is not supported; got {entry!r}{where}. Only {_ACCEPTED}")
+        return TypeError(f"string indexing is not supported; got {abbreviated(entry)}{where}. Only {_ACCEPTED}")
     dtype = getattr(entry, "dtype", None)
     if dtype is not None or isinstance(entry, (float, complex)):
         name = getattr(dtype, "name", type(entry).__name__)
         return TypeError(
-            f"Indexer must have integer or boolean type, got indexer with type {name}{where}: {entry!r}. Only "
-            f"{_ACCEPTED}; convert with x.astype(int)"
+            f"Indexer must have integer or boolean type, got indexer with type {name}{where}: {abbreviated(entry)}. "
+            f"Only {_ACCEPTED}; convert with x.astype(int)"
         )
-    return IndexError(f"only {_ACCEPTED}. Got {entry!r}{where}")
+    return IndexError(f"only {_ACCEPTED}. Got {abbreviated(entry)}{where}")
 
 
 def _entry(entry: Any, position: int) -> Any:
@@ -135,7 +136,7 @@ def _entries(index: Any) -> list[Any]:
     if isinstance(index, (list, range)) or (isinstance(index, Sequence) and not isinstance(index, (str, bytes))):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead "
-            f"of `arr[seq]`. Got {index!r}"
+            f"of `arr[seq]`. Got {abbreviated(index)}"
         )
     return [_entry(index, 0)]
 
@@ -566,7 +567,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
     if len(fills) != a.ndim or any(np.shape(f) for f in fills):
-        raise ValueError(f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {fill_value!r}")
+        raise ValueError(
+            f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {abbreviated(fill_value)}"
+        )
     if size is None:
         if isinstance(a, Tracer):
             raise explain.concretization(a, "numpy.nonzero without size=")

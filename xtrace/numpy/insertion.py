@@ -9,6 +9,7 @@ import numpy as np
 from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.units import unit
 from xtrace.core import dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
@@ -142,7 +143,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if isinstance(filt, Tracer):
         raise explain.concretization(filt, "numpy.trim_zeros argument filt")
     if not isinstance(trim, str):
-        raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {trim!r}")
+        raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {abbreviated(trim)}")
     there = np.asarray(filt) != 0
     for along in axes:
         found = np.flatnonzero(there.any(tuple(i for i in range(filt.ndim) if i != along)))

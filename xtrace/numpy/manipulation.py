@@ -15,6 +15,7 @@ from xtrace.algebra.vector_space import transpose as permute
 from xtrace.api.operators import remainder
 from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
 from xtrace.core.arrays import Array
 from xtrace.core.diagnostics.tracebacks import hide_frames
@@ -79,9 +80,11 @@ def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
     a = as_array(function, a)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
-        raise NotImplementedError(f"{function}: order must be 'C' or 'F', got {order!r}; arrays have no memory order")
+        raise NotImplementedError(
+            f"{function}: order must be 'C' or 'F', got {abbreviated(order)}; arrays have no memory order"
+        )
     if order not in ("C", "F"):
-        raise ValueError(f"{function}: order must be 'C' or 'F', got {order!r}")
+        raise ValueError(f"{function}: order must be 'C' or 'F', got {abbreviated(order)}")
     if target == a.shape:
         return a
     return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
@@ -122,7 +125,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     if axes is None:
         return _permuted(a, range(a.ndim)[::-1])
     if not isinstance(axes, Iterable):
-        raise TypeError(f"transpose: axes must be a sequence of integers, got {axes!r}")
+        raise TypeError(f"transpose: axes must be a sequence of integers, got {abbreviated(axes)}")
     order = [canonical_axis("transpose", i, a.ndim) for i in axes]
     if sorted(order) != list(range(a.ndim)):
         raise TypeError(
@@ -438,7 +441,7 @@ def _integer(function: str, name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{function}: {name} must be an integer, got {value!r}") from None
+        raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -624,7 +627,7 @@ def _rolled(function: str, a: Any, shifts: Sequence[Any], axes: Sequence[int]) -
     moving = []
     for shift, axis in zip(shifts, axes, strict=True):
         if np.ndim(shift):
-            raise ValueError(f"{function}: shift must be a scalar or a vector, got one that holds {shift!r}")
+            raise ValueError(f"{function}: shift must be a scalar or a vector, got one that holds {abbreviated(shift)}")
         aval = type_of(function, shift, 1)
         if isinstance(shift, Array) or not dtypes.is_integer(aval.dtype):
             moving.append((as_array(function, shift, 1), axis))
@@ -672,7 +675,9 @@ def resize(a: Any, new_shape: Any) -> Any:
 def copy(a: Any, order: str | None = None) -> Any:
     """Return a copy of `a` in memory of its own."""
     if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(f"copy: order must be 'K'; arrays have no memory order of their own, got {order!r}")
+        raise NotImplementedError(
+            f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
+        )
     type_of("copy", a)
     return array(a, copy=True)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from xtrace.api.devices import devices
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 
 # Names of kinds of dtypes, and the dtypes by name; those of 64 bits are there with x64 only.
 _KINDS = {
@@ -53,7 +54,9 @@ class NamespaceInfo:
         found: dict[str, Any] = {}
         for one in kinds:
             if one not in _KINDS and one not in _UNIONS:
-                raise ValueError(f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {one!r}")
+                raise ValueError(
+                    f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {abbreviated(one)}"
+                )
             for part in _UNIONS.get(one, (one,)):
                 found |= {name: getattr(dtypes, "bool_" if name == "bool" else name) for name in _KINDS[part]}
         return {name: d for name, d in found.items() if config.enable_x64.value or name not in _WITH_X64_ONLY}

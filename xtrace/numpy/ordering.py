@@ -11,6 +11,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.promotion import common_dtype
 from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, zeros
@@ -44,7 +45,7 @@ def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bo
     try:
         place = operator.index(kth)
     except TypeError:
-        raise TypeError(f"{function}: kth must be an integer, got {kth!r}") from None
+        raise TypeError(f"{function}: kth must be an integer, got {abbreviated(kth)}") from None
     length = a.shape[along]
     if not -length <= place < length:
         raise ValueError(f"{function}: kth={place} is out of bounds for axis {along} of length {length}")
@@ -179,9 +180,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     ValueError for `a` of another rank than 1.
     """
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {abbreviated(side)}")
     if method not in _METHODS:
-        raise ValueError(f"searchsorted: method must be one of {list(_METHODS)}, got {method!r}")
+        raise ValueError(f"searchsorted: method must be one of {list(_METHODS)}, got {abbreviated(method)}")
     avals, dtype, _ = common_dtype("searchsorted", (a, v))
     if avals[0].ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")

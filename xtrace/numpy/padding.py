@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.units import one_program, unit
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.trace import Tracer
 from xtrace.numpy import reductions
@@ -46,14 +47,16 @@ def _pad_widths(pad_width: Any, rank: int) -> Widths:
         raise explain.concretization(pad_width, "numpy.pad argument pad_width")
     found = np.asarray(pad_width)
     if found.size and found.dtype.kind not in "iu":
-        raise TypeError(f"pad: `pad_width` must be of integral type, got {pad_width!r}")
+        raise TypeError(f"pad: `pad_width` must be of integral type, got {abbreviated(pad_width)}")
     if found.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
         raise ValueError(
             f"pad: pad_width with nd={rank} has unsupported shape {found.shape}. Valid shapes are {(rank, 2)}, (1, 2), "
             "(2,), (1,), or ()."
         )
     if rank and (found < 0).any():
-        raise ValueError(f"pad: pad_width can't contain negative values, got {pad_width!r}; cut with x[...] instead")
+        raise ValueError(
+            f"pad: pad_width can't contain negative values, got {abbreviated(pad_width)}; cut with x[...] instead"
+        )
     return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
 
 
@@ -170,9 +173,9 @@ def _stat_lengths(value: Any, rank: int, mode: str) -> Any:
         return ((None, None),) * rank
     found = _pairs("stat_length", value, rank).tolist()
     if any(count < 0 for pair in found for count in pair):
-        raise ValueError(f"pad: stat_length can't contain negative values, got {value!r}")
+        raise ValueError(f"pad: stat_length can't contain negative values, got {abbreviated(value)}")
     if mode in ("maximum", "minimum") and any(count == 0 for pair in found for count in pair):
-        raise ValueError(f"pad: a stat_length of 0 yields no value for mode {mode!r}")
+        raise ValueError(f"pad: a stat_length of 0 yields no value for mode {abbreviated(mode)}")
     return tuple(tuple(pair) for pair in found)
 
 
@@ -194,18 +197,22 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     array = as_array("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
-        raise NotImplementedError(f"pad: mode {mode!r} is not there; the modes are {', '.join(map(repr, _OPTIONS))}")
+        raise NotImplementedError(
+            f"pad: mode {abbreviated(mode)} is not there; the modes are {', '.join(map(repr, _OPTIONS))}"
+        )
     widths = _pad_widths(pad_width, array.ndim)
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
-        raise ValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {unknown}")
+        raise ValueError(f"pad: unsupported keyword arguments for mode {abbreviated(mode)}: {unknown}")
     if mode in ("constant", "empty"):
         return _constant(array, kwargs.get("constant_values", 0), widths)
     if mode not in _STATISTICS and any(not n and any(w) for n, w in zip(array.shape, widths, strict=True)):
-        raise ValueError(f"pad: cannot apply {mode!r} padding to an empty axis of an array of shape {array.shape}")
+        raise ValueError(
+            f"pad: cannot apply {abbreviated(mode)} padding to an empty axis of an array of shape {array.shape}"
+        )
     reflection = kwargs.get("reflect_type", "even")
     if reflection not in ("even", "odd"):
-        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflection!r}")
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {abbreviated(reflection)}")
     ends = (_pairs("end_values", kwargs.get("end_values", 0), array.ndim),) if mode == "linear_ramp" else ()
     counts = _stat_lengths(kwargs.get("stat_length"), array.ndim, mode)
     return _extended(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")

@@ -9,6 +9,7 @@ from xtrace.api.operators import truth
 from xtrace.api.promotion import common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array
 from xtrace.numpy.indexing import getitem
@@ -78,7 +79,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if mode == "raise":
         raise NotImplementedError("put: mode 'raise' is not there, since values are not known while tracing")
     if mode not in (None, "wrap", "clip"):
-        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
+        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={abbreviated(mode)}")
     return _put(a, ind, v, mode=mode)
 
 

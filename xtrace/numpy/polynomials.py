@@ -13,6 +13,7 @@ from xtrace.api.operators import add, equal, less, multiply, not_equal, power, s
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import spread_to, type_of
 from xtrace.numpy.contraction import matmul, outer
@@ -48,7 +49,7 @@ def _count(function: str, argument: str, value: Any) -> int:
     try:
         found = operator.index(value)
     except TypeError:
-        raise TypeError(f"{function}: {argument} must be an integer, got {value!r}") from None
+        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviated(value)}") from None
     if found < 0:
         raise ValueError(f"{function}: {argument} must be nonnegative, got {found}")
     return found

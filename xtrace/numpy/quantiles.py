@@ -10,6 +10,7 @@ from xtrace.api.operators import add, multiply, subtract, true_divide
 from xtrace.api.promotion import as_inexact, dtype_of_all
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full
@@ -166,7 +167,9 @@ def _checked(
     if not dtypes.is_floating(share.dtype) and not (percent and not dtypes.is_complex(share.dtype)):
         raise TypeError(f"{function}: q must be a float or an array of floats, got dtype {share.dtype.name}")
     if method not in _METHODS:
-        raise ValueError(f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}")
+        raise ValueError(
+            f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {abbreviated(method)}"
+        )
     axes = axes_of(function, axis, aval.ndim)
     if not aval.ndim:
         # One element along an axis, which keepdims keeps, as in JAX.
@@ -193,7 +196,9 @@ def _checked_weights(
 ) -> Any:
     shape = type_of(function, weights, 2).shape
     if method != "inverted_cdf":
-        raise NotImplementedError(f"{function}: method {method!r} takes no weights; only 'inverted_cdf' does")
+        raise NotImplementedError(
+            f"{function}: method {abbreviated(method)} takes no weights; only 'inverted_cdf' does"
+        )
     if shape != own and (axis is None or shape != tuple([own[i] for i in axes])):
         raise ValueError(
             f"{function}: weights of shape {shape} fit neither the array's shape {own}, nor its axes "

@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace import dtypes as public_dtypes
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import asarray
@@ -127,7 +128,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
                 if own == dtypes.resolve(one):
                     return True
             except TypeError:
-                raise ValueError(f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {one!r}") from None
+                raise ValueError(
+                    f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {abbreviated(one)}"
+                ) from None
     return False
 
 

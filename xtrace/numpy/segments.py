@@ -13,6 +13,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, reduce_sum
 from xtrace.api.operators import as_array
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.trace import Tracer
@@ -91,7 +92,7 @@ def _segment_count(name: str, num_segments: Any, ids: Any, size: int) -> int:
             raise ValueError(f"{name}: there are no segment_ids to count the segments by; pass num_segments=")
         return max(int(np.max(np.asarray(ids))) + 1, 0)
     if isinstance(num_segments, Tracer):
-        raise ConcretizationTypeError(f"{name}: num_segments must be a Python integer, got {num_segments!r}")
+        raise ConcretizationTypeError(f"{name}: num_segments must be a Python integer, got {abbreviated(num_segments)}")
     count = operator.index(num_segments)
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {count}")

@@ -14,6 +14,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, conver
 from xtrace.api.promotion import common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, full
@@ -64,7 +65,7 @@ def _size(function: str, size: Any, *operands: Any) -> int | None:
     try:
         found = operator.index(size)
     except TypeError:
-        raise TypeError(f"{function}: size must be an integer, got {size!r}") from None
+        raise TypeError(f"{function}: size must be an integer, got {abbreviated(size)}") from None
     if found < 0:
         raise TypeError(f"{function}: size must not be negative, got {size}")
     return found
@@ -412,7 +413,9 @@ def isin(
     `assume_unique` makes no difference. ValueError for another method.
     """
     if method not in _METHODS:
-        raise ValueError(f"isin: method={method!r} is not implemented; options are {', '.join(map(repr, _METHODS))}")
+        raise ValueError(
+            f"isin: method={abbreviated(method)} is not implemented; options are {', '.join(map(repr, _METHODS))}"
+        )
     shape_of_result = type_of("isin", element).shape
     one, other = _pair("isin", element, test_elements)
     found = reshape(_in(one, other, method == "compare_all"), shape_of_result)

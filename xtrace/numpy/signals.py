@@ -8,6 +8,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import cast_to, requested_dtype
 from xtrace.ops.convolution import conv_general_dilated
 from xtrace.ops.elementwise import conj
@@ -46,7 +47,7 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
     if not avals[0].size or not avals[1].size:
         raise ValueError(f"{function}: inputs cannot be empty, got shapes {avals[0].shape} and {avals[1].shape}.")
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {mode!r}")
+        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviated(mode)}")
     operands = [cast_to(x, aval, dtype) for x, aval in zip((a, v), avals, strict=True)]
     return _slid(
         *operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred

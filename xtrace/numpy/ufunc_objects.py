@@ -11,6 +11,7 @@ from xtrace.api.operators import truth
 from xtrace.api.tracing import eval_shape
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray
 from xtrace.numpy import indexing
@@ -48,7 +49,7 @@ class ufunc(metaclass=_Recognized):
         at: _Method = None, reduceat: _Method = None,
     ) -> None:  # fmt: skip
         if not callable(func):
-            raise TypeError(f"frompyfunc: the first argument must be a function, got {func!r}")
+            raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviated(func)}")
         self.nin, self.nout = operator.index(nin), operator.index(nout)
         self.nargs = self.nin if nargs is None else operator.index(nargs)
         self.identity = identity
@@ -170,7 +171,7 @@ class ufunc(metaclass=_Recognized):
             )
         given = self.nin - 1
         if self.nin not in (1, 2) or self.nout != 1 or (b is None) != (not given):
-            raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={b!r}")
+            raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={abbreviated(b)}")
         name = f"{self.__name__}.at"
         a = as_array(name, a)
         operands = [] if b is None else [as_array(name, b, 2)]

@@ -29,6 +29,7 @@ from xtrace.api.operators import (
 from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.functions import renamed
 from xtrace.core.ir import Literal
@@ -407,7 +408,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     try:
         places = operator.index(decimals)
     except TypeError:
-        raise TypeError(f"round: decimals must be a Python integer, got {decimals!r}") from None
+        raise TypeError(f"round: decimals must be a Python integer, got {abbreviated(decimals)}") from None
     return rounded(a, decimals=places)
 
 

@@ -11,6 +11,7 @@ from xtrace.algebra.vector_space import canonical_axis
 from xtrace.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace.api.vmap import vmap
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.numpy.creation import as_array, asarray
 from xtrace.ops.shape import expand_dims, squeeze
@@ -30,7 +31,7 @@ class _Signature(NamedTuple):
 
 def _parsed(text: str) -> _Signature:
     if not _SIGNATURE.fullmatch(text):
-        raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {text!r}")
+        raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {abbreviated(text)}")
     sides = [
         tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")
     ]
@@ -47,9 +48,9 @@ def vectorize(
     TypeError or ValueError, at the call, for arguments or results that do not fit the signature.
     """
     if any(not isinstance(exclude, (str, int)) for exclude in excluded):
-        raise TypeError(f"vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
+        raise TypeError(f"vectorize can only exclude integer or string arguments, but excluded={abbreviated(excluded)}")
     if any(isinstance(exclude, int) and exclude < 0 for exclude in excluded):
-        raise ValueError(f"vectorize: excluded={excluded!r} contains negative numbers; count from the front")
+        raise ValueError(f"vectorize: excluded={abbreviated(excluded)} contains negative numbers; count from the front")
     without = frozenset(excluded)
     parsed = None if signature is None else _parsed(signature)
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
@@ -61,7 +62,7 @@ def vectorize(
         names = [k for k in kwargs if k not in without]
         if names:
             raise TypeError(
-                f"vectorize: the argument {names[0]!r} {about} must be given by position, or be in excluded"
+                f"vectorize: the argument {abbreviated(names[0])} {about} must be given by position, or be in excluded"
             )
 
         def function(*values: Any) -> Any:
@@ -112,7 +113,7 @@ def _match(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: 
     for name, size in zip(names, shape, strict=True):
         if sizes.setdefault(name, size) != size:
             raise ValueError(
-                f"vectorize: inconsistent size for core dimension {name!r}: {size} vs {sizes[name]} {about}"
+                f"vectorize: inconsistent size for core dimension {abbreviated(name)}: {size} vs {sizes[name]} {about}"
             )
 
 
@@ -125,7 +126,7 @@ def _checked(
         found = function(*values)
         results = found if isinstance(found, (list, tuple)) else (found,)
         if len(outputs) > 1 and not isinstance(found, (list, tuple)):
-            raise TypeError(f"vectorize: output must be a tuple {about}; got {found!r}")
+            raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviated(found)}")
         if len(results) != len(outputs):
             raise TypeError(
                 f"vectorize: wrong number of output arguments {about}: expected {len(outputs)}, got {len(results)}"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapeDtypeStruct, aval_of
 from xtrace.core.source import is_internal
 from xtrace.core.trace import Trace, Tracer, current_trace
@@ -207,10 +208,12 @@ def breakpoint(
     stdin, stdout: files to read commands from and write to. ``quit`` ends the process, in compiled functions too.
     """
     if backend not in (None, "cli"):
-        raise ValueError(f"debug.breakpoint: the backend is 'cli', got {backend!r}")
+        raise ValueError(f"debug.breakpoint: the backend is 'cli', got {abbreviated(backend)}")
     unknown = set(kwargs) - {"stdin", "stdout"}
     if unknown:
-        raise TypeError(f"debug.breakpoint takes no argument {sorted(unknown)[0]!r}; besides its own stdin and stdout")
+        raise TypeError(
+            f"debug.breakpoint takes no argument {abbreviated(sorted(unknown)[0])}; besides its own stdin and stdout"
+        )
     frames, values = _emptied(_frames(filter_frames, num_frames))
 
     def stop(*arrays: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.errors import UnexpectedTracerError
 from xtrace.core.trace import Tracer
@@ -54,12 +55,12 @@ def _text(function: str, name: str, value: Any) -> str:
         return f"[{', '.join(_text(function, name, v) for v in value)}]"
     if isinstance(value, Tracer) and function == "composite":
         raise UnexpectedTracerError(
-            f"{function}: attribute {name} is the traced value {value!r}; attributes are constants of the program. "
-            "Pass arrays by position, also those that the decomposition closes over"
+            f"{function}: attribute {name} is the traced value {abbreviated(value)}; attributes are constants of "
+            "the program. Pass arrays by position, also those that the decomposition closes over"
         )
     raise TypeError(
-        f"{function}: attribute {name} is {value!r} of type {type(value)}; attributes are booleans, numbers, strings, "
-        "NumPy arrays and dtypes, and sequences and dicts of these"
+        f"{function}: attribute {name} is {abbreviated(value)} of type {type(value)}; attributes are booleans, "
+        "numbers, strings, NumPy arrays and dtypes, and sequences and dicts of these"
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from xtrace.core.key_uses import leaving_alone
@@ -74,7 +75,9 @@ class Function:
             found = value.host() if isinstance(value, ConcreteArray) else np.asarray(value)
             dtype = dtypes.canonicalize(found.dtype, self.x64)
         except TypeError:
-            raise TypeError(f"{where} is no array: expected {aval.str_short(False)}, got {value!r}") from None
+            raise TypeError(
+                f"{where} is no array: expected {aval.str_short(False)}, got {abbreviated(value)}"
+            ) from None
         if found.shape != aval.shape or dtype != aval.dtype:
             got = ShapedArray(found.shape, dtype).str_short(False)
             advice = " Convert it to the dtype" if found.shape == aval.shape else " Return an array of the shape"
@@ -217,7 +220,7 @@ def debug_callback(
     if not callable(callback):
         raise TypeError(
             "first argument to debug.callback must be callable, but got an object of type "
-            f"{type(callback)}: {callback!r}"
+            f"{type(callback)}: {abbreviated(callback)}"
         )
     leaves, tree, static = split_static((args, kwargs))
     debug_callback_p.apply(leaves, (Function(callback, tree, static), _DEBUG[bool(ordered)], bool(partitioned)))
@@ -338,7 +341,9 @@ def _described(
 ) -> tuple[list[Any], Function, tuple[ShapedArray, ...]]:
     """Return the operands, the function, and the types of its results' leaves; errors name what is wrong."""
     if not callable(callback):
-        raise TypeError(f"{function}: the callback must be callable, got {type(callback).__name__} {callback!r}")
+        raise TypeError(
+            f"{function}: the callback must be callable, got {type(callback).__name__} {abbreviated(callback)}"
+        )
     leaves, tree = pytree.tree_flatten((args, kwargs))
     for position, leaf in enumerate(leaves):
         try:
@@ -362,7 +367,8 @@ def _result_aval(function: str, whole: Any, position: int, described: Any) -> Sh
 
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise AttributeError(
-            f"{where()} must have a shape and a dtype, such as ShapeDtypeStruct((3,), 'float32'); it is {described!r}"
+            f"{where()} must have a shape and a dtype, such as ShapeDtypeStruct((3,), 'float32'); it is "
+            f"{abbreviated(described)}"
         )
     if isinstance(described.dtype, dtypes.ExtendedDType):
         raise TypeError(

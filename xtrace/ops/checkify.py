@@ -16,6 +16,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import converted, reshape, with_axis, zeros
 from xtrace.core import dtypes, explain, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.check_errors import (
     BatchedError,
@@ -419,7 +420,7 @@ def _emit(
         return []
     site = sites[0]
     raise ValueError(
-        f"Cannot compile a checkify.check which was not functionalized: {site.message!r} on line "
+        f"Cannot compile a checkify.check which was not functionalized: {abbreviated(site.message)} on line "
         f"{describe(site.source)}. A compiled program (jit, scan, while_loop, cond …) cannot raise; checkify makes the "
         "error a result of it. Write `err, out = xtrace.jit(checkify.checkify(f))(x)` and then `err.throw()` outside, "
         "or use checkify.debug_check, which does nothing in functions that are not checkified."

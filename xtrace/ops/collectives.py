@@ -28,6 +28,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.effects import Effects, named_axis
 from xtrace.core.ir import Literal
@@ -50,7 +51,7 @@ def size_of_axis(name: Any) -> int:
     known = ", ".join(repr(n) for n, _ in environment) or "none"
     raise NameError(
         f"Found an unbound axis name: {name}. Mapped axes in scope: {known}. Name one where the function is mapped, "
-        f"vmap(f, axis_name={name!r})"
+        f"vmap(f, axis_name={abbreviated(name)})"
     )
 
 

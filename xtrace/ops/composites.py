@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effect, Effects, in_order
 from xtrace.core.ir import ClosedJaxpr
@@ -81,9 +82,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     derivative, see `custom_vjp`.
     """
     if not callable(decomposition):
-        raise TypeError(f"composite: decomposition must be a function, got {decomposition!r}")
+        raise TypeError(f"composite: decomposition must be a function, got {abbreviated(decomposition)}")
     if not isinstance(name, str):
-        raise TypeError(f"composite: name must be a string such as 'my.op', got {name!r}")
+        raise TypeError(f"composite: name must be a string such as 'my.op', got {abbreviated(name)}")
 
     def call(*args: Any, **keywords: Any) -> Any:
         leaves, in_tree, avals = leaves_of("composite", "args", args)

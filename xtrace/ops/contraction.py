@@ -10,6 +10,7 @@ from xtrace.algebra.families import BILINEAR
 from xtrace.algebra.kinds import no_sharding
 from xtrace.algebra.vector_space import converted, operand_aval, transpose
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
 from xtrace.core.tangents import Linear
@@ -164,8 +165,9 @@ def canonical_precision(name: str, precision: Any) -> Any:
     found = tuple([_one_precision(p) for p in pair])
     if None in found:
         raise ValueError(
-            f"{name}: precision {precision!r} is not one of None, {', '.join(map(repr, _precision_names))}, a "
-            "lax.Precision, a pair of these (one for each operand), a lax.DotAlgorithm, a lax.DotAlgorithmPreset or "
+            f"{name}: precision {abbreviated(precision)} is not one of None, "
+            f"{', '.join(map(repr, _precision_names))}, a lax.Precision, a pair of these (one for each operand), a "
+            "lax.DotAlgorithm, a lax.DotAlgorithmPreset or "
             "the name of one"
         )
     return found
@@ -194,7 +196,7 @@ def _canonical_dimension_numbers(dimension_numbers: Any) -> DotDimensionNumbers:
     except (TypeError, ValueError):
         raise TypeError(
             "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
-            f"each a sequence of axes; got {dimension_numbers!r}"
+            f"each a sequence of axes; got {abbreviated(dimension_numbers)}"
         ) from None
     return DotDimensionNumbers(((groups[0], groups[1]), (groups[2], groups[3])))
 

@@ -18,6 +18,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
 from xtrace.core.tangents import Linear
@@ -73,8 +74,8 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
     for i, text in enumerate(dimension_numbers):
         if len(text) != ndim:
             raise TypeError(
-                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got {text!r} "
-                f"for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
+                f"{abbreviated(text)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -130,7 +131,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
     arguments differ in length.
     """
     if not isinstance(padding, str):
-        raise TypeError(f"Unknown padding type: {padding!r}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
+        raise TypeError(f"Unknown padding type: {abbreviated(padding)}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
     kind = padding.upper()
     if kind not in ("SAME", "SAME_LOWER", "VALID"):
         raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
@@ -155,7 +156,8 @@ def _explicit_pads(name: str, padding: Any) -> _Pads:
         return tuple([(low, high) for low, high in [integers(name, "padding", pair) for pair in padding]])
     except (TypeError, ValueError):
         raise ValueError(
-            f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got {padding!r}"
+            f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got "
+            f"{abbreviated(padding)}"
         ) from None
 
 
@@ -531,8 +533,8 @@ def conv_general_dilated(
     if isinstance(padding, str):
         if lhs_dilation != ones:
             raise ValueError(
-                f"{name}: padding {padding!r} is not defined where lhs_dilation is not 1: give (low, high) pairs, or "
-                "use conv_transpose."
+                f"{name}: padding {abbreviated(padding)} is not defined where lhs_dilation is not 1: give (low, "
+                "high) pairs, or use conv_transpose."
             )
         window = [right.shape[i] for i in numbers.rhs_spec[2:]]
         for argument, values in (("window_strides", strides), ("rhs_dilation", rhs_dilation)):
@@ -595,7 +597,9 @@ def _transposed_pads(window: int, stride: int, padding: str) -> tuple[int, int]:
     elif kind == "VALID":
         total, low = window + stride - 2 + max(window - stride, 0), window - 1
     else:
-        raise ValueError(f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs, got {padding!r}")
+        raise ValueError(
+            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs, got {abbreviated(padding)}"
+        )
     return low, total - low
 
 

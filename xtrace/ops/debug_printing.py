@@ -35,8 +35,8 @@ class _Checking(string.Formatter):
         aval = aval_of(value)
         if isinstance(aval.dtype, ExtendedDType) or aval.shape:
             raise TypeError(
-                f"the format {format_spec!r} is for numbers; the value is {aval.str_short(False)}. Use {{}} or {{!r}}, "
-                "and numpy.printoptions for how arrays are printed"
+                f"the format {abbreviated(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
+                f"{{}} or {{!r}}, and numpy.printoptions for how arrays are printed"
             )
         # Whether the format is one for the dtype does not depend on the number.
         return format(np.ones((), aval.dtype)[()], format_spec)
@@ -45,7 +45,9 @@ class _Checking(string.Formatter):
         if conversion is None:
             return value
         if conversion not in "rsa":
-            raise ValueError(f"unknown conversion {conversion!r} in a replacement field; there are !r, !s and !a")
+            raise ValueError(
+                f"unknown conversion {abbreviated(conversion)} in a replacement field; there are !r, !s and !a"
+            )
         return ""
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
@@ -68,15 +70,15 @@ def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         _Checking().vformat(fmt, args, kwargs)
     except IndexError as error:
         raise IndexError(
-            f"debug.print: {fmt!r} refers to more positional arguments than the {len(args)} given: {error}"
+            f"debug.print: {abbreviated(fmt)} refers to more positional arguments than the {len(args)} given: {error}"
         ) from None
     except KeyError as error:
         raise KeyError(
-            f"debug.print: {fmt!r} refers to {error}, which is not among the arguments "
+            f"debug.print: {abbreviated(fmt)} refers to {error}, which is not among the arguments "
             f"({', '.join(kwargs) or 'none are named'})"
         ) from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise type(error)(f"debug.print: {fmt!r}: {error}") from None
+        raise type(error)(f"debug.print: {abbreviated(fmt)}: {error}") from None
 
 
 def _show(
@@ -146,7 +148,8 @@ def debug_print(
         )  # fmt: skip
     if not isinstance(fmt, str):
         raise TypeError(
-            f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {fmt!r}. Write "
+            f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {abbreviated(fmt)}. "
+            "Write "
             'debug.print("{}", x)'
         )
     if not skip_format_check:

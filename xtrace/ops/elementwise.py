@@ -49,6 +49,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import KEEPS_NUMBERS, no_rule, primitive
@@ -252,7 +253,9 @@ def integer_pow(x: Any, y: int) -> Any:
     try:
         exponent = operator.index(y)
     except TypeError:
-        raise TypeError(f"integer_pow: the exponent must be a Python integer, got {y!r}; use lax.pow") from None
+        raise TypeError(
+            f"integer_pow: the exponent must be a Python integer, got {abbreviated(y)}; use lax.pow"
+        ) from None
     return integer_pow.apply((x,), (exponent,))
 
 

@@ -11,6 +11,7 @@ from xtrace.algebra.families import mul
 from xtrace.algebra.monoids import integers
 from xtrace.algebra.vector_space import LINEAR, broadcast_in_dim, converted, moved_axis, operand_aval
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import primitive
@@ -135,10 +136,12 @@ def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     """
     if isinstance(fft_type, str):
         if fft_type not in _names:
-            raise ValueError(f"Unknown FFT type {fft_type!r}; it is one of {', '.join(k.name for k in FftType)}")
+            raise ValueError(
+                f"Unknown FFT type {abbreviated(fft_type)}; it is one of {', '.join(k.name for k in FftType)}"
+            )
         fft_type = _names[fft_type]
     elif not isinstance(fft_type, FftType):
-        raise TypeError(f"Unknown FFT type value {fft_type!r}; give a lax.FftType or its name")
+        raise TypeError(f"Unknown FFT type value {abbreviated(fft_type)}; give a lax.FftType or its name")
     lengths = integers("fft", "fft_lengths", fft_lengths)
     aval = operand_aval("fft", x, "x")
     dtype = aval.dtype

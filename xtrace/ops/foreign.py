@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace.core.primitive import Primitive, no_rule
@@ -131,7 +132,7 @@ def ffi_call(
     memory a result takes over. A call with the wrong number or types of operands can end the process.
     """
     if not isinstance(target_name, str):
-        raise TypeError(f"ffi_call: target_name must be a string, got {target_name!r}")
+        raise TypeError(f"ffi_call: target_name must be a string, got {abbreviated(target_name)}")
     check_method("ffi_call", vmap_method)
     if legacy_backend_config is not None:
         if custom_call_api_version >= 4:
@@ -141,7 +142,7 @@ def ffi_call(
             )
         if not isinstance(legacy_backend_config, str):
             raise ValueError(f"ffi_call of {target_name}: legacy_backend_config must be a string, got "
-                             f"{legacy_backend_config!r}")
+                             f"{abbreviated(legacy_backend_config)}")
     several = isinstance(result_shape_dtypes, (tuple, list))
     described = list(result_shape_dtypes) if several else [result_shape_dtypes]
     results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
@@ -232,7 +233,7 @@ def _result_aval(position: int, described: Any) -> ShapedArray:
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise ValueError(
             f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "
-            f"{position} is {described!r}"
+            f"{position} is {abbreviated(described)}"
         )
     return ShapedArray(tuple(described.shape), np.dtype(described.dtype))
 

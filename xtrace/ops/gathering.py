@@ -34,6 +34,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )  # fmt: skip
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace.core.key_uses import choosing
@@ -68,8 +69,8 @@ class GatherScatterMode(enum.Enum):
         found = _mode_names.get(value) if value is None or isinstance(value, str) else None
         if found is None:
             raise ValueError(
-                f"unknown gather/scatter mode {value!r}; the modes are 'clip', 'fill', 'drop', 'promise_in_bounds', "
-                "'one_hot', a GatherScatterMode or None"
+                f"unknown gather/scatter mode {abbreviated(value)}; the modes are 'clip', 'fill', 'drop', "
+                "'promise_in_bounds', 'one_hot', a GatherScatterMode or None"
             )
         return found
 
@@ -131,7 +132,7 @@ def _canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherS
 
 def _canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
     if not isinstance(numbers, kind):
-        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {numbers!r}")
+        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")
     return kind(*[integers(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
 
 
@@ -414,7 +415,7 @@ def gather(
     elif fill_value is None:
         fill_value = default_fill_value(operand_aval("gather", operand).dtype)
     elif not isinstance(fill_value, (bool, int, float, complex, np.generic)):
-        raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {fill_value!r}")
+        raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {abbreviated(fill_value)}")
     parameters = (
         numbers, integers("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
         canonical, fill_value,

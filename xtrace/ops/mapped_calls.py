@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, moved_axis, with_axis
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.ops.control_flow.scan import scan
 
@@ -15,7 +16,9 @@ METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", 
 def check_method(function: str, method: Any) -> None:
     """Raise ValueError unless `method` is one of those that `function` takes, or None."""
     if method is not None and method not in METHODS:
-        raise ValueError(f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+        raise ValueError(
+            f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviated(method)}"
+        )
 
 
 def called_in_turn(

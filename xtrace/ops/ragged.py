@@ -20,6 +20,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import no_rule, primitive
@@ -45,7 +46,7 @@ def _canonical_pairs(name: str, dimension_numbers: Any) -> _Pairs:
     except (TypeError, ValueError):
         raise TypeError(
             f"{name}: dimension numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), each a "
-            f"sequence of axes; got {dimension_numbers!r}"
+            f"sequence of axes; got {abbreviated(dimension_numbers)}"
         ) from None
     return (groups[0], groups[1]), (groups[2], groups[3])
 
@@ -343,7 +344,7 @@ def ragged_dot_general(
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise TypeError(
             "ragged_dot_general: ragged_dot_dimension_numbers must be a lax.RaggedDotDimensionNumbers, got "
-            f"{ragged_dot_dimension_numbers!r}"
+            f"{abbreviated(ragged_dot_dimension_numbers)}"
         )
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)

@@ -9,6 +9,7 @@ from typing import Any
 from xtrace.algebra.kinds import no_sharding
 from xtrace.algebra.vector_space import FLAT, canonical_shape, moved_axis, operand_aval, zeros
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.primitive import no_rule, primitive
 from xtrace.ops.shape import concatenate, expand_dims, squeeze
@@ -93,7 +94,8 @@ def rng_bit_generator(
         found = RandomAlgorithm[algorithm] if isinstance(algorithm, str) else RandomAlgorithm(algorithm)
     except (KeyError, ValueError):
         raise ValueError(
-            f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got {algorithm!r}"
+            f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
+            f"{abbreviated(algorithm)}"
         ) from None
     dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
     sizes = canonical_shape("rng_bit_generator", shape)

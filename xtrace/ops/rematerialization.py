@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace.core import config, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
@@ -307,6 +308,6 @@ def checkpoint_name(x: Any, name: str) -> Any:
     TypeError if `name` is no string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"checkpoint_name: name must be a string, got {name!r}")
+        raise TypeError(f"checkpoint_name: name must be a string, got {abbreviated(name)}")
     leaves, tree = pytree.tree_flatten(x)
     return pytree.tree_unflatten(tree, [checkpoint_name.apply((leaf,), (name,)) for leaf in leaves])

@@ -25,6 +25,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
@@ -379,7 +380,7 @@ def _sequence(name: str, operands: Any) -> list[Any]:
     try:
         arrays = list(operands)
     except TypeError:
-        raise TypeError(f"{name}: operands must be a sequence of arrays, got {operands!r}") from None
+        raise TypeError(f"{name}: operands must be a sequence of arrays, got {abbreviated(operands)}") from None
     if not arrays:
         raise ValueError(f"{name}: operands must be a non-empty sequence of arrays")
     return arrays

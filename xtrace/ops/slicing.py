@@ -22,6 +22,7 @@ from xtrace.algebra.vector_space import (
     zeros,
 )
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.key_uses import choosing, moving
@@ -261,10 +262,13 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
         configuration = tuple([tuple([operator.index(n) for n in axis]) for axis in padding_config])
     except TypeError:
         raise TypeError(
-            f"pad: padding_config must be a sequence of (low, high, interior) integers, got {padding_config!r}"
+            "pad: padding_config must be a sequence of (low, high, interior) integers, got "
+            f"{abbreviated(padding_config)}"
         ) from None
     if any(len(axis) != 3 for axis in configuration):
-        raise ValueError(f"pad: padding_config must have (low, high, interior) for each axis, got {padding_config!r}")
+        raise ValueError(
+            f"pad: padding_config must have (low, high, interior) for each axis, got {abbreviated(padding_config)}"
+        )
     return pad.apply((operand, padding_value), (configuration,))
 
 
@@ -295,7 +299,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
         number = operator.index(index)
     except TypeError:
         raise TypeError(
-            f"index_in_dim: index must be an integer known while tracing, got {index!r}; "
+            f"index_in_dim: index must be an integer known while tracing, got {abbreviated(index)}; "
             "dynamic_index_in_dim takes a traced one"
         ) from None
     if not -shape[axis] <= number < shape[axis]:
@@ -429,7 +433,9 @@ def _indices(name: str, operand: Any, start_indices: Any, allow_negative: Any) -
     else:
         aval = operand_aval(name, start_indices, "start_indices")
         if aval.ndim != 1:
-            raise TypeError(f"{name}: start_indices must be a sequence of scalars or a vector, got {start_indices!r}")
+            raise TypeError(
+                f"{name}: start_indices must be a sequence of scalars or a vector, got {abbreviated(start_indices)}"
+            )
         if isinstance(start_indices, np.ndarray):
             indices = list(start_indices)
         else:

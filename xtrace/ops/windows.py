@@ -11,6 +11,7 @@ from xtrace.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dt
 from xtrace.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, compare, integers, select
 from xtrace.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace.core import dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
@@ -113,7 +114,7 @@ def _canonical_window(
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
         raise TypeError(
             f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) of integers for each of "
-            f"the operand's {rank} axes, got {padding!r}"
+            f"the operand's {rank} axes, got {abbreviated(padding)}"
         )
     return Window(
         found["window_dimensions"], found["window_strides"], tuple([(low, high) for low, high in pads]),

@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.operators import spread
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, not_an_array
 from xtrace.ops.random.keys import random_split
 from xtrace.ops.slicing import index_in_dim
@@ -57,7 +58,9 @@ def int_dtype(function: str, dtype: Any, error: type[Exception] = ValueError) ->
 def check_unsharded(function: str, out_sharding: Any) -> None:
     """Raise NotImplementedError if a sharding is asked for."""
     if out_sharding is not None:
-        raise NotImplementedError(f"{function}: out_sharding is not supported; leave it None, got {out_sharding!r}")
+        raise NotImplementedError(
+            f"{function}: out_sharding is not supported; leave it None, got {abbreviated(out_sharding)}"
+        )
 
 
 def shape_of_parameter(function: str, name: str, value: Any) -> tuple[int, ...]:

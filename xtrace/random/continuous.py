@@ -11,6 +11,7 @@ from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.operators import choose, spread
 from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.ops import elementwise as lax
@@ -156,7 +157,7 @@ def gumbel_mode(mode: Any) -> str:
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in ("low", "high"):
-        raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {mode!r}")
+        raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {abbreviated(mode)}")
     return str(mode)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from xtrace.algebra.vector_space import canonical_axis, canonical_shape, converted, moved_axis
 from xtrace.api.operators import spread
 from xtrace.core import config, dtypes, explain
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.trace import Tracer
 from xtrace.numpy.indexing import take
@@ -141,7 +142,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     """
     check_unsharded("bernoulli", out_sharding)
     if mode not in ("high", "low"):
-        raise ValueError(f"bernoulli: got mode={mode!r}, expected 'high' or 'low'")
+        raise ValueError(f"bernoulli: got mode={abbreviated(mode)}, expected 'high' or 'low'")
     check_key("bernoulli", key)
     shape = result_shape("bernoulli", shape, p=p)
     dtype = aval_of(p).dtype
@@ -228,7 +229,7 @@ def _count(function: str, x: Any) -> int:
     try:
         return operator.index(x)
     except TypeError:
-        raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {x!r}") from None
+        raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {abbreviated(x)}") from None
 
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
@@ -297,7 +298,7 @@ def choice(
     population and for `p` that does not fit it, TypeError for what is neither integer nor array.
     """
     if not isinstance(shape, (tuple, list)):
-        raise TypeError(f"choice: the argument shape must be a sequence, got {shape!r}")
+        raise TypeError(f"choice: the argument shape must be a sequence, got {abbreviated(shape)}")
     shape = canonical_shape("choice", shape)
     check_key("choice", key)
     own = shape_of_parameter("choice", "a", a)

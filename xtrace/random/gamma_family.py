@@ -10,6 +10,7 @@ from typing import Any
 from xtrace.algebra.vector_space import canonical_shape, converted, reduce_sum, reshape, with_axis
 from xtrace.api.operators import spread
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import Primitive
 from xtrace.ops import elementwise as lax
@@ -253,5 +254,5 @@ def ball(
     try:
         size = operator.index(d)
     except TypeError:
-        raise TypeError(f"random.ball: d, the number of dimensions, must be an integer, got {d!r}") from None
+        raise TypeError(f"random.ball: d, the number of dimensions, must be an integer, got {abbreviated(d)}") from None
     return draw("ball", lambda k, **s: _ball(k, float(p), d=size, **s), key, shape, dtype, out_sharding)

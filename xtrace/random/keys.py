@@ -10,6 +10,7 @@ import numpy as np
 from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, shown
 from xtrace.core.diagnostics.warn import warn_user
@@ -45,7 +46,9 @@ def _generator(spec: Any) -> Generator:
     if isinstance(spec, str):
         found = generators.get(spec)
         if found is None:
-            raise ValueError(f"unrecognized PRNG implementation {spec!r}; the generators are {', '.join(generators)}")
+            raise ValueError(
+                f"unrecognized PRNG implementation {abbreviated(spec)}; the generators are {', '.join(generators)}"
+            )
         return found
     raise TypeError(
         f"unrecognized type {type(spec)} for a PRNG implementation: give one of the names {', '.join(generators)}, or "
@@ -55,7 +58,10 @@ def _generator(spec: Any) -> Generator:
 
 def _chosen(function: str, impl: Any, dtype: Any) -> Generator:
     if impl is not None and dtype is not None:
-        raise ValueError(f"{function}: impl ({impl!r}) and dtype ({dtype!r}) cannot both be given; they say the same")
+        raise ValueError(
+            f"{function}: impl ({abbreviated(impl)}) and dtype ({abbreviated(dtype)}) cannot both be given; they "
+            "say the same"
+        )
     return _generator(impl if dtype is None else dtype)
 
 

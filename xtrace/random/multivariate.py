@@ -8,6 +8,7 @@ from typing import Any
 from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.operators import spread
 from xtrace.api.promotion import as_inexact, common_dtype
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
@@ -53,7 +54,7 @@ def multivariate_normal(
     """
     check_unsharded("multivariate_normal", out_sharding)
     if method not in _METHODS:
-        raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {method!r}")
+        raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {abbreviated(method)}")
     check_key("multivariate_normal", key)
     means = shape_of_parameter("multivariate_normal", "mean", mean)
     covariances = shape_of_parameter("multivariate_normal", "cov", cov)

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
 from xtrace.core.diagnostics.tracebacks import hide_frames
@@ -249,7 +250,7 @@ class ConcreteArray(Array):
         if dl_device is not None and tuple(dl_device) != here:
             raise BufferError(f"dlpack: the array is on {self.device}; move it with device_put before sharing it")
         if stream is not None and here[0] == 1:
-            raise BufferError(f"dlpack: a CPU has no streams; stream must be None, got {stream!r}")
+            raise BufferError(f"dlpack: a CPU has no streams; stream must be None, got {abbreviated(stream)}")
         return buffers.to_dlpack(buffers.copy(self.aval, buffer) if copy else buffer, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -258,7 +259,9 @@ class ConcreteArray(Array):
         if platform == "gpu":
             platform = "cuda"
         if platform not in kinds:
-            raise BufferError(f"dlpack has no device type for the platform {platform!r}; copy the array to a CPU first")
+            raise BufferError(
+                f"dlpack has no device type for the platform {abbreviated(platform)}; copy the array to a CPU first"
+            )
         return kinds[platform], self.device.local_hardware_id or 0
 
     def __bool__(self) -> bool:
@@ -324,7 +327,9 @@ class ConcreteArray(Array):
     def __format__(self, specification: str) -> str:
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             if specification:
-                raise TypeError(f"the format {specification!r} is for numbers; this is an array of {self.dtype.name}")
+                raise TypeError(
+                    f"the format {abbreviated(specification)} is for numbers; this is an array of {self.dtype.name}"
+                )
             return repr(self)
         return format(self.host()[()] if self.ndim == 0 else self.host(), specification)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import (
     MemorySpace,
     ShapedArray,
@@ -187,7 +188,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
     if type(value) is ConcreteArray:
         return value
     if isinstance(value, Tracer):
-        raise TypeError(f"a concrete value is needed; got the traced value {value!r}")
+        raise TypeError(f"a concrete value is needed; got the traced value {abbreviated(value)}")
     if type(value) is Literal:
         value, aval = value.val, value.aval
     else:

@@ -10,6 +10,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum,
 from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved, solved_by
@@ -123,7 +124,9 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     aval = matrix_type("slogdet", a, square=True)
     method = "lu" if method is None else method
     if method not in _SLOGDET:
-        raise ValueError(f"Unknown slogdet method {method!r}. Supported methods are 'lu' (`None`), and 'qr'.")
+        raise ValueError(
+            f"Unknown slogdet method {abbreviated(method)}. Supported methods are 'lu' (`None`), and 'qr'."
+        )
     if method == "qr" and dtypes.is_complex(aval.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; use method='lu'")
     return _slogdet(a, method=method)  # type: ignore[no-any-return]

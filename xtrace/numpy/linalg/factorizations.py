@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import broadcast_in_dim
 from xtrace.api.units import one_program, unit
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import scalar_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
@@ -85,7 +86,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     matrix_type("qr", a)
     if mode not in ("reduced", "complete", "r", "raw", "full"):
         raise ValueError(
-            f"Unsupported QR decomposition mode {mode!r}; it is one of 'reduced', 'complete', 'r', 'raw' and 'full'"
+            f"Unsupported QR decomposition mode {abbreviated(mode)}; it is one of 'reduced', 'complete', 'r', 'raw' "
+            "and 'full'"
         )
     return _qr(a, mode=mode)
 
@@ -176,7 +178,7 @@ def _eigh(a: Any, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
 def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:
     matrix_type(function, a, square=True)
     if triangle not in (None, "L", "U"):
-        raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {triangle!r}")
+        raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviated(triangle)}")
     return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
 
 

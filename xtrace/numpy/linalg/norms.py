@@ -9,6 +9,7 @@ from typing import Any
 from xtrace.algebra.vector_space import converted
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.linalg.factorizations import svd, svdvals
@@ -31,7 +32,9 @@ def _number(function: str, ord: Any, kind: str) -> Any:
     try:
         return float(ord)
     except (TypeError, ValueError):
-        raise ValueError(f"{function}: Invalid order {ord!r} for {kind} norm; give a number or a name") from None
+        raise ValueError(
+            f"{function}: Invalid order {abbreviated(ord)} for {kind} norm; give a number or a name"
+        ) from None
 
 
 def _euclidean(x: Any, axes: _Axes, keepdims: bool) -> Any:
@@ -47,7 +50,8 @@ def _vector_norm(function: str, x: Any, ord: Any, axes: _Axes, keepdims: bool) -
         return _euclidean(x, axes, keepdims)
     if isinstance(ord, str):
         raise ValueError(
-            f"{function}: Invalid order {ord!r} for vector norm; give a number, or two axes for a norm of matrices"
+            f"{function}: Invalid order {abbreviated(ord)} for vector norm; give a number, or two axes for a norm "
+            "of matrices"
         )
     if ord == 0:
         counted = lax.ne(x, scalar_of(0, aval_of(x).dtype))
@@ -97,7 +101,8 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
         found = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
         return expand_dims(found, axes) if keepdims else found
     raise ValueError(
-        f"{function}: Invalid order {ord!r} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf"
+        f"{function}: Invalid order {abbreviated(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, "
+        "inf and -inf"
     )
 
 
@@ -189,7 +194,7 @@ def cond(x: Any, p: Any = None) -> Any:
         raise ValueError(f"cond: the input array must not be empty; got shape {aval.shape}")
     order = _number("cond", p, "matrix")
     if order not in (None, 2, -2) and aval.shape[-1] != aval.shape[-2]:
-        raise ValueError(f"cond: for p={p!r}, the array must be square; got shape {aval.shape}")
+        raise ValueError(f"cond: for p={abbreviated(p)}, the array must be square; got shape {aval.shape}")
     return _cond(x, p=order)
 
 

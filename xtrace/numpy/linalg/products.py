@@ -10,6 +10,7 @@ from typing import Any
 from xtrace.algebra.vector_space import canonical_axis
 from xtrace.api.promotion import cast, common_dtype
 from xtrace.api.units import one_program, unit
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.numpy import contraction, manipulation
 from xtrace.numpy.arguments import type_of
@@ -112,7 +113,7 @@ def matrix_power(a: Any, n: int) -> Any:
     try:
         count = operator.index(n)
     except TypeError:
-        raise TypeError(f"matrix_power: the exponent must be an integer, got {n!r}") from None
+        raise TypeError(f"matrix_power: the exponent must be an integer, got {abbreviated(n)}") from None
     return _matrix_power(a, n=count)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import convert_element_type
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
@@ -199,7 +200,7 @@ def as_array(value: Any) -> Any:
 def check_function(function: str, argument: str, value: Any) -> None:
     """Raise TypeError if the argument of `function` cannot be called."""
     if not callable(value):
-        raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {value!r}")
+        raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviated(value)}")
 
 
 def opened(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:

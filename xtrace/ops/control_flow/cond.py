@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, moved_axis, with_axis, zeros
 from xtrace.core import config, dtypes, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of, is_array_like, shown
 from xtrace.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace.core.ir import ClosedJaxpr, Literal, Var
@@ -620,7 +621,9 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
         raise ValueError("platform_dependent: write cuda= or rocm= for GPUs, not gpu=")
     for name, function in [*per_platform.items(), *([("default", default)] if default is not None else [])]:
         if not callable(function):
-            raise TypeError(f"platform_dependent: the {name!r} branch must be a callable, got {shown(function)}")
+            raise TypeError(
+                f"platform_dependent: the {abbreviated(name)} branch must be a callable, got {shown(function)}"
+            )
     if not per_platform and default is None:
         raise TypeError("platform_dependent: give a function for a platform, such as cpu=, or default=")
     grouped: dict[int, list[str]] = {}

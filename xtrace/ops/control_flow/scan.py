@@ -11,6 +11,7 @@ import numpy as np
 from xtrace.algebra.families import add_any
 from xtrace.algebra.vector_space import moved_axis, with_axis, zeros
 from xtrace.core import config, dtypes, explain, pytree
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of, physical
 from xtrace.core.effects import Effects, in_order
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
@@ -668,8 +669,8 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         number = operator.index(length)
     except TypeError:
         raise TypeError(
-            f"{function}: length must be an integer known while tracing, got {length!r}. fori_loop takes a traced "
-            "number of steps"
+            f"{function}: length must be an integer known while tracing, got {abbreviated(length)}. fori_loop takes "
+            "a traced number of steps"
         ) from None
     if sizes and sizes[0] != number:
         raise ValueError(
@@ -692,7 +693,7 @@ def unroll_of(function: str, unroll: Any, size: int) -> int:
     except TypeError:
         number = -1
     if number < 0:
-        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {unroll!r}.")
+        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviated(unroll)}.")
     return max(number, 1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted, operand_aval, zeros
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import no_rule, primitive
@@ -63,7 +64,9 @@ def geqrf(x: Any) -> tuple[Any, Any]:
 def _geqp3_abstract(x: ShapedArray, pivots: ShapedArray, *, use_magma: bool | None) -> list[ShapedArray]:
     packed, taus = _geqrf_abstract(x)
     if pivots.shape != (*x.shape[:-2], x.shape[-1]) or pivots.dtype != dtypes.int32:
-        raise ValueError(f"geqp3: pivots must be int32, one for each column of {x.str_short()}, got {pivots!r}")
+        raise ValueError(
+            f"geqp3: pivots must be int32, one for each column of {x.str_short()}, got {abbreviated(pivots)}"
+        )
     return [packed, ShapedArray(pivots.shape, pivots.dtype), taus]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
 from xtrace.ops.elementwise import (
@@ -92,7 +93,7 @@ class SvdAlgorithm(enum.Enum):
 def _choice(name: str, argument: str, kind: type[enum.Enum], value: Any) -> Any:
     if value is not None and not isinstance(value, kind):
         members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
-        raise TypeError(f"{name}: {argument} must be None or one of {members}; got {value!r}")
+        raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviated(value)}")
     return value
 
 
@@ -103,7 +104,9 @@ def index_range(name: str, subset: Any, size: int) -> tuple[int, int] | None:
     try:
         start, stop = [operator.index(i) for i in subset]
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: subset_by_index must be None or a pair of integers, got {subset!r}") from None
+        raise TypeError(
+            f"{name}: subset_by_index must be None or a pair of integers, got {abbreviated(subset)}"
+        ) from None
     if not 0 <= start <= stop <= size:
         raise ValueError(f"{name}: subset_by_index {(start, stop)} must satisfy 0 <= start <= stop <= {size}")
     return None if (start, stop) == (0, size) else (start, stop)

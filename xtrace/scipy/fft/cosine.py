@@ -14,6 +14,7 @@ import numpy as np
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
@@ -69,9 +70,11 @@ def _transformed(x: Any, *, axes: tuple[int, ...], lengths: tuple[int, ...], ort
 
 def _checked(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> Any:
     if type != 2:
-        raise NotImplementedError(f"{function}: only transforms of type 2 are implemented, got type={type!r}")
+        raise NotImplementedError(
+            f"{function}: only transforms of type 2 are implemented, got type={abbreviated(type)}"
+        )
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {norm!r}")
+        raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {abbreviated(norm)}")
     (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
     wanted = () if s is None else (s,) if isinstance(s, int) else tuple(s)
     if len(wanted) > aval.ndim:

@@ -9,6 +9,7 @@ import numpy as np
 from xtrace.algebra.vector_space import converted
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy import linalg
 from xtrace.numpy.arguments import type_of
@@ -63,7 +64,7 @@ def svd(
     """
     matrix_type("svd", a)
     if lapack_driver not in ("gesdd", "gesvd"):
-        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {lapack_driver!r}")
+        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviated(lapack_driver)}")
     return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), by_qr=lapack_driver == "gesvd")
 
 
@@ -177,7 +178,7 @@ def solve(
     ValueError for another assumption and shapes that do not agree.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviated(assume_a)}")
     if assume_a != "pos":
         return linalg.solve(a, b)
     _check_system("solve", a, b)
@@ -308,7 +309,7 @@ def qr(
     """
     matrix_type("qr", a)
     if mode not in ("full", "economic", "r"):
-        raise ValueError(f"Unsupported QR decomposition mode {mode!r}; it is 'full', 'economic' or 'r'")
+        raise ValueError(f"Unsupported QR decomposition mode {abbreviated(mode)}; it is 'full', 'economic' or 'r'")
     return _qr(a, mode=mode, pivoting=bool(pivoting))  # type: ignore[no-any-return]
 
 
@@ -331,7 +332,7 @@ def qr_multiply(
     """
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
-        raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {mode!r}")
+        raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviated(mode)}")
     return _qr_multiply(  # type: ignore[no-any-return]
         a, c, left=mode == "left", pivoting=bool(pivoting), conjugate=bool(conjugate)
     )
@@ -362,7 +363,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     """
     matrix_type("schur", a, square=True)
     if output not in ("real", "complex"):
-        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviated(output)}.")
     return _schur(a, complex_output=output == "complex")  # type: ignore[no-any-return]
 
 
@@ -479,13 +480,14 @@ def polar(
     """
     aval = matrix_type("polar", a)
     if side not in ("right", "left"):
-        raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}")
+        raise ValueError(f"polar: side must be 'right' or 'left', got {abbreviated(side)}")
     if method not in ("qdwh", "svd"):
-        raise ValueError(f"polar: method must be 'qdwh' or 'svd', got {method!r}")
+        raise ValueError(f"polar: method must be 'qdwh' or 'svd', got {abbreviated(method)}")
     rows, columns = aval.shape[-2:]
     if method == "qdwh" and (rows < columns if side == "right" else rows > columns):
         raise NotImplementedError(
-            f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={side!r}; use method='svd'"
+            f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviated(side)}; use "
+            "method='svd'"
         )
     return _polar(  # type: ignore[no-any-return]
         a, right=side == "right", method=method, eps=eps, max_iterations=max_iterations

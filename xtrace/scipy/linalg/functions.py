@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.grad import jvp
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
@@ -140,7 +141,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     if left.shape != right.shape:
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
     if method not in (None, "SPS"):
-        raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {method!r}")
+        raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviated(method)}")
     found = _expm_frechet(A, E)
     return found if compute_expm else found[1]
 
@@ -326,5 +327,5 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             f"solve_sylvester: C must have as many rows as A and columns as B; got {left}, {right}, {shape}"
         )
     if method not in ("schur", "eigen"):
-        raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {method!r}")
+        raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviated(method)}")
     return _solve_sylvester(A, B, C, tol=float(tol), method=method)

@@ -11,6 +11,7 @@ import numpy as np
 from xtrace.api.promotion import check_mapped_ranks
 from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import requested_dtype, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
@@ -63,7 +64,7 @@ def _size(function: str, n: Any, least: int = 0) -> int:
     try:
         size = operator.index(n)
     except TypeError:
-        raise TypeError(f"{function}: n must be an integer, got {n!r}") from None
+        raise TypeError(f"{function}: n must be an integer, got {abbreviated(n)}") from None
     if least and size < least:
         raise ValueError(f"{function}: n must be a positive integer; got {n}.")
     return max(size, 0)
@@ -139,7 +140,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     short, long = sorted((length, columns))
     kept = {"full": (0, length + columns - 1), "same": ((short - 1) // 2, long), "valid": (short - 1, long - short + 1)}
     if mode not in kept:
-        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {mode!r}.")
+        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {abbreviated(mode)}.")
     start, rows = kept[mode]
     offset = np.arange(start, start + rows)[:, None] - np.arange(columns)
     inside = (offset >= 0) & (offset < length)
@@ -256,7 +257,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """
     size = _size("dft", n)
     if scale not in _NORMS:
-        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {abbreviated(scale)}.")
     wanted = dtypes.canonicalize(complex if dtype is None else dtype, config.enable_x64.value)
     if not dtypes.is_complex(wanted):
         raise ValueError(f"dtype must be a complex floating-point type; got {wanted.name}.")

@@ -10,6 +10,7 @@ from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.jit import jit
 from xtrace.api.promotion import operand_aval
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import arange, asarray, ones, zeros
 from xtrace.numpy.linalg.factorizations import qr
@@ -144,7 +145,7 @@ def _selection(select: str, select_range: Any, size: int) -> tuple[int, int]:
             "select indices, or take all and mask them"
         )
     if select != "i":
-        raise ValueError(f"{_FUNCTION}: select must have a value in {{'a', 'i', 'v'}}, got {select!r}")
+        raise ValueError(f"{_FUNCTION}: select must have a value in {{'a', 'i', 'v'}}, got {abbreviated(select)}")
     if select_range is None:
         raise ValueError(f"{_FUNCTION}: for select='i', select_range must be specified, as (first, last)")
     if len(select_range) != 2:

@@ -12,6 +12,7 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import check_broadcast
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.ufuncs import clip, floor, mod, where
@@ -89,7 +90,9 @@ def map_coordinates(
     if order not in (0, 1):
         raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {order}")
     if mode not in _OUTSIDE:
-        raise NotImplementedError(f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {mode!r}")
+        raise NotImplementedError(
+            f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviated(mode)}"
+        )
     arrays = [as_array("map_coordinates", x) for x in given]
     check_broadcast("map_coordinates", [x.shape for x in arrays])
     image = as_array("map_coordinates", input)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from xtrace.api.promotion import operand_aval
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import conj
 from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs
@@ -70,13 +71,16 @@ def minimize(
         raise ValueError(f"minimize: x0 must be a vector, got {aval.str_short()}; see xtrace.flatten_util.ravel_pytree")
     found = _METHODS.get(method.lower())
     if found is None:
-        raise ValueError(f"Method {method} not recognized by minimize; write 'BFGS' or {list(_METHODS)[1]!r}")
+        raise ValueError(
+            f"Method {method} not recognized by minimize; write 'BFGS' or {abbreviated(list(_METHODS)[1])}"
+        )
     solve, names = found
     given = dict(options or {})
     for name in given:
         if name not in names:
             raise TypeError(
-                f"minimize with method {method} got an unexpected option {name!r}; it takes {', '.join(names)}"
+                f"minimize with method {method} got an unexpected option {abbreviated(name)}; it takes "
+                f"{', '.join(names)}"
             )
     x = asarray(x0)
     state = solve(lambda x: fun(x, *args), x.astype(x.dtype), **given)

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.creation import zeros
@@ -27,7 +28,7 @@ def _operands(function: str, in1: Any, in2: Any, mode: str) -> tuple[list[Any], 
             f"{function}: in1 and in2 must have the same number of dimensions, got shapes {shapes[0]} and {shapes[1]}"
         )
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {mode!r}")
+        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviated(mode)}")
     return [cast_to(x, aval, dtype) for x, aval in zip((in1, in2), avals, strict=True)], shapes
 
 
@@ -77,7 +78,7 @@ def _direct(
 
 def _by(function: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, flipped: bool) -> Any:
     if method not in ("auto", "direct", "fft"):
-        raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {method!r}")
+        raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviated(method)}")
     if method != "fft":
         return _direct(function, in1, in2, mode, precision, flipped)
     if not flipped:
@@ -104,7 +105,8 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
 def _filled(function: str, boundary: str, fillvalue: float) -> None:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
-            f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {boundary!r} and {fillvalue!r}"
+            f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviated(boundary)} and "
+            f"{abbreviated(fillvalue)}"
         )
 
 

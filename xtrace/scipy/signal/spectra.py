@@ -16,6 +16,7 @@ from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import cast_to, type_of
@@ -140,7 +141,9 @@ def _trend_remover(detrend: Any, axis: int) -> Any:
 
 def _check_trend(function: str, detrend: Any) -> None:
     if detrend and not callable(detrend) and detrend not in ("constant", "linear"):
-        raise ValueError(f"{function}: detrend must be 'constant', 'linear', False or a function; got {detrend!r}")
+        raise ValueError(
+            f"{function}: detrend must be 'constant', 'linear', False or a function; got {abbreviated(detrend)}"
+        )
 
 
 def _one_sided(function: str, wanted: Any, dtype: Any) -> bool:
@@ -215,9 +218,9 @@ def _power_spectra(
     counts = [aval.shape[along] for aval in avals]
     outer = check_broadcast(function, [(*a.shape[:along], *a.shape[along + 1 :]) for a in avals])
     if scaling not in ("density", "spectrum"):
-        raise ValueError(f"{function}: Unknown scaling {scaling!r}; it must be 'density' or 'spectrum'")
+        raise ValueError(f"{function}: Unknown scaling {abbreviated(scaling)}; it must be 'density' or 'spectrum'")
     if average not in ("mean", "median"):
-        raise ValueError(f"{function}: average must be 'median' or 'mean', got {average!r}")
+        raise ValueError(f"{function}: average must be 'median' or 'mean', got {abbreviated(average)}")
     _check_trend(function, detrend)
     if 0 in counts or 0 in outer:
         shape = (*outer[:along], min(counts), *outer[along:])
@@ -309,7 +312,9 @@ def stft(
     (aval,), dtype, _ = common_dtype("stft", (x,), as_inexact)
     along = canonical_axis("stft", axis, aval.ndim)
     if boundary is not None and boundary not in _EXTENSIONS:
-        raise ValueError(f"stft: Unknown boundary option {boundary!r}, must be one of {[*_EXTENSIONS, None]}")
+        raise ValueError(
+            f"stft: Unknown boundary option {abbreviated(boundary)}, must be one of {[*_EXTENSIONS, None]}"
+        )
     _check_trend("stft", detrend)
     part = dtypes.real_part_dtype(dtype)
     if not aval.size:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.core.abbreviation import abbreviated
+
 _Window = Callable[..., Any]
 
 
@@ -138,14 +140,18 @@ def named_window(function: str, window: Any, count: int) -> Any:
     """
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):
-        raise ValueError(f"{function}: the first entry of the tuple window={window!r} must be a name")
+        raise ValueError(f"{function}: the first entry of the tuple window={abbreviated(window)} must be a name")
     shape = _BY_NAME.get(name)
     if shape is None:
         known = ", ".join(names[0] for names in _WINDOWS)
-        raise ValueError(f"{function}: Invalid window name {name!r}; known are {known}. Others may be given as arrays.")
+        raise ValueError(
+            f"{function}: Invalid window name {abbreviated(name)}; known are {known}. Others may be given as arrays."
+        )
     if count <= 1:
         return np.ones(count)
     try:
         return shape(count + 1, *parameters)[:-1]
     except TypeError:
-        raise ValueError(f"{function}: the window {name!r} does not take the parameters {tuple(parameters)}") from None
+        raise ValueError(
+            f"{function}: the window {abbreviated(name)} does not take the parameters {tuple(parameters)}"
+        ) from None

@@ -10,6 +10,7 @@ import numpy as np
 from xtrace.algebra.vector_space import canonical_axis
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import cast_to, refuse
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.manipulation import concatenate, moveaxis
@@ -42,7 +43,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     refuse("detrend", overwrite_data=overwrite_data)
     (aval,), dtype, _ = common_dtype("detrend", (data,), as_inexact)
     if type not in ("constant", "linear"):
-        raise ValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}")
+        raise ValueError(f"detrend: type must be 'linear' or 'constant', got {abbreviated(type)}")
     along = canonical_axis("detrend", axis, aval.ndim)
     n = aval.shape[along]
     breaks = None

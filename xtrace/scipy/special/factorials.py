@@ -12,6 +12,7 @@ from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.operators import choose
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
 from xtrace.ops.elementwise import complex as of_parts
@@ -197,7 +198,7 @@ def multigammaln(a: Any, d: int) -> Any:
     try:
         dimension = operator.index(d)
     except TypeError as error:
-        raise TypeError(f"multigammaln: d must be a static integer, got {d!r}. {error}") from None
+        raise TypeError(f"multigammaln: d must be a static integer, got {abbreviated(d)}. {error}") from None
     return _multigammaln(a, dimension=dimension)
 
 

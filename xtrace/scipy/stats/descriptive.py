@@ -9,6 +9,7 @@ from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.operators import choose
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.choices import take_along_axis
 from xtrace.numpy.creation import full, ones, zeros
@@ -32,7 +33,7 @@ class ModeResult(NamedTuple):
 
 def _check_policy(function: str, nan_policy: str) -> None:
     if nan_policy not in _POLICIES:
-        raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {nan_policy!r}")
+        raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {abbreviated(nan_policy)}")
     if nan_policy == "omit":
         raise NotImplementedError(f"{function}: nan_policy='omit' is not implemented; leave NaN out beforehand")
     if nan_policy == "raise":
@@ -129,7 +130,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     _check_policy("rankdata", nan_policy)
     methods = ("average", "min", "max", "dense", "ordinal")
     if method not in methods:
-        raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {method!r}")
+        raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviated(method)}")
     aval = type_of("rankdata", a)
     if axis is None:
         return _ranks(ravel(a), axis=0, method=method)
@@ -157,7 +158,7 @@ def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagat
     nan_policy: "propagate", or "omit" to leave NaN out; ValueError for others and for an axis that is not there.
     """
     if nan_policy not in ("propagate", "omit"):
-        raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {nan_policy!r}")
+        raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviated(nan_policy)}")
     aval = type_of("sem", a)
     along = None if axis is None else canonical_axis("sem", axis, aval.ndim)
     return _sem(a, ddof, axis=along, omit=nan_policy == "omit", keepdims=bool(keepdims))

@@ -11,6 +11,7 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.pytree import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
 from xtrace.numpy.arguments import cast_to, type_of
@@ -137,7 +138,8 @@ class gaussian_kde:
             rule, given = "given", [bw_method(self) if callable(bw_method) else bw_method]
         elif not isinstance(rule, str) or rule not in ("scott", "silverman"):
             raise ValueError(
-                f"gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got {bw_method!r}"
+                "gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got "
+                f"{abbreviated(bw_method)}"
             )
         found: tuple[Any, Any] = _spread(self.dataset, self.weights, self.neff, *given, rule=rule)
         return found
