@@ -19,7 +19,7 @@ X, W = np.ones((3, 2), np.float32), np.full((2, 2), 0.5, np.float32)
 
 
 # What jax has no counterpart of.
-OWN = {"BroadcastError", "RecompilationWarning"}
+OWN = {"BroadcastError", "RecompilationWarning", "StaticArgumentError"}
 
 
 @pytest.mark.parametrize("module", ["core", "errors", "extend.core", "extend.core.primitives", "stages", "typing"])
