@@ -82,13 +82,14 @@ def test_return_shape_gives_the_tree_of_results():
     assert repr(shapes) == repr(expected)
 
 
-def test_the_maker_is_named_as_the_function():
+def test_the_maker_is_named_after_the_function():
     def function(x):
         """What it does."""
         return x
 
     maker = xtrace.make_jaxpr(function)
-    assert maker.__name__ == "function" and maker.__doc__ == "What it does." and maker.__wrapped__ is function
+    assert maker.__name__ == "make_jaxpr(function)" and maker.__wrapped__ is function
+    assert maker.__doc__ == "What it does."
 
 
 class Callable:

@@ -14,7 +14,7 @@ I32 = ShapedArray((), "int32")
 
 def test_variables_are_equal_only_to_themselves():
     one, other = Var(F32), Var(F32)
-    assert one != other and len({one, other, one}) == 2 and repr(one).endswith(":f32[]")
+    assert one != other and len({one, other, one}) == 2 and repr(one).endswith(":float32[]")
     assert isinstance(DropVar(F32), Var)
 
 

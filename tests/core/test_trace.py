@@ -3,6 +3,7 @@
 import copy
 import threading
 
+import jax
 import numpy as np
 import pytest
 
@@ -82,3 +83,42 @@ def test_tracers_have_no_attributes_to_hang_things_on():
 def test_arrays_are_not_made_by_calling_the_class():
     with pytest.raises(TypeError, match=r"Array is an abstract type; make one with xtrace\.numpy\.array"):
         xtrace.Array([1, 2])
+
+
+def printed_tracers(package):
+    """Return how tracers of each transformation, and of several of them, are printed."""
+    x, found = package.numpy.arange(3.0), []
+
+    def note(x):
+        found.extend([repr(x), str(x), f"{x}"])
+        return x * 2.0
+
+    def add_up(x):
+        return note(x).sum()
+
+    package.jit(note)(x)
+    package.jit(note)(1.0)
+    package.jit(note)(x.astype("bfloat16"))
+    package.jit(lambda key: note(package.random.key_data(key)) is None)(package.random.key(0))
+    package.grad(add_up)(x)
+    package.grad(package.grad(note))(1.0)
+    package.jit(package.grad(note))(1.0)
+    package.vmap(note, in_axes=1)(package.numpy.ones((2, 3)))
+    package.vmap(package.grad(note))(x)
+    package.jit(package.vmap(note))(x)
+    package.grad(lambda x: package.vmap(note)(x).sum())(x)
+    package.jvp(note, (x,), (x,))
+    package.jvp(package.grad(note), (1.0,), (1.0,))
+    package.linearize(note, x)
+    package.lax.scan(lambda c, x: (note(c), x), 1.0, x)
+    package.jit(lambda xs: found.append(f"{xs}"))([x, 1, {"a": True}])
+    return found
+
+
+def test_tracers_are_printed_as_jax_prints_them():
+    assert printed_tracers(xtrace) == printed_tracers(jax)
+
+
+def test_variables_are_printed_as_jax_prints_them():
+    found = [repr(p.make_jaxpr(lambda x: x)(np.ones(3, np.float32)).jaxpr.invars[0]) for p in (xtrace, jax)]
+    assert found[0].partition(":")[2] == found[1].partition(":")[2] == "float32[3]"

@@ -21,11 +21,11 @@ EXACT = {
   in (d,) }
 """,
     "history": """\
-1 entry: Traced<ShapedArray(float32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>
+1 entry: JitTracer(~float32[])
 """,
     "print-while-tracing": """\
 first call:
-traced with Traced<ShapedArray(float32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>
+traced with JitTracer(~float32[])
 second call:
 done
 """,
@@ -71,7 +71,7 @@ CONTAINED = {
         "[-5 -4 -3 -2 -1  0  0  0  0  0]\n",
     ],
     "error-reshape": [
-        "TypeError: Shapes must be 1D sequences of concrete values of integer type, got [Traced<ShapedArray(int32[])>",
+        "TypeError: Shapes must be 1D sequences of concrete values of integer type, got [JitTracer(int32[])",
         "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
         "This value became a tracer due to xtrace operations on these lines:",
         "[1. 1. 1. 1. 1. 1.]\n",

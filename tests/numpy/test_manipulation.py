@@ -226,7 +226,7 @@ def test_reshape_by_a_traced_number_says_what_to_do():
     with pytest.raises(TypeError) as caught:
         xtrace.jit(f)(jnp.ones((2, 3)))
     message = str(caught.value)
-    shape = "[Traced<ShapedArray(int32[])>"
+    shape = "[JitTracer(int32[])"
     assert f"Shapes must be 1D sequences of concrete values of integer type, got {shape}" in message
     assert "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions." in message
     assert "This value became a tracer due to xtrace operations on these lines:" in message

@@ -107,11 +107,23 @@ def test_shapes_of_objects(value):
         assert getattr(jnp, name)(value) == getattr(np, name)(value)
 
 
-def test_reshape_that_changes_nothing_keeps_an_array_of_numpy():
-    assert jnp.reshape(X, (2, 3, 4)) is X
-    assert xtrace.jit(lambda: float(jnp.reshape(X, X.shape)[0, 0, 1]))() == 1
-    assert isinstance(jnp.reshape(X, (6, 4)), xtrace.Array)
+@pytest.mark.parametrize("order", ["C", "F", "A"])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (6, 4), -1, (4, -1), 24, range(24, 25), np.array([3, 8])], ids=repr)
+def test_reshape_keeps_an_array_of_numpy(shape, order):
+    for values in (X, X.astype(np.int64), np.asfortranarray(X)):
+        found, expected = (package.reshape(values, shape, order) for package in (jnp, jax.numpy))
+        assert type(found) is type(expected) is np.ndarray and found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+        assert np.shares_memory(found, values) == np.shares_memory(expected, values)
+
+
+def test_reshape_keeps_an_array_of_numpy_while_tracing():
+    assert xtrace.jit(lambda: float(jnp.reshape(X, (6, 4))[0, 1]))() == 1
+    assert type(jnp.reshape(np.float32(2), (1, 1))) is np.ndarray
     assert isinstance(jnp.reshape(2.0, ()), xtrace.Array)
+    for package in (jnp, jax.numpy):
+        with pytest.raises(ValueError, match="cannot reshape array of size 24 into shape"):
+            package.reshape(X, (5, 5))
 
 
 @pytest.mark.parametrize(

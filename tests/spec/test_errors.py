@@ -74,7 +74,7 @@ def test_a_traced_shape() -> None:
     with pytest.raises(TypeError) as caught:
         jit(f)(jnp.ones((2, 3)))
     text = str(caught.value)
-    start = "Shapes must be 1D sequences of concrete values of integer type, got [Traced<ShapedArray(int32[])>"
+    start = "Shapes must be 1D sequences of concrete values of integer type, got [JitTracer(int32[])"
     assert text.startswith(start)
     assert "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions." in text
     assert "This value became a tracer due to xtrace operations on these lines:" in text

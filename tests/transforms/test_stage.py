@@ -81,7 +81,7 @@ def test_an_operand_that_is_no_array_is_named(operand):
         lax.add(VECTOR, operand)
 
 
-def test_a_tracer_shows_its_type_and_the_number_of_enclosing_traces():
+def test_a_tracer_shows_its_type():
     seen = []
 
     def inner(y):
@@ -90,13 +90,13 @@ def test_a_tracer_shows_its_type_and_the_number_of_enclosing_traces():
 
     def function(x):
         seen.extend([repr(x), str(x), f"{x}"])
-        with pytest.raises(TypeError, match="the format '>70' needs a value, and the traced array Traced<"):
+        with pytest.raises(TypeError, match="the format '>70' needs a value, and the traced array JitTracer"):
             format(x, ">70")
         return xtrace.jit(inner)(x)
 
     traced(function, 1.0)
-    shown = "Traced<ShapedArray(float32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>"
-    assert seen == [shown, shown, shown, shown.replace("level=1", "level=2")]
+    shown = "JitTracer(~float32[])"
+    assert seen == [shown] * 4
 
 
 # Constants

@@ -164,8 +164,7 @@ class AbstractToken(ShapedArray):
     def __repr__(self) -> str:
         return "AbstractToken()"
 
-    def __str__(self) -> str:
-        return "Tok"
+    __str__ = __repr__
 
 
 def physical(aval: ShapedArray) -> ShapedArray:

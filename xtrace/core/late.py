@@ -53,7 +53,9 @@ def _name_module(module: str, name: str, value: Any) -> None:
 
 
 def _lists(module: str, name: str) -> bool:
-    """Whether `module` is a public one that has the name."""
+    """Whether `module` is a public one that has the name, as one that has not been loaded is: it was named by hand."""
+    if module not in sys.modules:
+        return True
     namespace = vars(sys.modules[module])
     return "__dir__" in namespace and name in namespace["__all__"]
 

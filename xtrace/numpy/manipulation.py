@@ -93,13 +93,14 @@ def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
     """Return the elements of `a` in a new shape, in which one size may be -1; with ``order='F'`` column by column.
 
-    TypeError if the number of elements differs, or the shape is not known while tracing.
+    A NumPy array is reshaped by NumPy and stays one. TypeError if the number of elements differs, or the shape is not
+    known while tracing.
     """
     try:
         refuse("reshape", out_sharding=out_sharding)
-        found = _reshaped("reshape", a, shape, order)
-        # What does not change stays NumPy's, as in JAX.
-        return a if type(a) is np.ndarray and found.shape == a.shape and order == "C" else found
+        if type(a) is np.ndarray or isinstance(a, np.generic):
+            return a.reshape(shape, order=order)  # type: ignore[call-overload]
+        return _reshaped("reshape", a, shape, order)
     except BaseException as error:
         hide_frames(error)
         ready = with_arrays(error, (a, shape), {})
@@ -221,7 +222,7 @@ def _joined(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
 
 def _sequence(function: str, arrays: Any) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
-    if isinstance(arrays, (list, tuple)):
+    if isinstance(arrays, (list, tuple, range)):
         found = [as_array(function, x, i) for i, x in enumerate(arrays)]
     elif isinstance(arrays, (Array, np.ndarray)):
         found = list(unstack(arrays)) if arrays.ndim else []
@@ -605,7 +606,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return set_shape(roll(ravel(a), shift, 0), a.shape)
     axes = [canonical_axis("roll", i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
-    shifts = list(shift) if isinstance(shift, (tuple, list)) else _each("roll", shift)
+    shifts = list(shift) if isinstance(shift, (tuple, list, range)) else _each("roll", shift)
     if len(shifts) == 1:
         shifts = shifts * len(axes)
     if len(axes) == 1:

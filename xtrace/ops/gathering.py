@@ -74,11 +74,6 @@ class GatherScatterMode(enum.Enum):
             )
         return found
 
-    def __repr__(self) -> str:
-        return f"GatherScatterMode.{self.name}"
-
-    __str__ = __repr__
-
 
 _mode_names: dict[Any, GatherScatterMode] = {
     "clip": GatherScatterMode.CLIP,

@@ -44,7 +44,7 @@ class BatchTracer(Tracer):
         self.aval = without_axis(aval_of(value), axis)
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval!r}>with<{self.owner!r}>\n  with val = {self.value!r}\n       batch_dim = {self.axis}"
+        return f"VmapTracer(aval={self.aval}, batched={aval_of(self.value)})"
 
 
 def _aval_of_tracer(tracer: BatchTracer) -> ShapedArray:

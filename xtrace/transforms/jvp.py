@@ -48,8 +48,9 @@ class JVPTracer(Tracer):
         return self.primal.item(*indices)
 
     def __repr__(self) -> str:
-        head = f"Traced<{self.aval!r}>with<{self.owner!r}>"
-        return f"{head}\n  with primal = {self.primal!r}\n       tangent = {self.tangent!r}"
+        if self.owner.linearizing:  # type: ignore[attr-defined]
+            return f"GradTracer(primal={self.primal}, typeof(tangent)={self.aval.str_short()})"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
 def _aval_of_tracer(tracer: JVPTracer) -> ShapedArray:

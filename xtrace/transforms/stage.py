@@ -35,7 +35,7 @@ class StagedTracer(Tracer):
         self.variable = variable
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval!r}>with<{self.owner!r}>"
+        return f"JitTracer({self.aval})"
 
 
 def _tracer_aval(tracer: Any) -> ShapedArray:

@@ -97,7 +97,7 @@ PROGRAMS = [
         """,
         error="TypeError",
         says=[
-            SHAPES + "[Traced<ShapedArray(int32[])>",
+            SHAPES + "[JitTracer(int32[])",
             "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
             "This value became a tracer due to xtrace operations on these lines:",
         ],
