@@ -677,7 +677,6 @@ BAD_VJP = [
      lambda x, y: (x[0] * y, (y, "text")), None),
     (TypeError, "a tuple of length equal to the number of arguments", None, lambda r, ct: ([ct, ct],)),
     (TypeError, "a tuple of length equal to the number of arguments", None, lambda r, ct: ct),
-    (TypeError, "a tuple of length equal to the number of arguments", None, lambda r, ct: (ct, ct)),
     (TypeError, "a tuple of length equal to the number of arguments", None, lambda r, ct: ({"a": ct}, ct)),
     (ValueError, r"for argument x\[1\] the bwd rule produced an output of type f32\[3\].*so the shapes do not match",
      None, lambda r, ct: ([ct, np.ones(3, np.float32)], ct)),

@@ -41,6 +41,25 @@ def a_jitted_product_inside_a_rule(api, lax, jnp):
     return api.grad(outer)(1.0), api.jit(api.grad(outer))(1.0), api.vmap(api.grad(outer))(VECTOR)
 
 
+@pytest.mark.parametrize("call", ["jit", "checkpoint", "scan", "cond"])
+def test_a_recomputed_product_of_a_call_inside_a_rule(call):
+    # What is transposed computes the call's value together with its tangent.
+    def differentiated(api, lax, jnp):
+        calls = {
+            "jit": api.jit(jnp.sin), "checkpoint": api.checkpoint(jnp.sin),
+            "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=2)[0],
+            "cond": lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x),
+        }  # fmt: skip
+        inner = lambda x: jnp.tanh(calls[call](x))  # noqa: E731
+        product = api.checkpoint(lambda x, v: api.jvp(inner, (x,), (v,))[1])
+        outer = api.custom_jvp(inner)
+        outer.defjvp(lambda p, t: (outer(*p), product(p[0], t[0])))
+        gradient = api.grad(outer)
+        return [api.jit(f)(1.5) for f in (gradient, api.grad(gradient), lambda x: api.jvp(gradient, (x,), (x,)))]
+
+    assert_outcomes_equal(differentiated)
+
+
 @case
 def custom_root_whose_tangent_solve_closes_over_the_argument(api, lax, jnp):
     def root(a):

@@ -262,11 +262,10 @@ class CustomFunction:
             f"{self.name}, and in particular "
         )
         if trees[0] != expected.out_tree:
-            wanted = pytree.tree_unflatten(expected.out_tree, [a.str_short() for a in expected.out_avals])
             raise TypeError(
                 f"{start}of the same container/pytree structure), but instead the rule output's first element had "
-                f"container/pytree structure:\n    {_shown(result)}\nwhile {self.name} had output container/pytree "
-                f"structure:\n    {_shown(wanted)}."
+                f"container/pytree structure:\n    {_shown(trees[0], leaves)}\nwhile {self.name} had output "
+                f"container/pytree structure:\n    {_shown(expected.out_tree, expected.out_avals)}."
             )
         for position, (leaf, aval) in enumerate(zip(leaves, expected.out_avals, strict=True)):
             found = aval_of(leaf)
@@ -278,11 +277,9 @@ class CustomFunction:
                 )
 
 
-def _shown(tree: Any) -> str:
-    def short(leaf: Any) -> str:
-        return leaf if isinstance(leaf, str) else aval_of(leaf).str_short()
-
-    return str(pytree.tree_map(short, tree)).replace("'", "")
+def _shown(tree: Any, leaves: Sequence[Any]) -> str:
+    types = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
+    return str(pytree.described(tree, [a.str_short() for a in types])).replace("'", "")
 
 
 def _pair(result: Any, message: Callable[[], str]) -> Any:
@@ -512,28 +509,18 @@ class custom_vjp(CustomFunction):
     def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], found: Any) -> list[Any]:
         """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
         found = tuple(found) if isinstance(found, list) else found
-        places = pytree.tree_unflatten(call.in_tree, map(_Place, range(len(avals))))
-        cotangents: list[Any] = [None] * len(avals)
-
-        def note(cotangent: Any, place: Any) -> None:
-            if cotangent is None:
-                return
-            if not isinstance(place, _Place):
-                raise ValueError("a leaf in place of a container")
-            cotangents[place.position] = cotangent
-
-        try:
-            if not isinstance(found, tuple):
-                raise ValueError("no tuple")
-            pytree.tree_map(note, found, places, is_leaf=lambda x: x is None)
-        except (ValueError, TypeError):
+        leaves, tree = pytree.tree_flatten(found, is_leaf=lambda x: x is None)
+        below = _structures_below(tree, call.in_tree) if isinstance(found, tuple) else None
+        if below is None:
             shown = pytree.tree_structure(found)
             raise TypeError(
                 f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same container (pytree) "
                 "structure as the args tuple of the primal function, and in particular must produce a tuple of length "
                 f"equal to the number of arguments to the primal function, but got bwd output structure {shown} for "
                 f"primal input structure {call.in_tree}."
-            ) from None
+            )
+        # In place of a container, a cotangent is that of each leaf in it.
+        cotangents = [c for c, structure in zip(leaves, below, strict=True) for _ in range(structure.num_leaves)]
         return [
             self._cotangent_in(rule, call, position, aval, c)
             for position, (c, aval) in enumerate(zip(cotangents, avals, strict=True))
@@ -565,13 +552,20 @@ class custom_vjp(CustomFunction):
         raise TypeError(f"{start}{found.str_short()} for an input of type {aval.str_short()}; take its real part")
 
 
-class _Place:
-    """The position of a leaf among those of the arguments."""
-
-    __slots__ = ("position",)
-
-    def __init__(self, position: int) -> None:
-        self.position = position
+def _structures_below(prefix: Any, tree: Any) -> list[Any] | None:
+    """Return the structures in `tree` at the leaves of the structure `prefix`, None if that is no prefix of it."""
+    if prefix.num_nodes == prefix.num_leaves == 1:
+        return [tree]
+    inner, outer = prefix.children(), tree.children()
+    if prefix.node_data() != tree.node_data() or len(inner) != len(outer):
+        return None
+    found: list[Any] = []
+    for one, other in zip(inner, outer, strict=True):
+        below = _structures_below(one, other)
+        if below is None:
+            return None
+        found += below
+    return found
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:

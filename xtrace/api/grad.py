@@ -29,6 +29,8 @@ from xtrace.transforms.linearize import LinearMap
 from xtrace.transforms.linearize import linearize as linearize_flat
 from xtrace.transforms.scopes import JVP, TRANSPOSE, scope
 
+_NOTHING, _NO_NAMED = pytree.tree_structure(None), pytree.tree_structure({})
+
 
 class Flat:
     """A function of pytrees as one of leaves: called, it notes the tree of its results, and what is auxiliary."""
@@ -81,28 +83,26 @@ class Flat:
     @property
     def info(self) -> DebugInfo:
         """Whose linear jaxpr it is."""
-        trees: list[Any] = [((*(None,) * n, value), {}) for n, value in zip(self.numbers, self.args(), strict=True)]
-        paths = [arguments.lazy_argument_paths(self.fun, NO_STATIC, pytree.tree_structure(t)) for t in trees]
+        paths = [arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
         return arguments.debug_info_of(self.transformation, self.fun, lambda: [path for p in paths for path in p()])
 
-    def args(self) -> Any:
-        """The arguments, or numbers in their place once they are released."""
-        return pytree.tree_unflatten(self.in_tree, self.leaves)
+    def _calls(self) -> list[Any]:
+        """For each argument, the structure of a call ``(args, kwargs)`` with that one alone in its place."""
+        trees = zip(self.numbers, self.in_tree.children(), strict=True)
+        return [
+            pytree.treedef_tuple((pytree.treedef_tuple((*[_NOTHING] * number, tree)), _NO_NAMED))
+            for number, tree in trees
+        ]
 
     def release(self) -> Any:
         """Let go of the arguments and the auxiliary data; return the latter. A derivative keeps residuals only."""
-        self.leaves, aux, self.aux = list(range(len(self.leaves))), self.aux, None
+        self.leaves, aux, self.aux = [], self.aux, None
         return aux
 
     def path(self, position: int) -> str:
         """How users write the leaf at `position`, such as ``x['w'][0]``."""
-        for number, value in zip(self.numbers, self.args(), strict=True):
-            count = len(pytree.tree_leaves(value))
-            if position < count:
-                tree = pytree.tree_structure(((*(None,) * number, value), {}))
-                return arguments.argument_paths(self.fun, NO_STATIC, tree)[position]
-            position -= count
-        raise IndexError(position)
+        paths = [path for tree in self._calls() for path in arguments.argument_paths(self.fun, NO_STATIC, tree)]
+        return paths[position]
 
     def results(self, leaves: Sequence[Any]) -> Any:
         """Return flat results as the function's tree."""
@@ -479,11 +479,11 @@ def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool)
 
 
 def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None:
-    if len(results) != 1 or not is_array_like(flat.results(results)):
+    if len(results) != 1 or not pytree.treedef_is_leaf(flat.out_tree):
+        shown = pytree.described(flat.out_tree, [aval_of(x).str_short() for x in results])
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output of {flat.name} was "
-            f"{flat.results([aval_of(x).str_short() for x in results])}. Return one number; what else there is to "
-            "return goes second, in a pair, with has_aux=True"
+            f"Gradient only defined for scalar-output functions. Output of {flat.name} was {shown}. Return one number; "
+            "what else there is to return goes second, in a pair, with has_aux=True"
         )
     aval = aval_of(results[0])
     if aval.shape:

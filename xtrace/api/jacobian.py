@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -183,10 +182,9 @@ def jacrev(
 
         rows = vmap(pulled)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
         # For each leaf of the arguments the derivatives of all leaves of the result are one under the other.
-        parts = pytree.tree_map(lambda row: _split(row, 0, leaves), rows if several else rows[0])
-        below = pytree.tree_structure(primals if several else primals[0])
-        lists = [pytree.tree_leaves(part) for part in _leaf_lists(parts, below)]
-        jacobians = [pytree.tree_unflatten(below, [column[i] for column in lists]) for i in range(len(leaves))]
+        columns, below = pytree.tree_flatten(rows if several else rows[0])
+        parts = zip(*[_split(column, 0, leaves) for column in columns], strict=True)
+        jacobians = [pytree.tree_unflatten(below, part) for part in parts]
         found = pytree.tree_unflatten(tree, jacobians)
         return (found, *aux) if has_aux else found
 
@@ -194,12 +192,6 @@ def jacrev(
 
 
 jacobian = renamed(jacrev, "jacobian")
-
-
-def _leaf_lists(parts: Any, below: Any) -> list[Any]:
-    leaves = pytree.tree_leaves(parts)
-    count = len(leaves) // max(below.num_leaves, 1)
-    return [list(itertools.islice(leaves, i * count, (i + 1) * count)) for i in range(below.num_leaves)]
 
 
 def hessian(

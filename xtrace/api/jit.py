@@ -550,10 +550,7 @@ def _reports() -> Any:
 
 def _paths_of_results(tree: Any) -> list[str]:
     """Return what users call the leaves of a result: ``result['a'][0]``."""
-    if tree.num_leaves == 0:
-        return []
-    paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(tree, range(tree.num_leaves)))
-    return [f"result{pytree.keystr(path)}" for path, _ in paths]
+    return [f"result{pytree.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
 def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:

@@ -655,6 +655,15 @@ def treedef_difference(first: PyTreeDef, other: PyTreeDef) -> str | None:
     return found if found is not None else f"between {first} and {other}"
 
 
+def described(treedef: PyTreeDef, descriptions: Sequence[str]) -> Any:
+    """Return the structure with a text for each leaf, for messages; as it is if a registered class takes no texts."""
+    try:
+        found = treedef.unflatten(descriptions)
+        return found if tree_leaves(found) == list(descriptions) else treedef
+    except Exception:
+        return treedef
+
+
 class _Placeholder:
     """Stands for a leaf."""
 

@@ -287,13 +287,43 @@ def transpose_jaxpr(
     def transposed(*values: Any) -> list[Any]:
         rest = iter(values[: len(known)])
         operands = [Linear(a) if x else next(rest) for a, x in zip(closed.in_avals, linear, strict=True)]
-        found = backward(jaxpr, closed.consts, operands, spread(values[len(known) :], nonzero))
-        found = _instantiated(chosen(found, linear), wanted, [always] * len(wanted))
+        given, consts, split = spread(values[len(known) :], nonzero), closed.consts, jaxpr
+        if _has_calls_to_split(closed, linear):
+            split, consts = _split_of_calls(closed, operands, linear)
+            operands = [Linear(a) for a in wanted]
+        found = backward(split, consts, operands, given)
+        found = _instantiated(found if split is not jaxpr else chosen(found, linear), wanted, [always] * len(wanted))
         out_nonzero[:] = [c is not None for c in found]
         return chosen(found, out_nonzero)
 
     cotangents = chosen(closed.out_avals, nonzero)
     return staged(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)
+
+
+@per_jaxpr
+def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
+    """Return whether an operation that holds jaxprs computes something that depends on no linear input, too."""
+    pending: set[Atom] = set(chosen(closed.jaxpr.invars, linear))
+    for equation in closed.jaxpr.eqns:
+        flags = tuple([x in pending for x in equation.invars])
+        if not any(flags):
+            continue
+        rule = equation.primitive.partial_evaluate
+        if rule is not None and not all(flags) and rule(flags, **equation.params) is not None:
+            return True
+        pending.update(equation.outvars)
+    return False
+
+
+def _split_of_calls(
+    closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequence[bool]
+) -> tuple[Jaxpr, list[Any]]:
+    """Compute what depends on known operands alone; return the jaxpr of the linear ones, with its constants."""
+    types = [a if x else None for a, x in zip(closed.in_avals, linear, strict=True)]
+    known, always = chosen(operands, [not x for x in linear]), [True] * len(closed.out_avals)
+    info = _info(closed.jaxpr, "transpose")
+    _, rest = partial_evaluate(lambda *args: evaluate(closed.jaxpr, closed.consts, args), known, types, always, info)
+    return rest.jaxpr, rest.consts
 
 
 @per_jaxpr

@@ -701,7 +701,7 @@ def _pair(body: Body) -> list[Any]:
     """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
     found, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], tuple) or len(found) != 2:
-        shown = pytree.tree_unflatten(body.out_tree, [a.str_short() for a in body.out_avals])
+        shown = pytree.described(body.out_tree, [a.str_short() for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"
