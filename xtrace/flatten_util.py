@@ -12,6 +12,7 @@ from xtrace.api.promotion import operand_aval
 from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.functions import called
 from xtrace.core.late import make_public as _make_public
 from xtrace.core.pytree import tree_flatten, tree_unflatten
 from xtrace.numpy.creation import zeros
@@ -52,6 +53,7 @@ class _Unravel:
     def __hash__(self) -> int:
         return hash(self._key())
 
+    @called("unravel")
     def __call__(self, vector: Any) -> Any:
         try:
             return self._tree_of(vector)

@@ -25,6 +25,7 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.functions import called
 from xtrace.core.key_uses import leaving_alone
 from xtrace.core.primitive import Derived, Primitive
 from xtrace.core.tangents import Linear
@@ -158,6 +159,7 @@ class Elementwise(Primitive):
         operands, axis = aligned(operands, axes)
         return self.apply(operands, tuple(parameters.values())), axis
 
+    @called("operation")
     def __call__(self, *operands: Any, **keywords: Any) -> Any:
         try:
             if self.operation is not None:
@@ -233,6 +235,7 @@ class Tolerance:
 class Unary(Elementwise):
     """An elementwise operation of one operand."""
 
+    @called("operation")
     def __call__(self, x: Any, *, accuracy: Any = None) -> Any:
         try:
             if accuracy is not None:
@@ -258,6 +261,7 @@ class Unary(Elementwise):
 class Binary(Elementwise):
     """An elementwise operation of two operands."""
 
+    @called("operation")
     def __call__(self, x: Any, y: Any) -> Any:
         try:
             return current_trace.get().process(self, (x, y), ())

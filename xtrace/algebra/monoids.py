@@ -14,6 +14,7 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.functions import called
 from xtrace.core.primitive import Primitive
 from xtrace.core.trace import Tracer, current_trace
 from xtrace.stablehlo import attributes
@@ -214,6 +215,7 @@ class Reduction(Primitive):
                 )
         return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
 
+    @called("reduction")
     def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
         try:
             if self.operation is not None:

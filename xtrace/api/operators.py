@@ -31,6 +31,7 @@ from xtrace.core.array_protocol import operation, with_arrays
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, not_an_array
 from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
+from xtrace.core.functions import under_name
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import Primitive
 from xtrace.core.tables import Table
@@ -146,7 +147,7 @@ class _NumpyFunction:
                     raise
             return function(*ready[0])
 
-        return function
+        return under_name(function, self.name)
 
     def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
         """Return the function of one operand, which may be given as `x` if `by_keyword`."""
@@ -177,7 +178,7 @@ class _NumpyFunction:
                 return function(kwargs["x"])
             return function(*args, **kwargs)
 
-        return with_code_of(jitted, call, function)
+        return with_code_of(jitted, call, under_name(function, self.name))
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from xtrace.core.abbreviation import abbreviated
+from xtrace.core.functions import called
 
 
 class Key:
@@ -160,6 +161,7 @@ class Option:
         return _store.values[self.name]
 
     @contextlib.contextmanager
+    @called("setting")
     def __call__(self, new_val: Any = _MISSING) -> Iterator[None]:
         if new_val is _MISSING:
             if self.kind.given:

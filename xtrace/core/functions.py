@@ -1,7 +1,8 @@
-"""Functions under other names."""
+"""Functions under other names: in Python's messages about arguments, and in tracebacks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
 from typing import TypeVar, cast
 
@@ -13,5 +14,18 @@ def renamed(function: _Function, name: str) -> _Function:
     original = cast(FunctionType, function)
     copy = FunctionType(original.__code__, original.__globals__, name, original.__defaults__, original.__closure__)
     copy.__kwdefaults__, copy.__annotations__ = original.__kwdefaults__, original.__annotations__
-    copy.__doc__, copy.__module__, copy.__qualname__ = original.__doc__, original.__module__, name
-    return cast(_Function, copy)
+    copy.__doc__, copy.__module__ = original.__doc__, original.__module__
+    return cast(_Function, under_name(copy, name))
+
+
+def called(name: str) -> Callable[[_Function], _Function]:
+    """Decorate a function, such as the `__call__` of a class that users do not know, to be named `name`."""
+    return lambda function: under_name(function, name)
+
+
+def under_name(function: _Function, name: str) -> _Function:
+    """Return the plain `function` itself, named `name` in Python's messages and in tracebacks."""
+    plain = cast(FunctionType, function)
+    plain.__code__ = plain.__code__.replace(co_name=name, co_qualname=name)
+    plain.__name__ = plain.__qualname__ = name
+    return function

@@ -43,6 +43,7 @@ def _made(name: str, dtype: Any, make: Callable[[Any, Any, Any], Any]) -> Initia
         _refuse_sharding(name, out_sharding)
         return make(key, shape, _dtype(name, dtype))
 
+    init.__name__ = init.__qualname__ = name
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."
     return init
 

@@ -14,6 +14,7 @@ from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray
+from xtrace.core.functions import called
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, requested_dtype, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
@@ -71,6 +72,7 @@ class ufunc(metaclass=_Recognized):
         return f"<xtrace.numpy.ufunc {self.__name__!r}>"
 
     @operation
+    @called("ufunc")
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         """Return the function of every element of the arguments, broadcast."""
         refuse(self.__name__, out=out, where=where)

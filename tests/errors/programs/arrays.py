@@ -36,7 +36,7 @@ PROGRAMS = [
         """
         jnp.sum(jnp.ones((2, 3)), axis=2)
         """,
-        error="ValueError",
+        error="AxisError",
         says=["axis 2 is out of bounds for array of dimension 2"],
         underlined="jnp.sum(jnp.ones((2, 3)), axis=2)",
         fix="axis",

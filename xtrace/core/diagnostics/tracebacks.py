@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from xtrace.core import config
+from xtrace.core.diagnostics.public_names import name_public_function
 from xtrace.core.source import is_internal
 
 _MARK = "xtrace's own frames"
@@ -47,6 +48,7 @@ def hide_frames(error: BaseException) -> None:
     setting at "tracebackhide" they stay, marked for IPython and pytest to skip; at "remove_frames" the error's cause,
     in place of the note, is an `UnfilteredStackTrace` with the whole traceback.
     """
+    name_public_function(error, error.__traceback__)
     mode = config.traceback_filtering.value
     if mode == "off":
         return
