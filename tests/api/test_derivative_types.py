@@ -125,6 +125,7 @@ STRONG, WEAK = np.float32(2), 2.0
 BASES = {
     "operator": lambda p, x: x**2.5,
     "power": lambda p, x: p.numpy.power(x, 2.5),
+    "jitted": lambda p, x: p.jit(lambda y: y**2.5)(x),
     "pow": lambda p, x: p.lax.pow(x, 2.5),
     "integer": lambda p, x: p.lax.pow(x, 3),
 }
@@ -138,7 +139,7 @@ def test_powers_of_weak_numbers_have_strong_derivatives(name, operand):
 
     assert_same(xtrace.grad(of(xtrace))(operand), jax.grad(of(jax))(operand), 8)
     assert_same(xtrace.jvp(of(xtrace), (operand,), (operand,)), jax.jvp(of(jax), (operand,), (operand,)), 8)
-    if name != "integer":
+    if name not in ("integer", "jitted"):
         mine, other = (p.make_jaxpr(p.grad(of(p)))(operand) for p in (xtrace, jax))
         assert plain_text(str(mine)) == plain_text(str(other))
 

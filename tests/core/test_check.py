@@ -34,7 +34,7 @@ def sin(x, y):
 
 def call(jaxpr, invars, outvars):
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, [])
-    return equation(jit_call, invars, outvars, ("f", closed, (), False, None))
+    return equation(jit_call, invars, outvars, ("f", closed, (), False, None, False))
 
 
 def assert_broken(match, constvars, invars, outvars, eqns, effects=NONE):

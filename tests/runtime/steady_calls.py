@@ -101,6 +101,10 @@ STEADY = {
     "iteration": Steady(lambda x: lambda: list(x), 10_000),
     "eager gradient": Steady(lambda x: lambda: xtrace.grad(jnp.sin)(1.0), 2_000),
     "eager vjp": Steady(lambda x: lambda: xtrace.vjp(jnp.sin, x)[1](x), 2_000),
+    "eager jvp": Steady(lambda x: lambda: xtrace.jvp(jnp.tanh, (x,), (x,)), 2_000),
+    "eager vjp of a function of several operations": Steady(
+        lambda x: lambda: xtrace.vjp(xtrace.nn.softmax, x)[1](x), 2_000
+    ),
     "eager vmap": Steady(lambda x: lambda: xtrace.vmap(jnp.sin)(x), 2_000),
     "eager scan": Steady(lambda x: lambda: lax.scan(lambda c, y: (c + y, c), 0.0, x), 2_000),
     "eager while_loop": Steady(lambda x: lambda: lax.fori_loop(0, 3, lambda i, c: c + i, 0), 2_000),

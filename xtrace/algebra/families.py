@@ -396,23 +396,21 @@ def aligned(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[A
 
 
 def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+    # To the front, as in JAX: in which order a later sum adds up depends on where the axis is.
     avals = [aval_of(x) for x in operands]
     ranks = [a.ndim - (i is not None) for a, i in zip(avals, axes, strict=True)]
     rank = max(ranks)
-    place = next(i for i, r in zip(axes, ranks, strict=True) if i is not None and (r == rank or r == 0))
-    if rank and ranks[axes.index(place)] == 0:
-        place = next((i for i, r in zip(axes, ranks, strict=True) if i is not None and r == rank), 0)
     found = []
     for x, aval, axis, own in zip(operands, avals, axes, ranks, strict=True):
         if axis is None:
             if own:
-                x = reshape(x, (*aval.shape[:place], 1, *aval.shape[place:]))
+                x = reshape(x, (1, *aval.shape))
         elif own < rank:
-            x = reshape(x, tuple([aval.shape[0] if i == place else 1 for i in range(rank + 1)]))
+            x = reshape(x, (aval.shape[0], *[1] * rank))
         else:
-            x = moved_axis(x, axis, place)
+            x = moved_axis(x, axis, 0)
         found.append(x)
-    return found, place
+    return found, 0
 
 
 neg = unary("neg", "stablehlo.negate", NUMBER, "Negation; of unsigned integers, modulo their range.", derivatives=-1)

@@ -33,6 +33,7 @@ from xtrace.ops.calls import jit_call
 from xtrace.runtime.arrays import DELETED, ConcreteArray
 from xtrace.runtime.execute import Program
 from xtrace.transforms import dce, key_reuse
+from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.lower import LoweredModule
 from xtrace.transforms.lower import lower as lower_to_stablehlo
 from xtrace.xla import clients
@@ -170,6 +171,13 @@ def jit(
     return _wrap(fun, static, donated, options)
 
 
+def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
+    """Return a function of the library jitted; `static` are its static parameters."""
+    jitted = jit(function, static_argnames=static, inline=inline)
+    jitted._xtrace_jitted.of_library = True
+    return jitted
+
+
 def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callable[[Any, Any], Any]) -> Any:
     """Return the jitted `function` for the arguments that `takes` accepts; for others `otherwise` is called.
 
@@ -246,6 +254,8 @@ class Jitted:
         self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
         self.name = arguments.function_name(fun)
         self.wrapper: Callable[[], Any] = lambda: None
+        # Where all is evaluated, a function of the library that is a single operation is no call of a program.
+        self.of_library = False
 
     def callable(self) -> Any:
         """Return the jitted function, with its stages as attributes."""
@@ -311,17 +321,21 @@ class Jitted:
                 f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
                 "another traced function and becomes part of its program; give the options to the outermost jit"
             )
-        if self.options.inline:
+        if (self.options.inline or self.of_library) and not current_trace.get().evaluates:
             return self.fun(*args, **kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
+        if self.of_library and traced.is_one_operation(current_trace.get().fuses):
+            results = evaluate(traced.jaxpr, traced.consts, leaves)
+            return pytree.tree_unflatten(traced.out_tree, results)
         jaxpr = traced.as_called()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
         donated = donated if any(donated) else ()
         results = jit_call.apply(
             [*traced.consts, *leaves],
-            (self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None),
+            (self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
+             self.options.inline),
         )
         return pytree.tree_unflatten(traced.out_tree, results)
 

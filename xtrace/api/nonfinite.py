@@ -243,7 +243,7 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     """Return the results of a jaxpr as one program."""
     if closed.consts:
         closed, operands = as_called(closed), [*closed.consts, *operands]
-    return base_trace.process(jit_call, operands, ("step", closed, (), False, None))  # type: ignore[no-any-return]
+    return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))  # type: ignore[no-any-return]
 
 
 def _explained(program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted) -> str:

@@ -71,7 +71,7 @@ class _NumpyFunction:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
         self.direct = Table()
         self.plans = Table()
-        self.jitted = unit(_renamed(self.promoted, name))
+        self.jitted = unit(_renamed(self.promoted, name), inline=True)
         self.run_known = run_specialised(self.jitted)
 
     def promoted(self, *operands: Any) -> Any:
@@ -100,7 +100,7 @@ class _NumpyFunction:
         if (
             not all(kind is ShapedArray or k in _SCALARS for kind, k in zip(kinds, keys, strict=True))
             or (len(ranks) > 1 and config.numpy_rank_promotion.value != "allow")
-            or (ShapedArray not in kinds and _trace_of_thread() is base_trace)
+            or (ShapedArray not in kinds and _trace_of_thread().evaluates)
         ):
             return self.jitted(*operands)
         rank = max(ranks, default=0)
@@ -115,8 +115,9 @@ class _NumpyFunction:
         # So may a Python boolean beside numbers, which strict promotion refuses.
         fixed = bool(ready) and all(ready) and (bool not in keys or dtypes.is_boolean(dtype))
         if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
-            self.direct.remember(keys[0], (operation, _defaults(operation)))
-            return _apply(operation, *operands)
+            fused_from = operation.fused_from
+            self.direct.remember(keys[0], (operation, _defaults(operation), fused_from))
+            return self.jitted(*operands) if _trace_of_thread().fuses >= fused_from else _apply(operation, *operands)
         one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
         run = _plan(operation, steps, self.jitted, one)
         self.plans.remember(tuple(keys), (None if fixed else config.cache_key(), run))
@@ -135,7 +136,8 @@ class _NumpyFunction:
                 if left is right and left is not None:
                     chosen = direct.get(left)
                     if chosen is not None:
-                        return _trace_of_thread().process(chosen[0], (x, y), chosen[1])
+                        trace = _trace_of_thread()
+                        return jitted(x, y) if trace.fuses >= chosen[2] else trace.process(chosen[0], (x, y), chosen[1])
                 plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
                     return plan[1](x, y)
@@ -161,7 +163,8 @@ class _NumpyFunction:
                 aval = getattr(x, "aval", None)
                 chosen = direct.get(aval)
                 if chosen is not None:
-                    return _trace_of_thread().process(chosen[0], (x,), chosen[1])
+                    trace = _trace_of_thread()
+                    return jitted(x) if trace.fuses >= chosen[2] else trace.process(chosen[0], (x,), chosen[1])
                 plan = plans.get((type(x) if aval is None else aval,))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
                     return plan[1](x)
@@ -193,7 +196,10 @@ class _NumpyFunction:
                 if left is right:
                     chosen = direct.get(left)
                     if chosen is not None:
-                        return _trace_of_thread().process(chosen[0], (self, other), chosen[1])
+                        trace = _trace_of_thread()
+                        if trace.fuses >= chosen[2]:
+                            return jitted(self, other)
+                        return trace.process(chosen[0], (self, other), chosen[1])
                 plan = plans.get((left, type(other) if right is None else right))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
                     return plan[1](self, other)
@@ -283,6 +289,7 @@ def _plan(
 
     Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
     """
+    fused_from = operation.fused_from if isinstance(operation, Primitive) else 1
     if isinstance(operation, Primitive) and len(steps) == 2:
         left, right = steps
         parameters = _defaults(operation)
@@ -290,7 +297,7 @@ def _plan(
 
             def array_and_scalar(x: Any, y: Any) -> Any:
                 trace = _trace_of_thread()
-                if trace is base_trace:
+                if trace is base_trace or trace.fuses >= fused_from:
                     return jitted(x, to_operand(right(y)))
                 return trace.process(operation, (x, right(y)), parameters)
 
@@ -299,7 +306,7 @@ def _plan(
 
             def scalar_and_array(x: Any, y: Any) -> Any:
                 trace = _trace_of_thread()
-                if trace is base_trace:
+                if trace is base_trace or trace.fuses >= fused_from:
                     return jitted(to_operand(left(x)), y)
                 return trace.process(operation, (left(x), y), parameters)
 
@@ -307,7 +314,7 @@ def _plan(
 
         def bind(x: Any, y: Any) -> Any:
             trace = _trace_of_thread()
-            if trace is base_trace and not one:
+            if trace.fuses >= fused_from or (trace.evaluates and not one):
                 return jitted(x, y)
             return trace.process(
                 operation, (x if left is None else left(x), y if right is None else right(y)), parameters
@@ -316,7 +323,8 @@ def _plan(
         return bind
 
     def run(*operands: Any) -> Any:
-        if not one and _trace_of_thread() is base_trace:
+        trace = _trace_of_thread()
+        if trace.fuses >= fused_from or (trace.evaluates and not one):
             return jitted(*operands)
         return _apply(operation, *[x if step is None else step(x) for x, step in zip(operands, steps, strict=True)])
 

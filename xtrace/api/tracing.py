@@ -43,6 +43,11 @@ class TracedFunction:
             self._called = ClosedJaxpr(jaxpr, [])
         return self._called
 
+    def is_one_operation(self, fuses: int) -> bool:
+        """Whether it is one operation at most, and no program with its derivative under a trace that `fuses` so."""
+        equations = self.jaxpr.eqns
+        return not equations or (len(equations) == 1 and fuses < equations[0].primitive.fused_from)
+
     @property
     def closed(self) -> ClosedJaxpr:
         """The jaxpr with its constants."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.api.arguments import keyword_only_names
-from xtrace.api.jit import Jitted, jit, jit_for, with_code_of
+from xtrace.api.jit import Jitted, jit_for, jit_of_library, with_code_of
 from xtrace.core import pytree
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import taking_objects
@@ -21,7 +21,6 @@ from xtrace.core.avals import is_array_like
 from xtrace.core.ir import can_be_remembered
 from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
-from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import to_operand
 
 _LIMIT = 1024
@@ -68,17 +67,18 @@ def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict
     return TypeError(f"{name}: the arguments {', '.join(static)} are not hashable")
 
 
-def unit(function: Callable[..., Any]) -> Callable[..., Any]:
+def unit(function: Callable[..., Any], inline: bool = False) -> Callable[..., Any]:
     """Return ``function(*arrays, **static)`` as one compiled program for each choice of the hashable `static`.
 
-    `static` are the parameters that can be given by keyword only. Under a trace its operations are recorded in place,
-    as if the function were called. It must depend on nothing but its operands' types, `static` and the settings: what
-    it binds is remembered. Operands that are given by keyword are those by position; ValueError for a static argument
-    that is not hashable.
+    `static` are the parameters that can be given by keyword only. Where a program is traced its operations are recorded
+    in place, as if the function were called; differentiated eagerly, its values are one program too, and what is linear
+    is another one, or single operations if `inline`. It must depend on nothing but its operands' types, `static` and
+    the settings: what it binds is remembered. Operands that are given by keyword are those by position; ValueError for
+    a static argument that is not hashable.
     """
     names = keyword_only_names(inspect.unwrap(function))
     operands = _operands_by_name(function)
-    compiled = jit(function, static_argnames=names, inline=True)
+    compiled = jit_of_library(function, names, inline)
     jitted: Jitted = compiled._xtrace_jitted
     recordings = Table(_LIMIT)
     trace_of_thread = current_trace.get
@@ -93,7 +93,7 @@ def unit(function: Callable[..., Any]) -> Callable[..., Any]:
             except TypeError:
                 raise _refused(function, arrays, static) from None
         trace = trace_of_thread()
-        if trace is base_trace:
+        if trace.evaluates:
             return jitted.call(arrays, static)
         fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
         if not fixed:
@@ -115,7 +115,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Unlike a `unit`, it takes arrays by keyword too.
     """
-    compiled = jit(function, inline=True)
+    compiled = jit_of_library(function)
     return with_code_of(compiled, taking_objects(compiled._xtrace_jitted.call), function)  # type: ignore[no-any-return]
 
 
@@ -128,8 +128,8 @@ def to_number_operand(value: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    """Whether `value` is an array, or one of NumPy's that jit takes as it is."""
-    return type(value) is ConcreteArray or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
+    """Whether `value` is an array or a tracer, or one of NumPy's arrays that jit takes as they are."""
+    return isinstance(value, Array) or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
 
 
 def one_program(
@@ -143,12 +143,12 @@ def one_program(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        jitted = jit(function, static_argnames=static, inline=True)
+        jitted = jit_of_library(function, static)
         numbers = frozenset(jitted._xtrace_jitted.static.numbers)
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-            if trace_of_thread() is not base_trace or not args or not (0 in numbers or _is_array(args[0])):
+            if not trace_of_thread().evaluates or not args or not (0 in numbers or _is_array(args[0])):
                 return False
             if unless is not None and unless():
                 return False
@@ -212,12 +212,12 @@ def program_of_trees(*static: str) -> Callable[[Callable[..., Any]], Callable[..
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        jitted = jit(function, static_argnames=static, inline=True)
+        jitted = jit_of_library(function, static)
         numbers = frozenset(jitted._xtrace_jitted.static.numbers)
         trace_of_thread = current_trace.get
 
         def takes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-            if trace_of_thread() is not base_trace:
+            if not trace_of_thread().evaluates:
                 return False
             others = [x for i, x in enumerate(args) if i not in numbers]
             others += [x for name, x in kwargs.items() if name not in static]

@@ -170,6 +170,11 @@ class Primitive:
         """`bind` with the parameters given as a tuple in their order: the form for hot paths."""
         return current_trace.get().process(self, operands, parameters)
 
+    @property
+    def fused_from(self) -> int:
+        """The least `Trace.fuses` for which a function that is this operation is a program with its derivative."""
+        return 1 if self.transpose is None else 2
+
     def types_of_results(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         """Return what `abstract` says, remembered per operand avals and parameters."""
         try:

@@ -31,6 +31,13 @@ class Trace:
     # Whether it records what is linear, and must not be given what is not.
     is_tape = False
 
+    # Whether operations are evaluated, and no trace around this one records all of them.
+    evaluates = False
+
+    # Which operations that are a library function by themselves are evaluated as one program with their derivatives,
+    # which rounds otherwise than the steps of a rule do: none of them (0), those that are not linear (1), all (2).
+    fuses = 0
+
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
         self.ended = False
@@ -107,6 +114,8 @@ class BaseTrace(Trace):
     """The bottom trace: primitives are evaluated on concrete values by the runtime."""
 
     __slots__ = ("process",)
+
+    evaluates = True
 
     def __init__(self) -> None:
         super().__init__(None)

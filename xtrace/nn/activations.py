@@ -115,15 +115,10 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-@custom_jvp
 @inlined
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
     return logaddexp(operand("softplus", x), 0)
-
-
-# That of max(x, 0) + log1p(exp(-|x|)) would have a second derivative of 0 at 0, where 1/4 is right.
-softplus.defjvps(lambda t, y, x: t * logistic(operand("softplus", x, as_inexact)))
 
 
 @inlined

@@ -290,13 +290,13 @@ def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> 
     return found[0], lax.mul(tangents[0], found[1])
 
 
-def _sinc(x: Any) -> Any:
+@unit
+def sinc(x: Any, /) -> Any:
+    """sin(πx) / (πx), and 1 at 0."""
+    (x,) = promote("sinc", x, adjust=as_inexact)
     zero = operators.equal(x, 0)
     scaled = choose(zero, constant_like(x, 1.0), operators.multiply(x, math.pi))
     return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
-
-
-sinc = unary_function("sinc", _sinc, "sin(πx) / (πx), and 1 at 0.", adjust=as_inexact)
 
 
 def _i0(x: Any) -> Any:

@@ -49,29 +49,37 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
     return jaxpr.effects
 
 
-def _call(closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: Any = None) -> list[Any]:
+def _call(
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: Any = None, inline: bool = False
+) -> list[Any]:
     """Bind the call of `closed`, whose constants become operands."""
     if closed.consts:
         closed, operands = as_called(closed), [*closed.consts, *operands]
-    return jit_call.apply(operands, (name, closed, (), False, options))  # type: ignore[no-any-return]
+    return jit_call.apply(operands, (name, closed, (), False, options, inline))  # type: ignore[no-any-return]
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
-) -> tuple[list[Any], list[Any]]:
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
+    inline: bool = False, **_: Any,
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
     both, nonzero = jvp_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
-    results = _call(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options)
+    results = _call(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
     count = len(nonzero)
     return results[:count], spread(results[count:], nonzero)
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
-) -> tuple[list[Any], list[Any]]:
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
+    inline: bool = False, **_: Any,
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
     parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
-    results = _call(parts.known, primals, name, compiler_options)
+    results = _call(parts.known, primals, name, compiler_options, inline)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
-    moved = _call(parts.linear, operands, name, compiler_options)
+    if inline:
+        # A tape records: what is linear is recorded in place, as in any other program.
+        moved = evaluate(parts.linear.jaxpr, parts.linear.consts, operands)
+    else:
+        moved = _call(parts.linear, operands, name, compiler_options)
     return results[: len(parts.nonzero)], spread(moved, parts.nonzero)
 
 
@@ -106,10 +114,10 @@ def _transpose(
 
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: Any, **_: Any,
+    compiler_options: Any, inline: bool = False, **_: Any,
 ) -> tuple[list[Any], tuple[int | None, ...]]:  # fmt: skip
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    return _call(batched, operands, name, compiler_options), out_axes
+    return _call(batched, operands, name, compiler_options, inline), out_axes
 
 
 def _checked(
@@ -121,7 +129,7 @@ def _checked(
 
 jit_call = Primitive(
     "jit",
-    ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options"),
+    ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline"),
     abstract=_abstract,
     emit=_emit,
     effects=_effects,
@@ -135,7 +143,7 @@ jit_call = Primitive(
     keys=in_call("jaxpr"),
     checked=_checked,
     steps=one_step("jaxpr"),
-    unprinted={"donated_invars": (), "keep_unused": False},
+    unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
 )
 
 

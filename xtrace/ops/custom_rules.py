@@ -169,7 +169,7 @@ def _effects_of_jaxpr(*, call_jaxpr: Any, **_: Any) -> Effects:
 def _evaluate(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[Any]:
     """Call the function: Python's, or that of a jaxpr as a program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
-        return jit_call.apply(operands, (name, call_jaxpr, (), False, None))  # type: ignore[no-any-return]
+        return jit_call.apply(operands, (name, call_jaxpr, (), False, None, False))  # type: ignore[no-any-return]
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
         raise UnexpectedTracerError(closed_over(name))

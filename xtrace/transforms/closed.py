@@ -5,6 +5,7 @@ What they return is remembered with the jaxpr, so that programs compiled for it 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -53,7 +54,12 @@ def as_type(value: Any, aval: ShapedArray) -> Any:
     return value if aval_of(value).weak_type == aval.weak_type else converted(value, aval.dtype, aval.weak_type)
 
 
-def _instantiated(tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool]) -> list[Any]:
+def _instantiated(
+    tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool] | None
+) -> list[Any]:
+    """Return the tangents in the types of `avals`, and zeros where they are `wanted`; as they are if that is None."""
+    if wanted is None:
+        return list(tangents)
     found = []
     for tangent, aval, always in zip(tangents, avals, wanted, strict=True):
         if tangent is None and always:
@@ -82,10 +88,9 @@ def jvp_jaxpr(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the jaxpr of inputs and nonzero tangents that gives results and their nonzero tangents, and which are.
 
-    `always` says for which results there is a tangent even if it is zero.
+    `always` says for which results there is a tangent even if it is zero; tangents then have the types of the results.
     """
     jaxpr, count = closed.jaxpr, len(closed.in_avals)
-    always = always or (False,) * len(jaxpr.outvars)
     out_nonzero: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
@@ -127,10 +132,9 @@ def linearize_jaxpr(
 ) -> SplitJaxpr:
     """Return `closed` split into what is computed at once and what is linear in the nonzero tangents.
 
-    `always` says for which results there is a tangent even if it is zero.
+    `always` says for which results there is a tangent even if it is zero; tangents then have the types of the results.
     """
     jaxpr = closed.jaxpr
-    always = always or (False,) * len(jaxpr.outvars)
     maps: list[LinearMap] = []
     counts: list[int] = []
 
@@ -154,7 +158,7 @@ def linearize_jaxpr(
 
     avals = [v.aval for v in linear.jaxpr.constvars]
     linear_jaxpr = staged(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
-    out_nonzero = tuple([n or a for n, a in zip(linear.nonzero, always, strict=True)])
+    out_nonzero = tuple(linear.nonzero if always is None else map(operator.or_, linear.nonzero, always))
     return SplitJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
 
 
@@ -292,7 +296,8 @@ def transpose_jaxpr(
             split, consts = _split_of_calls(closed, operands, linear)
             operands = [Linear(a) for a in wanted]
         found = backward(split, consts, operands, given)
-        found = _instantiated(found if split is not jaxpr else chosen(found, linear), wanted, [always] * len(wanted))
+        found = found if split is not jaxpr else chosen(found, linear)
+        found = _instantiated(found, wanted, [True] * len(wanted) if always else None)
         out_nonzero[:] = [c is not None for c in found]
         return chosen(found, out_nonzero)
 

@@ -71,6 +71,8 @@ class JVPTrace(StackedTrace):
         # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
         self.rules = rules
         self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
+        if self.evaluates:
+            self.fuses = max(self.fuses, 1 if self.linearizing else 2)
         self.tape = rules if rules is not parent else None  # type: ignore[assignment]
         # What rules do is copied from what they did before: under parent and tape that record, and under more traces.
         self.staging = parent if type(parent) is StagingTrace and rules.is_tape else None

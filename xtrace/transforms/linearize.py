@@ -43,13 +43,14 @@ class Tape(StagingTrace):
     transposed as a whole.
     """
 
-    __slots__ = ("residuals", "in_groups")
+    __slots__ = ("residuals", "in_groups", "evaluates", "fuses")
 
     is_tape = True
 
     def __init__(self, parent: Trace, debug_info: DebugInfo, in_groups: bool = False) -> None:
         super().__init__(parent, debug_info)
         self.in_groups = in_groups
+        self.evaluates, self.fuses = parent.evaluates, parent.fuses
         # By the variable of the parent, where that records too.
         self.residuals: dict[Var, Var] = {}
 

@@ -25,10 +25,14 @@ from xtrace.transforms.stage import StagedTracer, StagingTrace
 class StackedTrace(Trace):
     """A trace whose tracers are made of values of traces below it, and of its tape if it has one."""
 
-    __slots__ = ("stack",)
+    __slots__ = ("stack", "evaluates", "fuses")
 
     # The stack below it, None where what rules bind cannot be copied.
     stack: Stack | None
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.evaluates, self.fuses = parent.evaluates, parent.fuses
 
     # The tape on which it records what is done to tangents.
     tape: StagingTrace | None = None
@@ -36,6 +40,7 @@ class StackedTrace(Trace):
     def put_over(self, parent: Trace | None) -> None:
         """Let `parent` be the parent from now on."""
         self.parent = parent
+        self.evaluates, self.fuses = (False, 0) if parent is None else (parent.evaluates, parent.fuses)
         self.stack = Stack.of(self)
 
     def end(self) -> None:
