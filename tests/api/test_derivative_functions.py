@@ -5,9 +5,12 @@ import weakref
 
 import jax
 import numpy as np
+import pytest
 
 import xtrace
 import xtrace.numpy as jnp
+
+X = np.arange(1, 4, dtype=np.float32)
 
 
 def f(x):
@@ -32,3 +35,81 @@ def test_only_what_the_backward_pass_reads_is_kept():
     gc.collect()
     assert held() is None and not xtrace.tree.leaves(pullback)
     assert pullback(1.0)[0].tolist() == [1, 1, 1] and float(result) == 6
+
+
+# What a pullback keeps, and shows
+
+
+def _product(m):
+    return lambda x, y: {"a": m.numpy.sin(x) * y["b"]}
+
+
+def _arguments(m):
+    return m.numpy.asarray(X), {"b": 2 * m.numpy.asarray(X), "n": m.numpy.arange(2)}
+
+
+def _kept(m, pullback):
+    """The arguments that are kept, in their structure, and the other residuals."""
+    shown = m.tree_util.tree_map(
+        lambda x: repr(x) if "NotNeeded" in repr(x) else np.asarray(x).tolist(), pullback.args_res,
+        is_leaf=lambda x: type(x).__name__ == "NotNeeded",
+    )  # fmt: skip
+    return shown, [np.asarray(x).tolist() for x in pullback.opaque_residuals]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_residuals_of_pullbacks_are_jax_s(jitted):
+    found = []
+    for m in (xtrace, jax):
+        functions = [
+            (_product(m), _arguments(m)), (lambda x, m=m: x * m.numpy.sin(x), _arguments(m)[:1]),
+            (lambda x: x + 1, _arguments(m)[:1]), (lambda x, y: x * y, (_arguments(m)[0],) * 2),
+            (lambda x, y: x * y["b"], _arguments(m)),
+            (lambda x, t: x * t["a"][0] * t["b"]["c"], (_arguments(m)[0], {"a": [3.0, None], "b": {"c": 2.0}})),
+        ]  # fmt: skip
+        rows = []
+        for function, arguments in functions:
+            of = lambda *args, m=m, function=function: m.vjp(function, *args)[1]  # noqa: E731
+            pullback = (m.jit(of) if jitted else of)(*arguments)
+            shown, others = _kept(m, pullback)
+            rows.append((shown, sorted(others, key=str), str(pullback.in_tree), str(pullback.out_tree)))
+        found.append(rows)
+    assert found[0] == found[1]
+
+
+def test_members_of_pullbacks_are_jax_s():
+    ours, theirs = (m.vjp(_product(m), *_arguments(m))[1] for m in (xtrace, jax))
+    assert [a for a in dir(ours) if a[0] != "_"] == [a for a in dir(theirs) if a[0] != "_"]
+    assert isinstance(ours.args_res, list) and isinstance(ours.opaque_residuals, list)
+    assert [e.primitive.name for e in ours.jaxpr.eqns] == [e.primitive.name for e in theirs.jaxpr.eqns]
+    assert len(ours.jaxpr.constvars) == len(xtrace.tree_util.tree_leaves(ours))
+
+
+def test_pullbacks_are_pytrees_and_their_residuals_are_replaced():
+    results = []
+    for m in (xtrace, jax):
+        cotangent = {"a": m.numpy.ones_like(X)}
+        pullback = m.vjp(_product(m), *_arguments(m))[1]
+        doubled = m.tree_util.tree_map(lambda x: 2 * x, pullback)
+        found = [pullback(cotangent), doubled(cotangent), m.jit(lambda p, ct: p(ct))(doubled, cotangent)]
+        pullback.args_res[1] = (10 * pullback.args_res[1][0], pullback.args_res[1][1])
+        pullback.opaque_residuals[:] = [x + 1 for x in pullback.opaque_residuals]
+        found += [pullback(cotangent), m.tree_util.tree_map(lambda x: x, pullback)(cotangent)]
+        results.append([np.asarray(x).tolist() for r in found for x in (r[0], r[1]["b"])])
+    assert results[0] == results[1]
+    pullback = xtrace.vjp(_product(xtrace), *_arguments(xtrace))[1]
+    pullback.args_res = [pullback.args_res[0], (pullback.args_res[0], pullback.args_res[0])]
+    with pytest.raises(ValueError, match="args_res that is NotNeeded"):
+        pullback({"a": X})
+
+
+def test_classes_that_check_their_children_are_arguments_of_pullbacks():
+    class Checked:
+        def __init__(self, x):
+            assert x.shape == X.shape
+            self.x = x
+
+    xtrace.tree_util.register_pytree_node(Checked, lambda c: ((c.x,), None), lambda _, children: Checked(*children))
+    value, pullback = xtrace.vjp(lambda c, s: jnp.sin(c.x) * s, Checked(jnp.asarray(X)), 2.0)
+    (gradient, _) = xtrace.jit(lambda p, ct: p(ct))(pullback, value)
+    np.testing.assert_allclose(gradient.x, 4 * np.sin(X) * np.cos(X), rtol=1e-6)

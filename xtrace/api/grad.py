@@ -12,6 +12,7 @@ import numpy as np
 from xtrace.algebra.vector_space import converted, zeros
 from xtrace.api import arguments
 from xtrace.api.arguments import NO_STATIC
+from xtrace.api.pullback import pullback_of
 from xtrace.api.tracing import check_callable
 from xtrace.core import dtypes, pytree
 from xtrace.core.abbreviation import abbreviated
@@ -288,13 +289,13 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
     avals = flat.avals()
+    leaves = flat.leaves
     results, linear = _linearized(flat, in_groups=True)
     out_avals = [aval_of(x) for x in results]
     out_tree = flat.out_tree
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
 
-    @boundary
     def pullback(residuals: list[Any], *cotangents: Any, **named: Any) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
@@ -307,7 +308,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
-    pair = flat.results(results), pytree.Partial(pullback, linear.consts)
+    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves)
     return (*pair, aux) if has_aux else pair
 
 

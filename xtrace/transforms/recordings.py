@@ -130,3 +130,12 @@ def written_out(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[Ja
         else:
             into.equations.append(equation.replace(invars=inputs))
     return into.equations, [found.get(x, x) for x in outputs]
+
+
+def without_groups(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    """Return `jaxpr` without groups, and its constants, to which those of the groups are added."""
+    given = _Equations()
+    given.equations, given.constants = jaxpr.eqns, list(zip(jaxpr.constvars, consts, strict=True))
+    equations, outputs = written_out(given, jaxpr.outvars)
+    variables, values = [v for v, _ in given.constants], [x for _, x in given.constants]
+    return jaxpr.replace(constvars=variables, eqns=equations, outvars=outputs), values
