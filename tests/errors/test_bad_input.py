@@ -129,3 +129,43 @@ def test_modes_of_traceback_filtering_add_what_they_add_in_jax(mode):
             package.config.update("jax_traceback_filtering", before)
         added.append((len(getattr(error, "__notes__", ())), type(error.__cause__).__name__))
     assert added[0] == added[1]
+
+
+# Flags that do not hash, Python integers that the integer type does not hold, and arguments in the place of dtypes
+# and axes; and good calls among them.
+ARGUMENTS = [
+    *(f"jnp.{call}" for call in (
+        "sum(x, keepdims=[1])", "sum(x, keepdims={})", "nansum(x, keepdims=[])", "var(x, keepdims=np.ones(2))",
+        "angle(v, deg={})", "angle(v, [1])", "isclose(v, v, equal_nan=np.ones(2))", "linspace(0, 1, endpoint=[])",
+        "vander(v, increasing=[1])", "cov(v, rowvar={})", "union1d(v, v, size=3, fill_value={1})",
+        "polyfit(v, v, 1, full=[])", "setxor1d(v, v, size=2, assume_unique=[])", "mean(x, keepdims='yes')",
+        "add(v, 2**70)", "add(-2**70, v)", "exp(2**70)", "full(3, 2**70, np.float32)",
+        "sum(v, axis=2**70)", "mean(v, axis=np.int32(7))",
+        "sum(v, dtype=np.float32(1))", "zeros(2, np.int8(1))", "zeros(2, 1)",
+        "sum(v, dtype=v)", "zeros(2, v)", "sum(v, dtype={})",
+        "sum(v, axis=np.ones(2))", "cumsum(v, axis=[[1], [1, 2]])",
+    )),
+    "v * 2**40", "2**40 - v", "P.jit(lambda x: x + 2**31)(v)", "lax.add(v, 2**70)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ARGUMENTS)
+def test_arguments_are_judged_as_in_jax(text):
+    """Eagerly and traced: taken by both, or refused by both with an error of jax's class."""
+    for traced in (False, True):
+        found = []
+        for package in (xtrace, jax):
+            names = {"P": package, "jnp": package.numpy, "lax": package.lax, "np": np}
+            x = np.ones((2, 3), np.float32)
+
+            def call(x, names=names):
+                return eval(text, {**names, "x": x, "v": x[0]})
+
+            try:
+                found.append(package.eval_shape(call, x) if traced else call(package.numpy.asarray(x)))
+            except Exception as error:
+                found.append(error)
+        mine, theirs = found
+        assert isinstance(mine, Exception) == isinstance(theirs, Exception), (mine, theirs)
+        if isinstance(theirs, Exception):
+            check_class(mine, theirs)

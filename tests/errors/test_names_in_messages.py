@@ -25,7 +25,7 @@ CALLS = [
     ("jnp.trace(x, offset=None)", "trace: add requires ndarray or scalar arguments; argument 1: None"),
     ("jnp.digitize(x, v, method=v)", "digitize: the argument method"),
     ("jnp.unique_all(x, size={1})", "unique_all: size must be an integer"),
-    ("jnp.logaddexp.reduce(x, keepdims=[])", "logaddexp.reduce: the argument keepdims"),
+    ("jnp.logaddexp.reduce(x, keepdims=[])", "reduce: the argument keepdims"),
     ("jnp.multiply.reduce({})", "multiply.reduce requires ndarray"),
     ("x.conj(0)", "conj() takes 1 positional argument"),
     ("xtrace.scipy.stats.norm.pdf([1])", "norm.pdf requires ndarray"),

@@ -29,7 +29,7 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.array_protocol import operation, with_arrays
 from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, not_an_array
+from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace.core.functions import under_name
 from xtrace.core.ir import Literal
@@ -76,6 +76,9 @@ class _NumpyFunction:
 
     def promoted(self, *operands: Any) -> Any:
         """Apply to operands of any types, remembering nothing."""
+        for x in operands:
+            if type(x) is int:
+                int_aval(x)
         ready = promote(self.name, *operands, adjust=self.adjust)
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
 
@@ -257,6 +260,15 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
         limits = dtypes.iinfo(aval.dtype)
         low, high = int(limits.min), int(limits.max)
         return lambda value: Literal(value if low <= value <= high else scalar_value(value, aval.dtype), aval)
+    if kind is int:
+
+        def step(value: int) -> Literal:
+            # It is an array of the default int first.
+            if not -0x80000000 <= value <= 0x7FFFFFFF:
+                int_aval(value)
+            return Literal(scalar_value(value, aval.dtype), aval)
+
+        return step
     return lambda value: Literal(scalar_value(value, aval.dtype), aval)
 
 

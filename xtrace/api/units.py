@@ -14,10 +14,10 @@ import numpy as np
 from xtrace.api.arguments import keyword_only_names
 from xtrace.api.jit import Jitted, jit_for, jit_of_library, with_code_of
 from xtrace.core import pytree
-from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import taking_objects
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like
+from xtrace.core.flags import check_flags, check_hashable, flags_of
 from xtrace.core.ir import can_be_remembered
 from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
@@ -57,13 +57,7 @@ def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict
     except TypeError as error:
         return TypeError(f"{name}(): {error}")
     for argument, value in static.items():
-        try:
-            hash(value)
-        except TypeError:
-            return ValueError(
-                f"{name}: the argument {argument} decides what is compiled, so it must be hashable and no array; got "
-                f"{type(value).__name__} {abbreviated(value)}. Give a Python number, a string or a tuple."
-            )
+        check_hashable(name, argument, value)
     return TypeError(f"{name}: the arguments {', '.join(static)} are not hashable")
 
 
@@ -170,25 +164,29 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
 
     It is called as it is where arrays are followed by anything but plain arguments, or are given for static ones.
     """
-    code = function.__code__
+    code, flags = function.__code__, flags_of(function)
     names, first = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
     most = min(static_numbers, default=len(names))
     tables = Table(_LIMIT)
     trace_of_thread = current_trace.get
 
+    def as_it_is(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        check_flags(function, flags, args, kwargs)
+        return function(*args, **kwargs)
+
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         trace = trace_of_thread()
         if trace is base_trace:
-            return function(*args, **kwargs)
+            return as_it_is(args, kwargs)
         arrays = tuple(itertools.takewhile(lambda x: isinstance(x, Array), args))
         count = len(arrays)
         static = kwargs
         if not first <= count <= most or not arrays or len(args) > len(names):
-            return function(*args, **kwargs)
+            return as_it_is(args, kwargs)
         if count < len(args):
             static = dict(zip(names[count:], args[count:], strict=False))
             if not static.keys().isdisjoint(kwargs):
-                return function(*args, **kwargs)
+                return as_it_is(args, kwargs)
             static |= kwargs
         # Equal numbers of unlike types are told apart.
         kinds = tuple([type(x) for x in static.values()])
@@ -198,7 +196,7 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
             table = Table(nested=True) if all(issubclass(kind, _PLAIN) for kind in kinds) else None
             tables.remember(kinds, table)
         if table is None or (tuple in kinds and not can_be_remembered(tuple(static.values()))):
-            return function(*args, **kwargs)
+            return as_it_is(args, kwargs)
         return trace.call(function, arrays, static, table)
 
     return call

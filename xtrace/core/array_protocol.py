@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.flags import check_flags, flags_of
 
 
 def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function`, an operation on arrays, as `boundary` does; it takes objects with ``__jax_array__``, too."""
     if "hide_frames" in function.__code__.co_names:
         return function
+    flags = flags_of(function)
+    # Flags are rarely given by position; a slice is no call of Python's.
+    first = min((n for n in flags.values() if n is not None), default=sys.maxsize)
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         try:
+            if flags and (args[first:] or (kwargs and not flags.keys().isdisjoint(kwargs))):
+                check_flags(function, flags, args, kwargs)
             return function(*args, **kwargs)
         except BaseException as error:
             hide_frames(error)

@@ -333,7 +333,9 @@ def canonicalize(dtype: Any, x64: bool) -> Any:
         return found
     if not x64:
         found = _narrowed.get(found, found)
-    _canonical[x64][dtype] = found
+    # NumPy's scalars of unlike types are equal.
+    if not isinstance(dtype, np.generic):
+        _canonical[x64][dtype] = found
     return found
 
 
