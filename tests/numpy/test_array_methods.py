@@ -23,6 +23,8 @@ METHODS = [
     "y.swapaxes(0, 2)", "v.take(n)", "x.transpose()", "y.transpose(1, 2, 0)", "x.var(ddof=1)", "x.T", "y.mT",
     "x.at[0].get()", "x @ v", "v @ v", "x.itemsize", "x.nbytes", "x.ndim", "x.size", "x.shape", "x.dtype",
     "h.itemsize", "len(x)", "[row for row in x]", "list(v)", "x[1].view(jnp.int32)", "i.view(jnp.uint8)",
+    "(x + 1j).view(jnp.int32)", "(x + 2j * x).view('float32')", "(v + 1j).view(jnp.int8)", "(v - 1j).view(bool)",
+    "x.view('complex64')", "x.astype(int).view('complex64')", "(x > 1).view(jnp.uint8).repeat(2, 1).view('complex64')",
     "v.view(jnp.uint8)", "v.view(jnp.float16)", "u[:4].view(jnp.int16)", "b.view(jnp.uint8)", "v.view()",
     "jnp.arange(4, dtype=jnp.uint8).view(jnp.float32)", "h.view(jnp.uint16)", "y.sum((0, 1)).max()", "x.trace()",
     "x[1:].T.reshape(-1)[::2]", "x.compress(v[:3] > 1, 0, size=2)",
@@ -48,7 +50,8 @@ def test_jitted_values_are_those_of_jax():
 
 
 ERRORS = [
-    ("x.view('complex64')", ValueError, "view: the last axis"),
+    ("x[:, :3].view('complex64')", ValueError, "view: the last axis"),
+    ("jnp.complex64(1).view(jnp.float32)", ValueError, "same size"),
     ("jnp.float32(1).view(jnp.int8)", ValueError, "same size"),
     ("x.view(jnp.int32, list)", NotImplementedError, "type"),
     ("x.view('nothing')", TypeError, "view: 'nothing' is not a dtype"),

@@ -40,6 +40,7 @@ JOINED = [
     "jnp.hstack([v, v])", "jnp.hstack([x, x])", "jnp.hstack([1, 2])", "jnp.hstack([x, i], dtype=int)",
     "jnp.vstack(x)", "jnp.dstack([v, v])", "jnp.dstack([x, x])", "jnp.column_stack([v, v])",
     "jnp.column_stack([v, x.T])", "jnp.append(x, v)", "jnp.append(x, x, axis=0)", "jnp.append(1, 2)",
+    "jnp.stack(range(3))", "jnp.hstack(range(3))",
     "jnp.block([[x, x], [x, x]])", "jnp.block(1)", "jnp.block([x, v[:3, None]])", "jnp.block([[x], [v]])",
 ]  # fmt: skip
 SPLIT = [
@@ -58,7 +59,8 @@ REPEATED = [
     "jnp.repeat(v, n[0], total_repeat_length=9)", "jnp.repeat(v, np.array([0, 0, 0, 0]), total_repeat_length=2)",
     "jnp.repeat(x, 2, axis=0, total_repeat_length=5)", "jnp.repeat(x, 2, axis=0, total_repeat_length=8)",
     "jnp.flip(x)", "jnp.flip(x, 0)", "jnp.flip(y, (0, -1))", "jnp.flip(w)", "jnp.fliplr(x)", "jnp.flipud(y)",
-    "jnp.roll(x, 1)", "jnp.roll(x, -1, 0)", "jnp.roll(x, (1, 2), (0, 1))", "jnp.roll(x, 1, (0, 1))",
+    "jnp.roll(x, 1)", "jnp.roll(x, range(2), range(2))", "jnp.roll(x, -1, 0)", "jnp.roll(x, (1, 2), (0, 1))",
+    "jnp.roll(x, 1, (0, 1))",
     "jnp.roll(x, (1, 2), 0)", "jnp.roll(x, (1, 2))", "jnp.roll(x, 99, 1)", "jnp.roll(w, 2)", "jnp.roll(z, 1, 0)",
     "jnp.roll(x, 1.9)", "jnp.roll(x, (True, -1.5), (0, 1))", "jnp.roll(x, v[:2], 1)", "jnp.roll(x, i[2, 2], 0)",
     "jnp.roll(x, n[:2], (0, 1))", "jnp.roll(x, n)",

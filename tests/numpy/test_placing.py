@@ -40,6 +40,7 @@ ERRORS = [
     ("jnp.place(x, x[0], x, inplace=False)", ValueError, r"same size, got shapes \(3, 4\) and \(4,\)"),
     ("jnp.place(x, x, x[:0], inplace=False)", ValueError, "place values from an empty array"),
     ("jnp.place(x, x, [1], inplace=False)", TypeError, "argument 2"),
+    ("jnp.put(x, [0], 1)", ValueError, "xtrace.numpy.put cannot modify arrays in-place"),
     ("jnp.put(x, 0, 1)", ValueError, "xtrace.numpy.put cannot modify arrays in-place"),
     ("jnp.put(x, 0, 1, mode='raise', inplace=False)", NotImplementedError, "put: mode 'raise'"),
     ("jnp.put(x, 0, 1, mode='foo', inplace=False)", ValueError, "mode='foo'"),

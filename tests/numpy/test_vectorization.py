@@ -57,6 +57,8 @@ ERRORS = [
     ("jnp.vectorize(lambda a, b: a)(x, b=3)", TypeError, "'b'.*by position"),
     ("jnp.vectorize(lambda a, b: a)(x, x[0, :3])", ValueError, r"vectorize.*\(3, 4\), \(3,\)"),
     ("jnp.vectorize(abs)('a')", TypeError, "str"),
+    ("jnp.vectorize(lambda a, b: a)(x, None)", ValueError, "None is not a valid value"),
+    ("jnp.vectorize(lambda a, b: b)(None, x)", ValueError, "None is not a valid value"),
     ("jnp.apply_along_axis(jnp.sum, 5, x)", ValueError, "apply_along_axis: axis 5 is out of bounds"),
     ("jnp.apply_along_axis(jnp.sum, 0, [1])", TypeError, "apply_along_axis requires"),
     ("jnp.apply_over_axes(jnp.sum, x, 0)", TypeError, "int"),

@@ -72,7 +72,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         if wanted == dtypes.uint8:
             return self
     own, target = dtypes.bit_width(self.dtype), dtypes.bit_width(wanted)
-    if own == target and not dtypes.is_boolean(wanted):
+    of_complex = dtypes.is_complex(self.dtype) or dtypes.is_complex(wanted)
+    if own == target and not dtypes.is_boolean(wanted) and not of_complex:
         return elementwise.bitcast_convert_type(self, wanted)
     if self.ndim == 0:
         raise ValueError("view: a scalar can only be seen as a dtype of the same size")
@@ -81,6 +82,13 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
             f"view: the last axis of shape {self.shape} holds {self.shape[-1] * own} bits, which is no multiple of the "
             f"{target} of {wanted.name}"
         )
+    if dtypes.is_complex(self.dtype):
+        pairs = manipulation.stack([elementwise.real(self), elementwise.imag(self)], -1)
+        return _view(pairs.reshape(*self.shape[:-1], -1), wanted)
+    if dtypes.is_complex(wanted):
+        part = dtypes.real_part_dtype(wanted)
+        pairs = _view(self, part).reshape(*self.shape[:-1], -1, 2)
+        return elementwise.complex(pairs[..., 0], pairs[..., 1])
     if dtypes.is_boolean(wanted):
         return elementwise.ne(_view(self, dtypes.uint8), creation.zeros((), "uint8"))
     if own < target:

@@ -526,11 +526,13 @@ def take(
     a = as_array("take", a)
     aval = type_of("take", indices, 1)
     if not dtypes.is_integer(aval.dtype):
-        raise TypeError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
+        raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
     if mode == "raise":
         raise NotImplementedError(
             "take: mode 'raise' is not there, since values are not known while tracing; use 'fill'"
         )
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {abbreviated(mode)}; .at has others")
     if axis is None:
         a, along = reshape(a, (a.size,)), 0
     else:

@@ -70,8 +70,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     'clip' negative positions are out of bounds.
     ValueError unless ``inplace=False``, TypeError for positions that are no integers.
     """
-    a, ind, v = [as_array("put", x, i) for i, x in enumerate((a, ind, v))]
     _check_inplace("put", inplace)
+    a, ind, v = [as_array("put", x, i) for i, x in enumerate((a, ind, v))]
     if not dtypes.is_integer(ind.dtype):
         raise TypeError(f"put: ind must have an integer type, got {ind.dtype.name}")
     if not (a.size and ind.size and v.size):

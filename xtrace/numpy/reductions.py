@@ -141,6 +141,26 @@ def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any
     return own
 
 
+def _accumulate(
+    function: str,
+    name: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    promote_integers: bool = True,
+) -> Any:
+    """Return the sum or product, as `name` says, for the public function called `function`."""
+    found = _sum_dtype(function, a, dtype, promote_integers)
+    if dtypes.is_boolean(found):
+        name = {"sum": "any", "prod": "all"}[name]
+        return _reduce(function, a, axis, found, out, keepdims, initial, where, name=name)
+    return _reduce(function, a, axis, found, out, keepdims, initial, where, name=name, widen=dtype is None)
+
+
 @one_program("axis", "dtype", "out", "keepdims", "promote_integers")
 def sum(
     a: Any,
@@ -157,10 +177,7 @@ def sum(
     Small integers and booleans become the default integer unless `promote_integers` is off; float16 and bfloat16
     add up in float32. Raises ValueError for an axis that is not there.
     """
-    found = _sum_dtype("sum", a, dtype, promote_integers)
-    if dtypes.is_boolean(found):
-        return _reduce("sum", a, axis, found, out, keepdims, initial, where, name="any")
-    return _reduce("sum", a, axis, found, out, keepdims, initial, where, widen=dtype is None)
+    return _accumulate("sum", "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 @one_program("axis", "dtype", "out", "keepdims", "promote_integers")
@@ -178,10 +195,7 @@ def prod(
 
     Small integers and booleans become the default integer unless `promote_integers` is off.
     """
-    found = _sum_dtype("prod", a, dtype, promote_integers)
-    if dtypes.is_boolean(found):
-        return _reduce("prod", a, axis, found, out, keepdims, initial, where, name="all")
-    return _reduce("prod", a, axis, found, out, keepdims, initial, where, widen=dtype is None)
+    return _accumulate("prod", "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
@@ -607,7 +621,8 @@ def nansum(
     where: Any = None,
 ) -> Any:
     """Return the sum over `axis` (None: all), NaN counted as zero; the rest is as for `sum`."""
-    return sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, begun_with("nansum", initial), where)
+    begun = begun_with("nansum", initial)
+    return _accumulate("nansum", "sum", _without_nan("nansum", a, 0), axis, dtype, out, keepdims, begun, where)
 
 
 @one_program("axis", "out", "keepdims")
@@ -621,7 +636,8 @@ def nanprod(
     where: Any = None,
 ) -> Any:
     """Return the product over `axis` (None: all), NaN counted as one; the rest is as for `prod`."""
-    return prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun_with("nanprod", initial), where)
+    begun = begun_with("nanprod", initial)
+    return _accumulate("nanprod", "prod", _without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
 
 
 def begun_with(function: str, initial: Any) -> Any:

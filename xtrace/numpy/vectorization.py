@@ -44,7 +44,7 @@ def vectorize(
     """Return `pyfunc`, a function of single numbers, as one of arrays that broadcast against each other, by `vmap`.
 
     signature: the axes that `pyfunc` itself takes and gives, such as "(n,m),(m)->(n)"; the others broadcast.
-    excluded: positions and names of arguments handed over as they are. An argument that is None is so too.
+    excluded: positions and names of arguments handed over as they are. With a signature, None is so, too.
     TypeError or ValueError, at the call, for arguments or results that do not fit the signature.
     """
     if any(not isinstance(exclude, (str, int)) for exclude in excluded):
@@ -58,7 +58,7 @@ def vectorize(
     @operation
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        mapped = [i for i, x in enumerate(args) if i not in without and x is not None]
+        mapped = [i for i, x in enumerate(args) if i not in without and (x is not None or parsed is None)]
         names = [k for k in kwargs if k not in without]
         if names:
             raise TypeError(
