@@ -387,6 +387,87 @@ def primitives_bound_without_their_accuracy(api, lax, jnp):
     return [getattr(lax, f"{name}_p").bind(VECTOR / 8) for name in ACCURATE], lax.reduce_sum_p.bind(VECTOR, axes=(0,))
 
 
+BOUND = {
+    "mul": ((VECTOR, VECTOR), {}), "conj": ((VECTOR * np.complex64(1j),), {}), "conj of a real number": ((VECTOR,), {}),
+    "svd": ((MATRIX,), {"full_matrices": False, "compute_uv": True, "subset_by_index": None}),
+    "dce_sink": ((VECTOR,), {}), "reduce_sum": ((MATRIX,), {"axes": (0,)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_primitives_bound_without_their_optional_parameters(name):
+    # In jax a few of these cannot be compiled or transposed then.
+    operands, parameters = BOUND[name]
+    results = []
+    for api in (xtrace, jax):
+        lax, kind = api.lax, name.split()[0]
+        primitive = getattr(lax, f"{kind}_p", None) or getattr(lax.linalg, f"{kind}_p")
+        found = primitive.bind(*operands, **parameters)
+        results.append(found if isinstance(found, (list, tuple)) else [found])
+    for one, other in zip(*results, strict=True):
+        assert_same(np.asarray(one), np.asarray(other))
+    if name in ("svd", "dce_sink"):
+        return
+    function = getattr(xtrace.lax, kind)
+    full = (lambda *x: function(x[0], (0,))) if kind == "reduce_sum" else function
+    bound = getattr(xtrace.lax, f"{kind}_p")
+    given = [lambda *x: bound.bind(*x, **parameters), full]
+    for one, other in zip(*[
+        [xtrace.jit(f)(*operands), xtrace.vmap(f)(*[np.stack([x, x], -1) for x in operands]),
+         *xtrace.jvp(f, operands, operands), *(lambda y, pull: pull(y))(*xtrace.vjp(f, *operands))]
+        for f in given
+    ], strict=True):  # fmt: skip
+        assert_same(np.asarray(one), np.asarray(other))
+
+
+INTEGERS, FLAGS = np.array([[1, 2], [3, 4]], np.int32), MATRIX > 2
+
+
+def calls_of_operations(lax, x):
+    """Calls of operations that hold no programs: in jax the last equation of each says the parameters."""
+    return [
+        lambda: lax.integer_pow(x, 3), lambda: lax.exp(x), lambda: lax.reshape(x, (4,)), lambda: lax.rev(x, (0,)),
+        lambda: lax.transpose(x, (1, 0)), lambda: lax.squeeze(x[None], (0,)), lambda: lax.concatenate([x, x], 0),
+        lambda: lax.broadcast_in_dim(VECTOR, (2, 3), (1,)), lambda: lax.pad(x, 0.0, [(1, 1, 0), (0, 0, 1)]),
+        lambda: lax.slice(x, (0, 0), (2, 1), (1, 2)), lambda: lax.dynamic_slice(x, (1, 1), (2, 1)),
+        lambda: lax.split(x, (1, 1)), lambda: lax.iota(np.int32, 5), lambda: lax.dot(x, x, precision="highest"),
+        lambda: lax.reduce_precision(x, 5, 3), lambda: lax.convert_element_type(x, np.int32),
+        lambda: lax.bitcast_convert_type(x, np.int32), lambda: lax.reduce_max(x, (0,)), lambda: lax.reduce_sum(x, (0,)),
+        lambda: lax.reduce_and(FLAGS, (0,)), lambda: lax.reduce_xor(INTEGERS, (0,)), lambda: lax.argmax(x, 0, np.int32),
+        lambda: lax.cumsum(x), lambda: lax.cumlogsumexp(x, 1, True), lambda: lax.sort((VECTOR, VECTOR), num_keys=2),
+        lambda: lax.top_k(x, 2), lambda: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "VALID"),
+        lambda: lax.reduce_window(x, -np.inf, lax.max, (2, 2), (1, 1), "SAME"), lambda: lax.clamp(0.0, x, 1.0),
+        lambda: lax.select(FLAGS, x, x), lambda: lax.optimization_barrier((x, VECTOR)), lambda: lax.mul(x, x),
+        lambda: lax.approx_max_k(VECTOR, 2), lambda: lax.linalg.cholesky(x), lambda: lax.linalg.qr(x),
+        lambda: lax.linalg.lu(x), lambda: lax.linalg.triangular_solve(x, x, left_side=True), lambda: lax.conj(x),
+        lambda: lax.linalg.svd(x, compute_uv=False), lambda: lax.linalg.householder_product(x, VECTOR[:2]),
+        lambda: lax.complex(x, x), lambda: lax.expand_dims(x, (1,)), lambda: lax.rem(x, x), lambda: lax.clz(INTEGERS),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(44))
+def test_primitives_are_bound_with_the_parameters_of_jax(number):
+    calls = calls_of_operations(jax.lax, MATRIX)
+    assert len(calls) == 44
+    (*_, equation) = jax.make_jaxpr(calls[number])().jaxpr.eqns
+    draw = np.random.default_rng(0)
+    operands = []
+    for x in equation.invars:
+        values = draw.uniform(0.5, 2.5, x.aval.shape)
+        square = x.aval.shape == (2, 2) and x.aval.dtype == np.float32
+        operands.append((values @ values.T + np.eye(2) if square else values).astype(x.aval.dtype))
+    name, found = equation.primitive.name, []
+    for api in (xtrace, jax):
+        lax, parameters = api.lax, dict(equation.params)
+        if api is xtrace and parameters.get("precision") is not None:
+            parameters["precision"] = tuple([lax.Precision[p.name] for p in parameters["precision"]])
+        primitive = getattr(lax, f"{name}_p", None) or getattr(lax.linalg, f"{name}_p")
+        results = primitive.bind(*operands, **parameters)
+        found.append(results if isinstance(results, (list, tuple)) else [results])
+    for one, other in zip(*found, strict=True):
+        assert_same(np.asarray(one), np.asarray(other))
+
+
 @case
 def fori_loop_with_float_bounds(api, lax, jnp):
     return (

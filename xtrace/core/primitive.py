@@ -45,7 +45,7 @@ KEEPS_NUMBERS = no_check("a result is NaN only where an operand is")
 
 
 # Parameters that `bind` takes to be None where they are not given, as other people's code writes it.
-_OPTIONAL = frozenset(("accuracy", "out_sharding"))
+_OPTIONAL = frozenset(("accuracy", "algorithm", "input_dtype", "out_dtype", "out_sharding", "prevent_mlir_dce"))
 
 
 class Derived:

@@ -540,7 +540,8 @@ def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
 
 @by_formula
 def _conj(x: Any, *, input_dtype: Any) -> Any:
-    return complex(real(x), -imag(x)) if dtypes.is_complex(input_dtype) else complex(x, constants_like(x, 0))
+    is_complex = dtypes.is_complex(aval_of(x).dtype)
+    return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))
 
 
 # Transposes are those of real linear maps under the pairing Re(cotangent * value).
@@ -573,7 +574,7 @@ complex: Elementwise = binary(
 
 
 def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
-    return [conj(cotangent) if dtypes.is_complex(input_dtype) else real(cotangent)]
+    return [conj(cotangent) if dtypes.is_complex(x.aval.dtype) else real(cotangent)]
 
 
 @elementwise(
