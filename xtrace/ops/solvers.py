@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace.algebra.families import add_any, neg
 from xtrace.algebra.vector_space import converted, with_axis, zeros
 from xtrace.core import pytree
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.effects import Effects
 from xtrace.core.ir import Atom, ClosedJaxpr, Var
 from xtrace.core.primitive import Primitive
@@ -188,6 +188,22 @@ def _check_like(function: str, what: str, body: Body, tree: Any, avals: Sequence
     return aux
 
 
+def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
+    """Return `function` that is not traced again for an argument of the types for which it was staged as `body`.
+
+    A function around others of the kind would be traced as often as solvers call it, to the power of the levels.
+    """
+
+    def call(x: Any) -> Any:
+        leaves, found = pytree.tree_flatten(x)
+        if found != tree or [aval_of(leaf) if is_array_like(leaf) else None for leaf in leaves] != list(avals):
+            return function(x)
+        results = evaluate(body.jaxpr.jaxpr, body.jaxpr.consts, [*body.consts, *leaves])
+        return pytree.tree_unflatten(body.out_tree, map(given, results))
+
+    return call
+
+
 def custom_linear_solve(
     matvec: Callable[..., Any],
     b: Any,
@@ -211,8 +227,10 @@ def custom_linear_solve(
     product = stage_body(name, matvec, in_tree, avals)
     _check_like(name, "matvec", product, tree, avals, False)
 
+    staged = _as_staged(matvec, product, tree, avals)
+
     def solution(x: Any) -> Any:
-        return solve(matvec, x)
+        return solve(staged, x)
 
     solver = stage_body(name, solution, in_tree, avals)
     aux = _check_like(name, "solve", solver, tree, avals, has_aux)
@@ -267,8 +285,10 @@ def custom_root(
     residual = stage_body(name, f, in_tree, avals)
     _check_like(name, "f", residual, tree, avals, False)
 
+    staged = _as_staged(f, residual, tree, avals)
+
     def root(x: Any) -> Any:
-        return solve(f, x)
+        return solve(staged, x)
 
     solver = stage_body(name, root, in_tree, avals)
     aux = _check_like(name, "solve", solver, tree, avals, has_aux)
