@@ -55,8 +55,10 @@ LINEAR, FLAT = Derived(_linear_jvp), Derived(_flat_jvp)
 
 def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
     """Return `shape` as a tuple of ints; a TypeError names what is no concrete, non-negative integer."""
+    # Sets and iterators have no order or no second reading; they are no shapes, as in JAX.
+    is_sequence = hasattr(shape, "__getitem__") and not isinstance(shape, Tracer)
     try:
-        entries = tuple(shape) if not isinstance(shape, Tracer) else (shape,)
+        entries = tuple(shape) if is_sequence else (shape,)
     except TypeError:
         entries = (shape,)
     if any(isinstance(n, Tracer) for n in entries):

@@ -132,7 +132,13 @@ class CustomFunction:
         functools.update_wrapper(self, fun)
         self.fun, self.name, self.signature = fun, function_name(fun), signature_of(fun)
         names = list(self.signature.parameters) if self.signature is not None else []
-        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        try:
+            numbers = tuple(nondiff_argnums)
+        except TypeError:
+            raise TypeError(
+                f"{self.kind}: nondiff_argnums must be a sequence of positions, such as (0,), got "
+                f"{abbreviated(nondiff_argnums)}"
+            ) from None
         chosen = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
         for name in chosen:
             if name not in names:

@@ -17,14 +17,18 @@ from xtrace.core.trace import CompileTimeTrace, current_trace, use_trace
 from xtrace.transforms.scopes import scope
 
 
-@contextlib.contextmanager
-def named_scope(name: str) -> Iterator[None]:
+def named_scope(name: str) -> AbstractContextManager[None]:
     """Name the operations recorded inside the block, or inside a decorated function: profiles and HLO show the name.
 
     Scopes nest. TypeError unless `name` is a string.
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {abbreviated(name)}")
+    return _in_scope(name)
+
+
+@contextlib.contextmanager
+def _in_scope(name: str) -> Iterator[None]:
     with scope(name):
         yield
 

@@ -171,7 +171,7 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
     trace_of_thread = current_trace.get
 
     def as_it_is(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        check_flags(function, flags, args, kwargs)
+        check_flags(function.__name__, flags, args, kwargs)
         return function(*args, **kwargs)
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

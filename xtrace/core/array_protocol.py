@@ -24,7 +24,7 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         try:
             if flags and (args[first:] or (kwargs and not flags.keys().isdisjoint(kwargs))):
-                check_flags(function, flags, args, kwargs)
+                check_flags(function.__name__, flags, args, kwargs)
             return function(*args, **kwargs)
         except BaseException as error:
             hide_frames(error)

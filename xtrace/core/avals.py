@@ -332,7 +332,7 @@ def check_fits(value: int, dtype: Any) -> None:
     bounds = dtypes.iinfo(dtype)
     if not bounds.min <= value <= bounds.max:
         raise OverflowError(
-            f"Python int {value} too large to convert to {dtype.name}; set "
+            f"Python int {abbreviated(value)} too large to convert to {dtype.name}; set "
             'xtrace.config.update("jax_enable_x64", True), or use a float'
         )
 

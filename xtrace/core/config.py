@@ -14,6 +14,7 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from xtrace.core.abbreviation import abbreviated
@@ -160,18 +161,21 @@ class Option:
             return overrides.values[self.name]
         return _store.values[self.name]
 
-    @contextlib.contextmanager
     @called("setting")
-    def __call__(self, new_val: Any = _MISSING) -> Iterator[None]:
+    def __call__(self, new_val: Any = _MISSING) -> AbstractContextManager[None]:
         if new_val is _MISSING:
             if self.kind.given:
                 raise TypeError(f"{self.name} has no value to turn on; write with {self._short}(value)")
             new_val = True
+        return self._overridden(self.parsed(new_val))
+
+    @contextlib.contextmanager
+    def _overridden(self, value: Any) -> Iterator[None]:
         outer = _thread.overrides
         values = dict(outer.values) if outer is not None else {}
         before = values.get(self.name)
-        values[self.name] = self.parsed(new_val)
-        self._tell(values[self.name], False)
+        values[self.name] = value
+        self._tell(value, False)
         _store.count_overriding(1)
         _thread.overrides = _Overrides(values)
         try:

@@ -307,7 +307,8 @@ def resolve(dtype: Any) -> Any:
     else:
         try:
             found = np.dtype(dtype)
-        except (TypeError, ValueError):
+        except Exception:
+            # Also from NumPy's message, which holds the repr.
             raise _unsupported(dtype) from None
     # Of equal dtype objects, the one kept here: NumPy makes new ones, which do not even count as built in.
     native = _own.get(found.newbyteorder("="))

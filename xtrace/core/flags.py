@@ -25,7 +25,7 @@ def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
 
 
 def check_flags(
-    function: Callable[..., Any], flags: Mapping[str, int | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: str, flags: Mapping[str, int | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
     """Raise StaticArgumentError for a flag that does not hash. Traced arrays say for themselves what they are."""
     for name, position in flags.items():
@@ -36,7 +36,7 @@ def check_flags(
         else:
             continue
         if type(value) is not bool and not isinstance(value, Tracer):
-            check_hashable(function.__name__, name, value)
+            check_hashable(function, name, value)
 
 
 def check_hashable(function: str, argument: str, value: Any) -> None:

@@ -11,6 +11,7 @@ from xtrace.core.array_protocol import with_arrays
 from xtrace.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.effects import NO_EFFECTS, Effects
+from xtrace.core.flags import check_flags, flags_of
 from xtrace.core.source import describe, user_position
 from xtrace.core.tables import Table
 from xtrace.core.trace import current_trace
@@ -141,12 +142,15 @@ class Primitive:
         if operation is not None:
             self.__name__ = self.__qualname__ = operation.__name__
             self.__doc__, self.__signature__ = operation.__doc__, inspect.signature(operation)
+            self.flags = flags_of(operation)
         _primitives[name] = self
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         try:
             if self.operation is None:
                 return self.bind(*arguments, **keywords)
+            if keywords and self.flags and not self.flags.keys().isdisjoint(keywords):
+                check_flags(self.__name__, self.flags, arguments, keywords)
             return self.operation(*arguments, **keywords)
         except BaseException as error:
             hide_frames(error)
