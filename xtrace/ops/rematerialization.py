@@ -12,7 +12,7 @@ from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
 from xtrace.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace.core.primitive import KEEPS_NUMBERS, Primitive, primitive
-from xtrace.core.source import describe
+from xtrace.core.source import Position, resolve
 from xtrace.core.tangents import Linear
 from xtrace.ops.calls import computed, jit_call
 from xtrace.ops.saving import inlined, saving
@@ -176,8 +176,16 @@ def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
             origin = f"named {equation.params['name']!r}"
         elif equation.primitive is jit_call:
             origin = f"output of jitted function {equation.params['name']!r}"
-        found |= dict.fromkeys(equation.outvars, f"{origin} from {describe(equation.source)}")
+        found |= dict.fromkeys(equation.outvars, f"{origin} from {_place(equation.source)}")
     return found
+
+
+def _place(position: Position | None) -> str:
+    """``FILE:LINE:COLUMN (function)``, with the function's qualified name."""
+    if position is None:
+        return "an unknown place"
+    location = resolve(position)
+    return f"{location.file}:{location.line}:{location.column} ({position[0].co_qualname})"
 
 
 def _log_saved(parts: _Split, level: int) -> None:

@@ -59,18 +59,8 @@ class Program:
         handlers, collect_garbage = self.handlers, buffers.collect_garbage
         results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
         hidden = self.hidden
-        if any(aval.dtype == dtypes.float0 for aval in self.out_avals):
-
-            def run_with_float0(arrays: Sequence[ConcreteArray]) -> list[Any]:
-                out = execute([*hidden, *[x.buffer for x in arrays]]).consume_with_handlers(handlers)
-                collect_garbage()
-                return [
-                    new_array(aval, b, signature) if aval.dtype != dtypes.float0 else np.zeros(aval.shape, aval.dtype)
-                    for (aval, signature), b in zip(results, out, strict=True)
-                ]
-
-            return run_with_float0
-        if len(results) == 1 and not hidden:
+        float0 = [aval for aval in self.out_avals if aval.dtype == dtypes.float0]
+        if len(results) == 1 and not hidden and not float0:
             ((only_aval, only_signature),) = results
 
             def run_one(arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
@@ -87,7 +77,10 @@ class Program:
             collect_garbage()
             return [new_array(aval, b, signature) for (aval, signature), b in zip(results, out, strict=True)]
 
-        return run
+        def run_with_float0(arrays: Sequence[ConcreteArray]) -> list[Any]:
+            return [x if x.aval not in float0 else np.zeros(x.shape, dtypes.float0) for x in run(arrays)]
+
+        return run_with_float0 if float0 else run
 
     def __call__(self, values: Sequence[Any], names: Callable[[], Sequence[str]] | None = None) -> list[ConcreteArray]:
         """Call with all inputs, of any kind that `to_concrete` takes; `names` gives their names for errors."""
