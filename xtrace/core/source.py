@@ -49,6 +49,14 @@ def shown_scopes(scopes: Scopes) -> str:
     return "/".join([*parts, around + ")" * around.count("(")] if around else parts)
 
 
+def path_inside(path: str, name: str) -> str:
+    """Return the path of what is called `name` inside of `path`: in its last transformation, if that is empty."""
+    start, empty, end = path.rpartition("()")
+    if empty and not end.strip(")"):
+        return f"{start}({name}){end}"
+    return f"{path}/{name}" if path else name
+
+
 class NameStack(NamedTuple):
     """The scopes that an equation was recorded in, outermost first."""
 

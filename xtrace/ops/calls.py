@@ -9,6 +9,7 @@ from xtrace.core.avals import ShapedArray
 from xtrace.core.effects import Effects
 from xtrace.core.ir import ClosedJaxpr
 from xtrace.core.primitive import Primitive
+from xtrace.core.source import path_inside
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import current_trace
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -41,7 +42,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedA
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Value]:
     if builder.place is not None:
         source, path = builder.place
-        builder.place = (source, f"{path}({name})")
+        builder.place = (source, path_inside(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
     return emit_call(builder, jaxpr.jaxpr, name, values)
 
 

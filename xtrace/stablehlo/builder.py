@@ -192,6 +192,11 @@ class FunctionBuilder:
         """Return the name of an operation with those of the scopes around it, as profiles show it."""
         return f"{self.scope}/{name}" if self.scope else name
 
+    def named(self, name: str) -> None:
+        """Give the operations that are written next this name in the scope, where operations have places."""
+        if self.place is not None:
+            self.place = self.place[0], self.path(name) if name else self.scope
+
     def argument(self, aval: ShapedArray, attribute_text: str = "") -> Value:
         """Add an argument of type `aval`."""
         value = Value(f"%arg{len(self.arguments)}", aval)

@@ -118,16 +118,23 @@ class _Steps:
         jaxpr = self.jaxpr
         rows = [x.seen_as(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
         values = [*self.consts, *carry, *rows]
+        # Profiles show the body apart from what the loop is made of, as they do with JAX.
+        scope = builder.scope
+        builder.scope = builder.path("closed_call")
         if self.called:
+            builder.named("")
             found = emit_call(builder, jaxpr, "scan_body", values, "func.call")
         else:
             found = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
+        builder.scope = scope
         return found[: self.loop.num_carry], found[self.loop.num_carry :]
 
     def write_some(
         self, builder: FunctionBuilder, count: int, start: Value, carry: list[Value], xs: list[Value], ys: list[Value]
     ) -> tuple[list[Value], list[Value]]:
         """Write `count` steps on elements from `start` on; return the carry, and `ys` with the results put there."""
+        place = builder.place
+        builder.named("jit(dynamic_index_in_dim)/dynamic_slice")
         groups = [_read(builder, x, start, count) for x in xs]
         results: list[list[Value]] = []
         for i in reversed(range(count)) if self.loop.reverse else range(count):
@@ -136,7 +143,10 @@ class _Steps:
         if self.loop.reverse:
             results.reverse()
         columns = zip(*results, strict=True) if results else [[] for _ in ys]
-        return carry, [_put(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
+        builder.named("jit(dynamic_update_index_in_dim)/dynamic_update_slice")
+        stacked = [_put(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
+        builder.place = place
+        return carry, stacked
 
 
 def _starts(builder: FunctionBuilder, start: Value, rank: int) -> str:
@@ -218,6 +228,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         first = len(effects)
         i, bound = condition.arguments[first], condition.constant(trips, index)
         truth = ShapedArray((), dtypes.bool_)
+        condition.named("lt")
         holds = condition.line(
             f"stablehlo.compare LT, {i.name}, {bound.name}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", truth
         )
@@ -227,6 +238,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         start = i
         if loop.reverse:
             last = body.constant(trips - 1, index)
+            body.named("sub")
             start = body.line(f"stablehlo.subtract {last.name}, {i.name} : tensor<i32>", index)
         if unroll > 1:
             width = body.constant(unroll, index)
@@ -236,6 +248,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
             start = body.line(f"stablehlo.add {start.name}, {below.name} : tensor<i32>", index)
         carried, stacked = steps.write_some(body, unroll, start, carried, xs, stacked)
         one = body.constant(1, index)
+        body.named("add")
         after = body.line(f"stablehlo.add {i.name}, {one.name} : tensor<i32>", index)
         regions = [(condition, [holds]), (body, [*tokens_of(body, effects), after, *carried, *stacked])]
         done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
