@@ -144,7 +144,7 @@ PROGRAMS = {
     "gradient of a loop with known bounds": (
         lambda p: p.grad(lambda x: p.lax.fori_loop(0, 3, lambda i, c: p.numpy.sin(c), x).sum()), (V,)
     ),
-    "map": (lambda p: lambda x: p.lax.map(p.numpy.sin, x), (V,)),
+    "loop without a carry": (lambda p: lambda x: p.lax.map(p.numpy.sin, x), (V,)),
     "map of an inner call": (lambda p: p.vmap(p.jit(lambda x: p.numpy.sin(x) * x)), (V,)),
     "tangents of an inner call": (lambda p: lambda x: p.jvp(p.jit(lambda x: p.numpy.sin(x) * x), (x,), (x,)), (V,)),
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """Arrays in files, buffers and text, and their printing."""
 
 import io
+import pickle
 
 import jax.numpy
 import numpy as np
@@ -63,3 +64,59 @@ def test_wrong_arguments_are_named():
         jnp.frombuffer(2)
     with pytest.raises(xtrace.errors.TracerArrayConversionError):
         xtrace.jit(jnp.array_str)(jnp.ones(2))
+
+
+class Pickled:
+    """An object that no array holds."""
+
+    def __eq__(self, other):
+        return isinstance(other, Pickled)
+
+    __hash__ = None
+
+
+OBJECTS = [
+    "text", b"bytes", None, {"a": 1}, 2**70, Pickled(), [[1], [1, 2]], np.array([1, "a", None], object),
+    np.array(["a", "bc"]), np.array(["2020-01-01"], "datetime64[D]"), np.zeros(2, [("a", "f4"), ("b", "i4")]),
+    np.ma.array([1.0, 2.0], mask=[False, True]), [1, 2, 3], 2.5, np.ones(2), np.zeros((0, 3), np.float32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+@pytest.mark.parametrize("number", range(len(OBJECTS)))
+def test_objects_are_saved_and_loaded_as_in_jax(number, pickled):
+    def outcome(module):
+        try:
+            file, files = io.BytesIO(), io.BytesIO()
+            module.save(file, OBJECTS[number], allow_pickle=pickled)
+            file.seek(0)
+            found = [module.load(file, allow_pickle=pickled)]
+            module.savez(files, OBJECTS[number], named=OBJECTS[number], allow_pickle=pickled)
+            files.seek(0)
+            contents = module.load(files, allow_pickle=pickled)
+            found += [contents["arr_0"], contents["named"]]
+        except Exception as error:
+            return type(error).__name__
+        return [(type(x) is np.ndarray, str(x.dtype), x.shape, np.asarray(x).tolist()) for x in found]
+
+    assert outcome(jnp) == outcome(jax.numpy)
+
+
+def test_files_are_read_as_numpy_s_settings_say(tmp_path):
+    def outcomes(module):
+        path = tmp_path / f"{module.__name__}.npy"
+        module.save(path, module.ones((2, 3)))
+        for settings in ({"mmap_mode": "r"}, {"mmap_mode": "w+"}, {"encoding": "latin1"}, {"encoding": "utf8"},
+                         {"max_header_size": 10}, {"stray": 1}):  # fmt: skip
+            try:
+                found = module.load(path, **settings)
+                yield isinstance(found, np.ndarray), str(found.dtype), np.asarray(found).tolist()
+            except Exception as error:
+                yield type(error).__name__
+        for text in (b"", b"hello world", b"\x93NUMPY\x01\x00", pickle.dumps([1, 2])):
+            try:
+                yield str(module.load(io.BytesIO(text)))
+            except Exception as error:
+                yield type(error).__name__
+
+    assert list(outcomes(jnp)) == list(outcomes(jax.numpy))

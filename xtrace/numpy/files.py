@@ -9,6 +9,7 @@ from numpy import get_printoptions, printoptions
 from numpy.exceptions import ComplexWarning
 
 from xtrace.core import dtypes
+from xtrace.core.avals import is_array_like
 from xtrace.numpy.creation import asarray
 
 __all__ = ["ComplexWarning", "get_printoptions", "printoptions"]
@@ -30,25 +31,30 @@ def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppres
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """Write an array to a file in NumPy's npy format; float8 and the like come back as raw bytes, see `load`."""
-    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+    """Write an array to a file in NumPy's npy format; float8 and the like come back as raw bytes, see `load`.
+
+    Other objects are pickled, with `allow_pickle`, as NumPy does it.
+    """
+    np.save(file, arr, allow_pickle=allow_pickle)
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Write arrays to one file in NumPy's npz format, called arr_0, arr_1 … or by their keywords."""
-    named = {name: np.asarray(x) for name, x in kwds.items()}
-    np.savez(file, *[np.asarray(x) for x in args], allow_pickle=allow_pickle, **named)
+    np.savez(file, *args, allow_pickle=allow_pickle, **kwds)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the array in an npy file, or the contents of an npz file as NumPy gives them; arguments as NumPy's."""
+    """Return the array in an npy file, or the contents of an npz file as NumPy gives them; arguments as NumPy's.
+
+    What no array can hold, such as text, dates and pickled objects, is an array of NumPy's.
+    """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):
         return found
     if found.dtype == np.dtype("V2"):
         # NumPy's format has no name for bfloat16, and jax reads such elements so.
         found = found.view(dtypes.bfloat16)
-    return asarray(found)
+    return asarray(found) if is_array_like(found) else found
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
