@@ -124,6 +124,11 @@ print("xtrace.errors" in sys.modules, *[kind.__module__ for kind in kinds[:3]])
     assert in_a_new_process(code) == ["False", "xtrace.errors", "xtrace.errors", "xtrace.errors"]
 
 
+def test_versions():
+    assert xtrace.numpy.__array_api_version__ == jax.numpy.__array_api_version__
+    assert ".".join(map(str, xtrace.__version_info__)) == xtrace.__version__
+
+
 def in_a_new_process(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 

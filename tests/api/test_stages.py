@@ -151,6 +151,37 @@ def test_analyses_agree_with_jax():
     assert type(compiled.runtime_executable()).__name__ == "LoadedExecutable"
 
 
+MATRIX = np.ones((2, 3), np.float32)
+FORMATS = {
+    "an argument that is not read": lambda p: (lambda x, y, z: (x, {"a": z}), (1.0, MATRIX, MATRIX[:1])),
+    "a key": lambda p: (lambda key: (key, 3), (p.random.key(0),)),
+    "nothing": lambda p: (lambda x: (), (1.0,)),
+    "a hidden constant": lambda p: (lambda t: t["a"] + p.numpy.arange(2000.0), ({"a": np.float32(1), "b": 2},)),
+    "packed integers": lambda p: (lambda x: (x, x), (p.numpy.ones(3, p.numpy.int4),)),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_how_arguments_and_results_lie_in_memory(name):
+    found = []
+    for package in (xtrace, jax):
+        function, args = FORMATS[name](package)
+        compiled = package.jit(function).lower(*args).compile()
+        found.append([str(getattr(compiled, f"{which}_{what}")) for which in ("input", "output")
+                      for what in ("formats", "shardings")])  # fmt: skip
+    assert found[0] == found[1]
+
+
+def test_formats_do_not_show_tokens():
+    def function(x, y):
+        xtrace.debug.print("{}", x, ordered=True)
+        return y
+
+    compiled = jit(function).lower(1.0, MATRIX).compile()
+    assert compiled.input_formats == ((jnp.float32(1).format, jnp.asarray(MATRIX).format), {})
+    assert compiled.output_formats == jnp.asarray(MATRIX).format
+
+
 def test_where_a_compiled_function_runs():
     device = xtrace.devices()[0]
     compiled = jit(lambda x, t: (x, t["a"])).lower(1.0, {"a": 2.0}).compile()

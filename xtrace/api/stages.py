@@ -15,6 +15,7 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of_value
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import ClosedJaxpr
+from xtrace.core.memory_layout import Format, Layout
 from xtrace.core.trace import Tracer
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.execute import Program
@@ -276,14 +277,37 @@ class Compiled(Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """How each argument is laid out, as ``(args, kwargs)``."""
-        return self._shardings(self.in_tree)
+        """On which device each argument is, as ``(args, kwargs)``; None for those that the program does not read."""
+        return pytree.tree_map(lambda found: found.sharding, self.input_formats)
 
     @property
     def output_shardings(self) -> Any:
-        """How each result is laid out."""
-        return self._shardings(self.out_tree)
+        """On which device each result is."""
+        return pytree.tree_map(lambda found: found.sharding, self.output_formats)
 
-    def _shardings(self, tree: Any) -> Any:
-        sharding = executables.sharding_for(self._program.device) if self._program is not None else None
-        return pytree.tree_unflatten(tree, [sharding] * tree.num_leaves)
+    @property
+    def input_formats(self) -> Any:
+        """How each argument lies in memory, as ``(args, kwargs)``; without a layout where the program does not read it.
+
+        A program for the devices of another machine gives no formats.
+        """
+        found = [Format(None, None)] * self.in_tree.num_leaves
+        if self._program is not None:
+            layouts = executables.layouts_of(self._executable)[0][len(self._program.hidden) :]
+            kept = self._program.kept
+            for i, known in zip(range(len(found)) if kept is None else kept, self._formats(layouts), strict=True):
+                found[i] = known
+        return pytree.tree_unflatten(self.in_tree, found)
+
+    @property
+    def output_formats(self) -> Any:
+        """How each result lies in memory."""
+        found = [Format(None, None)] * self.out_tree.num_leaves
+        if self._program is not None:
+            found = self._formats(executables.layouts_of(self._executable)[1])
+        return pytree.tree_unflatten(self.out_tree, found)
+
+    def _formats(self, layouts: Sequence[Any]) -> list[Format]:
+        assert self._program is not None
+        sharding = executables.sharding_for(self._program.device)
+        return [Format(Layout(*layout), sharding) for layout in layouts]

@@ -90,6 +90,8 @@ __all__ = [
     "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "unsignedinteger", "unstack", "var", "vdot",
     "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip
+# The newest version of the Python array API standard that the module follows.
+__array_api_version__ = "2024.12"
 __all__ += _one_bit_types
 
 _make_public(globals(), __all__)

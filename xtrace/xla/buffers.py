@@ -104,7 +104,12 @@ def _sharding_for(aval: Any, device: Any) -> Any:
 
 def layout_of(buffer: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
     """Return the order of a buffer's axes in memory, the slowest first, its tiles, and the bits of packed elements."""
-    order, _, tiles = str(buffer._pjrt_layout).strip("{}").partition(":")
+    return read_layout(buffer._pjrt_layout)
+
+
+def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
+    """Return what one of jaxlib's layouts says, in the order of `layout_of`."""
+    order, _, tiles = str(layout).strip("{}").partition(":")
     found = tuple([int(n) for n in order.split(",") if n.strip()])
     bits = _PACKED.search(tiles)
     groups = _TILES.findall(_PACKED.sub("", tiles))

@@ -110,6 +110,12 @@ def hlo_text(executable: Any) -> str:
     return "\n\n".join(module.to_string() for module in executable.hlo_modules())
 
 
+def layouts_of(executable: Any) -> tuple[list[Any], list[Any]]:
+    """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` says it."""
+    layouts = executable.get_parameter_layouts(), executable.get_output_layouts()
+    return tuple([buffers.read_layout(x) for x in each] for each in layouts)  # type: ignore[return-value]
+
+
 def unoptimised_hlo(text: str) -> Any:
     """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
