@@ -76,7 +76,7 @@ _install_operators(_Tracer, _ConcreteArray)
 _install_late(lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(Array), Array)
 
 __version__ = "0.1.0"
-__version_info__ = tuple(map(int, __version__.split(".")))
+__version_info__ = (0, 1, 0)
 __all__ = [
     "Array", "Device", "ShapeDtypeStruct", "Shard", "allow_f16_reductions", "array_garbage_collection_guard",
     "block_until_ready", "check_tracer_leaks", "checking_leaks", "clear_caches", "config", "copy_to_host_async",

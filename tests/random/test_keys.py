@@ -234,6 +234,16 @@ def test_keys_have_no_derivatives():
         xtrace.grad(random.normal)(key)
 
 
+@pytest.mark.parametrize("name", ["logical_not", "logical_and", "logical_or", "logical_xor", "where", "clamp", "clip"])
+def test_keys_are_no_numbers(name):
+    for package in (xtrace, jax):
+        keys = package.random.split(package.random.key(0), 2)
+        function = getattr(package.lax if name == "clamp" else package.numpy, name)
+        args = {"where": (keys, 1, 0), "clamp": (keys,) * 3, "clip": (keys,) * 3, "logical_not": (keys,)}
+        with pytest.raises(TypeError, match="key<fry>"):
+            function(*args.get(name, (keys, keys)))
+
+
 def test_jaxprs_name_the_operations():
     text = str(xtrace.make_jaxpr(lambda s: random.fold_in(random.split(random.PRNGKey(s))[0], 2))(3))
     for line in (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED, is_kind
+from xtrace.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind, is_kind
 from xtrace.algebra.vector_space import broadcast_in_dim, convert, converted
 from xtrace.api.dispatch import MISS
 from xtrace.api.jit import run_specialised, with_code_of
@@ -450,8 +450,12 @@ def spread(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def truth(x: Any) -> Any:
-    """Return whether elements are not zero."""
-    return x if dtypes.is_boolean(aval_of(x).dtype) else lax.ne(x, constant_like(x, 0))
+    """Return whether elements are not zero; TypeError for random keys."""
+    aval = aval_of(x)
+    if dtypes.is_boolean(aval.dtype):
+        return x
+    check_kind("bool", (aval,), (ANY,))
+    return lax.ne(x, constant_like(x, 0))
 
 
 def constant_like(example: Any, value: Any) -> Literal:

@@ -34,6 +34,7 @@ from xtrace.algebra.kinds import (
     REAL,
     SIGNED,
     UNSIGNED,
+    check_kind,
     check_same_dtype,
 )
 from xtrace.algebra.monoids import AND, OR
@@ -748,6 +749,7 @@ def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> Shap
                 f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, "
                 f"operand.shape={x.shape}."
             )
+    check_kind("clamp", (x,), (ANY,))
     check_same_dtype("clamp", (low, x, high), "clip")
     return ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
