@@ -374,6 +374,18 @@ def types_are_no_results_of_jit(api, lax, jnp):
     return api.jit(lambda x: api.ShapeDtypeStruct((2,), np.float32))(1.0)
 
 
+def test_a_vmap_rule_of_a_function_that_closes_over_an_array():
+    # All operands of a branch are mapped where the condition is; an assertion of jax's own fails there.
+    closed_over = xtrace.numpy.asarray(VECTOR)
+    function = xtrace.custom_batching.custom_vmap(lambda x: x * closed_over.sum())
+    function.def_vmap(lambda size, batched, x: (x * closed_over.sum(), batched[0]))
+    looped = lambda x: xtrace.lax.fori_loop(0, 2, lambda i, y: function(y), x)  # noqa: E731
+    mapped = xtrace.vmap(lambda x: xtrace.lax.cond(x > 1.5, looped, lambda x: x, x))
+    expected = np.where(VECTOR > 1.5, 36 * VECTOR, VECTOR)
+    for found in (mapped(VECTOR), xtrace.jit(mapped)(VECTOR), *xtrace.jvp(mapped, (VECTOR,), (VECTOR,))):
+        assert_same(found, expected)
+
+
 @case
 def zero_from_primal_of_trees(api, lax, jnp):
     return api.custom_derivatives.zero_from_primal({"a": VECTOR, "b": 3, "c": (1.0, None)})

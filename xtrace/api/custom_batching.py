@@ -12,7 +12,7 @@ from xtrace.core import pytree
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.tracebacks import boundary
-from xtrace.core.trace import base_trace, current_trace
+from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.ops.control_flow.bodies import stage_body
 from xtrace.ops.control_flow.mapping import map as map_over
 from xtrace.ops.custom_rules import Rule, custom_vmap_call, given
@@ -56,9 +56,11 @@ class custom_vmap(CustomFunction):
         call, leaves = self._split(args)
         body = stage_body(self.kind, self.fun, call.in_tree, [aval_of(x) for x in leaves])
         count, out_tree, name = len(body.consts), body.out_tree, function_name(rule)
+        # An array is the same for all indices, also where an operation around has given it the mapped axis.
+        traced = [isinstance(x, Tracer) for x in body.consts]
 
         def flat(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-            if any(batched[:count]):
+            if any(b and t for b, t in zip(batched, traced)):
                 raise ValueError(
                     f"custom_vmap: {self.name} closes over a value that is mapped; its rule {name} is about explicit "
                     "arguments only. Pass the value as an argument"
