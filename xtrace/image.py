@@ -12,6 +12,7 @@ from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, operand_aval, promote
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.abbreviation import abbreviated
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
@@ -159,7 +160,15 @@ def _nearest(image: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> An
 
 
 def _method(method: str | ResizeMethod) -> ResizeMethod:
-    return ResizeMethod.from_string(method) if isinstance(method, str) else ResizeMethod(method)
+    if isinstance(method, str):
+        return ResizeMethod.from_string(method)
+    try:
+        return ResizeMethod(method)
+    except Exception:
+        # The message of an enumeration holds the whole repr.
+        raise ValueError(
+            f"{abbreviated(method)} is not a resize method; use one of {', '.join(_NAMES)}"
+        ) from None
 
 
 def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) -> None:

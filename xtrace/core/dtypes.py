@@ -270,7 +270,14 @@ def _scalar_class(dtype: Any) -> type:
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
         return dtype
     wrapped = getattr(dtype, "dtype", None)
-    return wrapped.type if isinstance(wrapped, np.dtype) else np.dtype(dtype).type
+    if isinstance(wrapped, np.dtype):
+        return wrapped.type
+    try:
+        found: DType = np.dtype(dtype)
+    except Exception:
+        # NumPy's message holds the whole repr.
+        raise TypeError(f"Cannot interpret {abbreviated(dtype)} as a data type") from None
+    return found.type
 
 
 _python_scalars: dict[type, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}

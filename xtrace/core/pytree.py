@@ -196,7 +196,7 @@ def _columns(
     for position, other in enumerate(rest, 2):
         try:
             columns.append(treedef.flatten_up_to(other))
-        except (ValueError, TypeError, KeyError) as error:
+        except Exception as error:
             difference = structure_difference(tree, other, is_leaf, is_leaf_takes_path=path)
             if difference is None:
                 raise

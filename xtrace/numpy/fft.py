@@ -140,7 +140,9 @@ def _checked(
 
 def _checked_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any, *, hermitian: bool = False) -> Any:
     if isinstance(axis, (tuple, list)):
-        raise ValueError(f"{function} does not support multiple axes, got axis={axis}; use fftn and its kin")
+        raise ValueError(
+            f"{function} does not support multiple axes, got axis={abbreviated(axis)}; use fftn and its kin"
+        )
     lengths = None if n is None else (n,)
     axes = (-1 if axis is None else axis,) if axis is not None or hermitian else None
     return _checked(function, kind, a, lengths, axes, norm, hermitian=hermitian)

@@ -48,9 +48,10 @@ def size_of_axis(name: Any) -> int:
     for own, size in environment:
         if own == name:
             return size
+    shown = name if isinstance(name, str) else abbreviated(name)
     known = ", ".join(repr(n) for n, _ in environment) or "none"
     raise NameError(
-        f"Found an unbound axis name: {name}. Mapped axes in scope: {known}. Name one where the function is mapped, "
+        f"Found an unbound axis name: {shown}. Mapped axes in scope: {known}. Name one where the function is mapped, "
         f"vmap(f, axis_name={abbreviated(name)})"
     )
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from xtrace.core import config
-from xtrace.core.diagnostics.public_names import name_public_function
+from xtrace.core.diagnostics.messages import cut_long_lines, name_public_function
 from xtrace.core.source import is_internal
 
 _MARK = "xtrace's own frames"
@@ -49,6 +49,7 @@ def hide_frames(error: BaseException) -> None:
     in place of the note, is an `UnfilteredStackTrace` with the whole traceback.
     """
     name_public_function(error, error.__traceback__)
+    cut_long_lines(error, error.__traceback__)
     mode = config.traceback_filtering.value
     if mode == "off":
         return

@@ -221,7 +221,9 @@ def solve_triangular(
     """
     forms = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in forms:
-        raise ValueError(f"solve_triangular: Invalid 'trans' value {trans}; it is 0, 1, 2, 'N', 'T' or 'C'")
+        raise ValueError(
+            f"solve_triangular: Invalid 'trans' value {abbreviated(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
+        )
     _check_system("solve_triangular", a, b)
     return _solve_triangular(a, b, trans=forms[trans], lower=bool(lower), unit_diagonal=bool(unit_diagonal))
 

@@ -314,7 +314,7 @@ def invhilbert(n: int) -> Any:
 
 def _kind(function: str, kind: str | None) -> str:
     if kind is not None and kind not in _KINDS:
-        raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {kind}")
+        raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {abbreviated(kind)}")
     return kind or "symmetric"
 
 

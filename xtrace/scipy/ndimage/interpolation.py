@@ -88,7 +88,7 @@ def map_coordinates(
             f"map_coordinates: coordinates must be a sequence of length input.ndim = {aval.ndim}, got {len(given)}"
         )
     if order not in (0, 1):
-        raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {order}")
+        raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {abbreviated(order)}")
     if mode not in _OUTSIDE:
         raise NotImplementedError(
             f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviated(mode)}"

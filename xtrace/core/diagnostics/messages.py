@@ -1,4 +1,4 @@
-"""The public function in messages: errors of the functions it is made of begin with the name that the user called."""
+"""Messages as they reach the user: they name the public function that was called, and have no endless lines."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ _PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
 # Later arguments have other numbers in the function that the user called.
 _LATER = re.compile(r"(?:argument|position) [1-9]")
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", "xtrace.api.operators")
+
+
+# The beginning says what happened, the end what to write.
+_LONGEST, _BEGINNING, _END = 1000, 700, 250
 
 
 def name_public_function(error: BaseException, entry: TracebackType | None) -> None:
@@ -45,6 +49,18 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
         error.args = (f"{public}: {message}",)
     else:
         error.args = (public + rest,)
+
+
+def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
+    """Cut lines of the message of an error that xtrace raised, or NumPy for it: they hold a whole value."""
+    if len(error.args) != 1 or not isinstance(error.args[0], str) or len(error.args[0]) <= _LONGEST:
+        return
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is None or not is_internal(entry.tb_frame.f_code.co_filename):
+        return
+    lines = error.args[0].split("\n")
+    error.args = ("\n".join([x if len(x) <= _LONGEST else f"{x[:_BEGINNING]} ... {x[-_END:]}" for x in lines]),)
 
 
 def _public_name(frame: FrameType, code: CodeType) -> str:
