@@ -134,7 +134,7 @@ class Call(NamedTuple):
 
     @property
     def form(self) -> Any:
-        """What calls of one form have in common."""
+        """The parts that calls of one form share."""
         return self.source, self.objects
 
 

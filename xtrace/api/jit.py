@@ -294,7 +294,7 @@ class Jitted:
         result = compiled(leaves)
         calls = compiled.count_call(leaves)
         program = compiled.program
-        # One that has code and comes here all the same has been forgotten, or names its arguments in another order.
+        # A specialised call lands here after its code was evicted, or with keywords in another order.
         due = calls == _CALLS_BEFORE_SPECIALISING or (compiled.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
         if due and compiled.run is program and not program.callbacks:
             code = dispatch.specialise(

@@ -15,7 +15,7 @@ from xtrace.core.source import is_internal
 # The public modules of operations on arrays.
 _OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy"))
 
-# The boundary around each public function; a function is public for good.
+# Maps each public function to its boundary; never evicted.
 _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 

@@ -56,7 +56,7 @@ def by_formula(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Recorded(NamedTuple):
-    """What a formula does, and whether its results are several."""
+    """The function behind a formula, and whether it returns several results."""
 
     jaxpr: Jaxpr
     constants: Sequence[Any]
