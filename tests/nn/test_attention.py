@@ -100,6 +100,14 @@ def test_ranks_and_dtypes():
     assert_same(mapped, jax.vmap(jax.nn.dot_product_attention)(*map(theirs, operands())), 8192)
 
 
+def test_sums_of_exponentials_are_of_the_dtype_of_the_operands():
+    x = np.linspace(-1, 1, 48).reshape(2, 4, 3, 2)
+    for dtype in (np.float16, jax.numpy.bfloat16):
+        operands = [x.astype(dtype)] * 3
+        got, expected = [p.nn.dot_product_attention(*operands, return_residual=True) for p in (xtrace, jax)]
+        assert_same(got, expected, 4)
+
+
 def test_no_more_equations_than_jax():
     given = operands(2)
     for options in OPTIONS.values():

@@ -49,6 +49,7 @@ ERRORS = [
     ("jnp.histogram(v, weights=x)", ValueError, "histogram: weights of shape"),
     ("jnp.histogram(v, 2.5)", TypeError, "histogram: bins must be an integer"),
     ("jnp.histogram(v, 'auto')", TypeError, "the rule 'auto' is not there"),
+    ("jnp.histogram_bin_edges(v, 'auto')", NotImplementedError, "the rule 'auto' is not implemented"),
     ("jnp.histogram(v, x)", TypeError, "histogram: bins must be an integer or a 1-D array"),
     ("jnp.histogram(jnp.ones(0))", ValueError, "histogram: an array without elements has no range"),
     ("jnp.histogram(v, range=3)", ValueError, "`range` must be either None or a pair of scalars"),

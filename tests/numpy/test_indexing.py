@@ -109,6 +109,7 @@ ERRORS = [
     ("x.at[0].set(jnp.ones(3))", ValueError, "does not broadcast"),
     ("x.at[0].set('a')", TypeError, "is not a valid"),
     ("x.at[0].get(mode='nothing')", ValueError, "'nothing'"),
+    ("jnp.take(x, 0, mode='promise_in_bounds')", ValueError, "mode must be"),
     ("x.at[0].set(1, mode='nothing')", ValueError, "'nothing'"),
     ("x.at[0].set(1, out_sharding=3)", NotImplementedError, "out_sharding"),
     ("x.at[0].apply(lambda e: e > 1)", TypeError, "func must map"),

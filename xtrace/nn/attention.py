@@ -108,7 +108,7 @@ def _attention(
         found = found * reshape(converted(inside, found.dtype), (batch, queries, 1, 1))
     if not residual:
         return found
-    logs = logsumexp(scores, axis=-1)
+    logs = converted(logsumexp(scores, axis=-1), key.dtype)
     logs = reshape(transpose(logs, (0, 2, 1, *range(3, logs.ndim))), (batch, queries, heads))
     return found, stop_gradient(logs)
 
@@ -192,8 +192,8 @@ def dot_product_attention(
     the boolean mask is False they count as -infinity; both broadcast to (B, N, T, S). scale: 1 / sqrt(H) if None.
     is_causal: a query sees no later keys. local_window_size: how far a query sees to the left and to the right. The
     lengths, int32 (B,), say how much of each sequence counts; what is beyond in the result is 0. return_residual: a
-    pair, with the logarithms of the sums of exponentials, (B, T, N). implementation: None or "xla"; RuntimeError for
-    "cudnn", ValueError for shapes and dtypes that do not fit.
+    pair, with the logarithms of the sums of exponentials, (B, T, N), of that dtype. implementation: None or "xla";
+    RuntimeError for "cudnn", ValueError for shapes and dtypes that do not fit.
     """
     if implementation == "cudnn":
         raise RuntimeError(

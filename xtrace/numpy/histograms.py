@@ -117,8 +117,12 @@ def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of `bins` equal bins from the smallest to the largest element, or over `range`.
 
-    An array of edges comes back as floats. `weights` say nothing about them. Rules called by name are not there.
+    An array of edges comes back as floats. `weights` say nothing about them. NotImplementedError for a rule by name.
     """
+    if isinstance(bins, str):
+        raise NotImplementedError(
+            f"histogram_bin_edges: the rule {abbreviated(bins)} is not implemented; give the number of bins, or edges"
+        )
     return _bin_edges("histogram_bin_edges", a, bins, range)
 
 

@@ -592,6 +592,9 @@ def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
     dtype = dtypes.default_int(config.enable_x64.value)
     flat = elementwise.ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
     place, is_there = nth_counted(flat, size, dtype)
+    if not a.size or not size:
+        # As in JAX, whatever the fill is.
+        return [zeros((size,), dtype)] * a.ndim
     found = []
     for axis, fill in enumerate(fills):
         later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)

@@ -313,30 +313,37 @@ def intersect1d(
     """
     one, other = _pair("intersect1d", ar1, ar2)
     count = _size("intersect1d", size, one, other)
+    dtype, weak = _type_of_filled("intersect1d", one, count, fill_value)
     if not one.size or not other.size:
-        values = full((count or 0,), 0 if fill_value is None else fill_value, one.dtype)
-        found = [_weak_as(one, values, size)]
+        values = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
+        found = [converted(values, dtype, weak)]
         found += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
         mask = elementwise.bitwise_and(new, _in(ordered, other))
-        values = [ordered]
+        values = [converted(ordered, dtype, weak)]
         fills = [_least(ordered, mask) if fill_value is None else fill_value]
         if return_indices:
             values += [order, _place_in(ordered, other)]
             fills += [one.size, other.size]
         found = _kept(mask, values, fills, count)
-        found[0] = _weak_as(one, found[0], size)
     if not return_indices:
         return found[0]
     dtype = dtypes.default_int(config.enable_x64.value)
     return (found[0], *[converted(places, dtype) for places in found[1:]])
 
 
-def _weak_as(operand: Any, found: Any, size: Any) -> Any:
-    """Return what was found, weakly typed if the operand is and nothing was filled up; complex numbers never are."""
-    weak = operand.weak_type and size is None and not dtypes.is_complex(operand.dtype)
-    return converted(found, operand.dtype, weak)
+def _type_of_filled(function: str, operand: Any, size: int | None, fill: Any) -> tuple[Any, bool]:
+    """Return the dtype of a set of elements of `operand` filled up to `size` with `fill`, and whether it is weak.
+
+    It is promoted with that of `fill`. Where nothing is filled up it is weak if the operand is, and not complex.
+    """
+    if size is None:
+        return operand.dtype, operand.weak_type and not dtypes.is_complex(operand.dtype)
+    if fill is None:
+        return operand.dtype, False
+    _, dtype, weak = common_dtype(function, (converted(operand, operand.dtype, False), fill))
+    return dtype, weak
 
 
 def _place_in(values: Any, other: Any) -> Any:
@@ -377,21 +384,33 @@ def setxor1d(
 ) -> Any:
     """Return what is in one of `ar1` and `ar2` and not in the other, sorted; NaN is in one only.
 
-    Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default its first element or 0.
-    `assume_unique` makes no difference to unique arrays.
+    Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default its first element or 0;
+    NaN if there is one in it, and 0 if that is complex. `assume_unique` makes no difference to unique arrays.
     """
     one, other = _pair("setxor1d", ar1, ar2)
     count = _size("setxor1d", size, one, other)
     joined = _with_one_nan(concatenate([one, other]))
+    dtype, weak = _type_of_filled("setxor1d", joined, count, fill_value)
     if not joined.size:
-        values = full((count or 0,), 0 if fill_value is None else fill_value, joined.dtype)
-        return _weak_as(joined, values, size)
+        return converted(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
     order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
     mask = elementwise.bitwise_and(new, elementwise.ne(_in(ordered, one), _in(ordered, other)))
+    fill = fill_value
     if dtypes.is_inexact(joined.dtype):
-        mask = elementwise.bitwise_or(mask, _first_nan(ordered, order, new, length=one.size))
-    fill = _least(ordered, mask) if fill_value is None else fill_value
-    return _weak_as(joined, _kept(mask, [ordered], [fill], count)[0], size)
+        of_nan = _first_nan(ordered, order, new, length=one.size)
+        mask = elementwise.bitwise_or(mask, of_nan)
+        if fill is None:
+            fill = _least_or_nan(ordered, mask, of_nan)
+    elif fill is None:
+        fill = _least(ordered, mask)
+    return _kept(mask, [converted(ordered, dtype, weak)], [fill], count)[0]
+
+
+@unit
+def _least_or_nan(ordered: Any, mask: Any, of_nan: Any) -> Any:
+    """Return `_least` of the elements, or NaN if one of them is, 0 if that is complex."""
+    nan = scalar_of(0 if dtypes.is_complex(ordered.dtype) else np.nan, ordered.dtype)
+    return elementwise.select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
 
 
 @unit

@@ -15,6 +15,7 @@ from xtrace.core.primitive import no_rule
 from xtrace.ops.elementwise import (
     abs,
     add,
+    clamp,
     constant_like,
     constants_like,
     div,
@@ -309,6 +310,33 @@ def _log_density(a: Any, x: Any) -> Any:
     return select(near, central, a * log(x) - x - lgamma(a))
 
 
+# From this parameter on, in float32 and in float64, Temme's uniform expansion has all digits, where the series and the
+# fraction would take as many terms as the square root of the parameter: DLMF 8.12.3, the coefficients of 8.12.8.
+_UNIFORM = {32: 2.0**14, 64: 2.0**17}
+_UNIFORM_TERMS = (
+    (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600),
+    (-1 / 540, -1 / 288, 1 / 378, -77 / 77760, 1 / 4860),
+)  # fmt: skip
+
+
+def _uniform(a: Any, x: Any, upper: bool) -> Any:
+    """Return Q(a, x) if `upper`, P(a, x) otherwise, for large `a`."""
+    # Beyond these bounds both are 0 or 1.
+    u = clamp(constants_like(x, -0.5), (x - a) / a, constants_like(x, 0.5))
+    # -η² / 2 = log(1 + u) - u.
+    half_square = -_log1p_rest(u)
+    eta = sign(u) * sqrt(2 * half_square)
+    rest = constants_like(x, 0)
+    for terms in reversed(_UNIFORM_TERMS):
+        total = constants_like(x, 0)
+        for coefficient in reversed(terms):
+            total = total * eta + coefficient
+        rest = rest / a + total
+    rest = rest * exp(-a * half_square) / sqrt(2 * math.pi * a)
+    distance = eta * sqrt(a / 2)
+    return 0.5 * erfc(distance) + rest if upper else 0.5 * erfc(-distance) - rest
+
+
 def _incomplete_gamma(upper: bool) -> Any:
     """Return the formula of Q if `upper`, of P otherwise."""
 
@@ -319,8 +347,9 @@ def _incomplete_gamma(upper: bool) -> Any:
             by_fraction = (inner_x >= 1) & (inner_x >= inner_a)
         else:
             by_fraction = (inner_x > 1) & (inner_x > inner_a)
-        total, _ = _gamma_series(inner_a, inner_x, regular & ~by_fraction, False)
-        fraction, _ = _gamma_fraction(inner_a, inner_x, regular & by_fraction, False)
+        uniform = (inner_a > _UNIFORM[dtypes.bit_width(x.dtype)]) & (inner_a < math.inf)
+        total, _ = _gamma_series(inner_a, inner_x, regular & ~by_fraction & ~uniform, False)
+        fraction, _ = _gamma_fraction(inner_a, inner_x, regular & by_fraction & ~uniform, False)
         density = exp(_log_density(inner_a, inner_x))
         below, above = total * density / inner_a, fraction * density
         inside = select(by_fraction, above, 1 - below) if upper else select(by_fraction, 1 - above, below)
@@ -328,9 +357,11 @@ def _incomplete_gamma(upper: bool) -> Any:
         if not upper:
             # The density underflows where P is 1 to rounding.
             inside = select(inner_a < 1e-3 * float(dtypes.finfo(x.dtype).eps), everywhere, inside)
+        inside = select(uniform, _uniform(select(uniform, inner_a, inner_x + 1), inner_x, upper), inside)
         # P is 0 for x = 0, and 1 for a = 0 and for x = inf; NaN outside and where both are 0.
         edge = select((x == 0) & (a > 0), nowhere, constants_like(x, math.nan))
-        edge = select((a > 0) & _is_far(x), select(a > x, nowhere, everywhere), edge)
+        far = select(a > x, nowhere, select((a == x) & (x < math.inf), constants_like(x, 0.5), everywhere))
+        edge = select((a > 0) & _is_far(x), far, edge)
         edge = select((a == 0) & (x > 0), everywhere, edge)
         return select(regular, inside, edge)
 
