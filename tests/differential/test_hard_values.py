@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import jax.numpy
 import jax.scipy.special
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -152,7 +151,7 @@ def _bits(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _dtypes_of(name: str) -> list[Any]:
-    return [d for d in [*ALL, np.dtype(ml_dtypes.bfloat16)] if not (name in _REAL and dtypes.is_complex(d))]
+    return [d for d in ALL if not (name in _REAL and dtypes.is_complex(d))]
 
 
 def _check(names: Sequence[str], eagerly: int) -> None:
