@@ -148,3 +148,13 @@ def test_reduceat_at_any_indices(indices, axis, seed):
     places = np.array(indices, int)
     got = jnp.subtract.reduceat(ours(values), places, axis=axis)
     assert_same(got, jax.numpy.subtract.reduceat(theirs(values), places, axis=axis))
+
+
+@pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
+def test_what_a_ufunc_is_stays(name):
+    for numpy in (jnp, jax.numpy):
+        made = numpy.frompyfunc(lambda a, b: a + b, 2, 1, identity=0)
+        before = getattr(made, name)
+        with pytest.raises(AttributeError):
+            setattr(made, name, 3)
+        assert getattr(made, name) == before

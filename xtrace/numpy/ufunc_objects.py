@@ -59,6 +59,11 @@ class ufunc(metaclass=_Recognized):
         self._function, self._call = func, call or vectorize(func)
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("nin", "nout", "nargs", "identity") and name in self.__dict__:
+            raise AttributeError(f"ufunc {self.__name__}: {name} is fixed; make another one with frompyfunc")
+        object.__setattr__(self, name, value)
+
     def _key(self) -> tuple[Any, ...]:
         return self._function, self.nin, self.nout, repr(self.identity), self.__name__
 
