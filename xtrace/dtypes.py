@@ -35,11 +35,11 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
     Raises TypePromotionError where they have no common dtype, TypeError for an argument that has none.
     """
-    x64 = config.enable_x64.value
+    x64, mode, wide = config.promotion()
     if not args:
         raise ValueError("result_type of nothing; give at least one array or dtype")
-    pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64) for x in args)
-    dtype, weak = _core.promote(pairs, x64, config.numpy_dtype_promotion.value)
+    pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64, wide) for x in args)
+    dtype, weak = _core.promote(pairs, x64, mode, wide)
     return (dtype, weak) if return_weak_type_flag else dtype
 
 

@@ -91,7 +91,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         return zeros((0,)), _Unravel(tree, (), (), None)
     avals = [operand_aval("ravel_pytree", i, x) for i, x in enumerate(leaves)]
     # Python scalars count as arrays of their default dtypes here.
-    dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.enable_x64.value)
+    dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.keeps_wide_dtypes())
     types = tuple([a.dtype for a in avals])
     weak = all(a.weak_type for a in avals) and all(t == dtype for t in types)
     return _joined(*leaves, dtype=dtype, weak=weak), _Unravel(tree, tuple([a.shape for a in avals]), types, dtype)

@@ -442,5 +442,5 @@ def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> lis
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """Product, computed in `out_dtype` if one is given."""
     if out_dtype is not None:
-        out_dtype = dtypes.canonicalize(out_dtype, config.enable_x64.value)
+        out_dtype = dtypes.canonicalize(out_dtype, config.keeps_wide_dtypes())
     return mul.apply((x, y), (out_dtype,))

@@ -355,7 +355,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if new_dtype is None:
         raise ValueError("convert_element_type: dtype must be specified")
     try:
-        dtype = dtypes.canonicalize(new_dtype, config.enable_x64.value)
+        dtype = dtypes.canonicalize(new_dtype, config.keeps_wide_dtypes())
     except TypeError as error:
         raise TypeError(f"convert_element_type: {error}") from None
     if type(operand) in (bool, int, float, complex):

@@ -38,7 +38,7 @@ from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.ops import elementwise as lax
 from xtrace.runtime.arrays import ConcreteArray
-from xtrace.runtime.transfer import to_concrete, to_operand
+from xtrace.runtime.transfer import to_concrete, to_constant, to_operand
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
 _Operation = Callable[..., Any]
@@ -643,7 +643,7 @@ def rounded(x: Any, *, decimals: int) -> Any:
 
 def as_array(x: Any) -> Any:
     """Return a ready operand as an array."""
-    return x if isinstance(x, Array) else to_concrete(x)
+    return x if isinstance(x, Array) else to_constant(x)
 
 
 # Python's operators

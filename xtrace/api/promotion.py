@@ -46,7 +46,7 @@ def common_dtype(
     found = _plans.get(key)
     if found is None:
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
-        found = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
+        found = dtypes.promote(pairs, *config.promotion())
         if len(avals) == 1:
             # Promotion knows no weak booleans, but an operand alone stays what it is.
             found = (found[0], avals[0].weak_type)
@@ -59,7 +59,7 @@ def common_dtype(
 def dtype_of_all(*values: Any) -> Any:
     """Return the dtype that `values` promote to in the library's own arithmetic, whatever the settings forbid."""
     pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
-    return dtypes.promote(pairs, config.enable_x64.value)[0]
+    return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
 
 
 def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
@@ -81,11 +81,13 @@ def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
     return convert.apply((value,), (dtype, weak, None))
 
 
-def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> np.ndarray[Any, Any]:
+def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
     """Return a NumPy value, of type `aval` as an array, with element type `dtype`.
 
     As an array it may have fewer bits than it has in NumPy, and wrap around.
     """
+    if dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
+        return convert.apply((value,), (dtype, False, None))
     return dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
 
 

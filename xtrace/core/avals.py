@@ -254,7 +254,7 @@ class ShapeDtypeStruct:
     @property
     def aval(self) -> ShapedArray:
         """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
-        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.enable_x64.value), self.weak_type)
+        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes()), self.weak_type)
 
     @property
     def format(self) -> Format:

@@ -570,6 +570,16 @@ logging_level.watch(lambda level, everywhere: _show_logs(["xtrace"], level or "N
 debug_log_modules.watch(_log_modules)
 
 
+def keeps_wide_dtypes() -> bool:
+    """Return whether arrays have a 64-bit dtype where one is asked for by name, also without 64-bit default dtypes."""
+    return bool(enable_x64.value or explicit_x64_dtypes.value == "allow")
+
+
+def promotion() -> tuple[bool, str, bool]:
+    """Return what `dtypes.promote` is told of the settings: which dtypes numbers have, its mode, and what is kept."""
+    return enable_x64.value, numpy_dtype_promotion.value, keeps_wide_dtypes()
+
+
 def checks_numbers() -> bool:
     """Return whether results are looked at for NaNs or infinities in this thread."""
     return bool(debug_nans.value or debug_infs.value)

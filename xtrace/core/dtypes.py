@@ -375,25 +375,28 @@ def is_weak_python_scalar(value: Any) -> bool:
 _weak_scalars = frozenset([int, float, complex])
 
 
-def dtype_and_weak(value: Any, x64: bool) -> tuple[Any, bool]:
+def dtype_and_weak(value: Any, x64: bool, wide: bool | None = None) -> tuple[Any, bool]:
     """Return the canonical dtype of `value` and whether it is weak.
 
     `value` is an array or tracer (its ``dtype`` and ``weak_type`` count), a NumPy value, a Python scalar, or anything
     that `resolve` takes; the classes int, float and complex are weak like their instances. A TypeError otherwise.
+    wide: whether 64-bit dtypes that are named are kept, by default where `x64` is true.
     """
+    wide = x64 if wide is None else wide
     kind = value if isinstance(value, type) else type(value)
     found = _python_scalars.get(kind)
     if found is not None:
         return canonicalize(found, x64), kind is not bool
     dtype = getattr(value, "dtype", None)
     if isinstance(dtype, (np.dtype, ExtendedDType)):
-        return canonicalize(dtype, x64), bool(getattr(value, "weak_type", False))
+        kept = x64 if isinstance(value, (np.ndarray, np.generic)) else wide
+        return canonicalize(dtype, kept), bool(getattr(value, "weak_type", False))
     if not isinstance(value, type):
         for base, found in _python_scalars.items():
             if isinstance(value, base):
                 return canonicalize(found, x64), False
     try:
-        return canonicalize(value, x64), False
+        return canonicalize(value, wide), False
     except TypeError:
         raise TypeError(f"neither a dtype nor a value that has one: {_unsupported(value)}") from None
 
@@ -490,24 +493,28 @@ _widest = {
 _promotions = Table(10_000)
 
 
-def promote(dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str = "standard") -> tuple[Any, bool]:
+def promote(
+    dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str = "standard", wide: bool | None = None
+) -> tuple[Any, bool]:
     """Return the dtype, and whether it is weak, of an operation on values of the given dtypes and weakness.
 
-    `mode` 'strict' lets weak scalars adapt and nothing else. Raises TypePromotionError where no common dtype exists.
-    The rule is the join in a lattice of dtypes (documented in JAX's "Type promotion semantics").
+    `mode` 'strict' lets weak scalars adapt and nothing else. wide: whether strong results may have 64 bits, by
+    default where `x64` is true. Raises TypePromotionError where no common dtype exists. The rule is the join in a
+    lattice of dtypes (documented in JAX's "Type promotion semantics").
     """
-    key = (dtypes_and_weak, x64, mode)
+    wide = x64 if wide is None else wide
+    key = (dtypes_and_weak, x64, mode, wide)
     found = _promotions.get(key)
     if found is None:
         if not dtypes_and_weak:
             raise ValueError("promotion of no values; give at least one array or dtype")
-        found = _promote(dtypes_and_weak, x64, mode)
+        found = _promote(dtypes_and_weak, x64, mode, wide)
         _promotions.remember(key, found)
     return found
 
 
-def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str) -> tuple[Any, bool]:
-    pairs = {(canonicalize(dtype, x64), weak) for dtype, weak in given}
+def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str, wide: bool) -> tuple[Any, bool]:
+    pairs = {(canonicalize(dtype, wide), weak) for dtype, weak in given}
     dtypes = {dtype for dtype, _ in pairs}
     if not dtypes <= _families.keys():
         if len(dtypes) > 1:
@@ -524,7 +531,7 @@ def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str) -> tuple
     if name is None:
         raise TypePromotionError(_no_promotion(dtypes, pairs, mode))
     dtype = _weak_results[name] if name in _weak_results else all_dtypes[name]
-    return canonicalize(_widest[_families[dtype]] if weak else dtype, x64), weak
+    return (canonicalize(_widest[_families[dtype]], x64), True) if weak else (canonicalize(dtype, wide), False)
 
 
 def _no_promotion(dtypes: set[Any], pairs: set[tuple[Any, bool]], mode: str) -> str:

@@ -34,8 +34,8 @@ class _Plan:
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(function, preferred)
         # Where the type of the result is given, nothing is promoted implicitly.
-        mode = config.numpy_dtype_promotion.value if preferred is None else "standard"
-        self.dtype, self.weak = dtypes.promote(pairs, config.enable_x64.value, mode)
+        x64, mode, wide = config.promotion()
+        self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
         """Raise TypeError unless the contracted axes have equal lengths."""

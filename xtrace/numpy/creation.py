@@ -163,7 +163,7 @@ def _from_list(function: str, value: Any, dtype: Any) -> Any:
         x64 = config.enable_x64.value
         if kinds:
             pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _pair(x) for x in kinds)
-            dtype = dtypes.promote(pairs, x64, config.numpy_dtype_promotion.value)[0]
+            dtype = dtypes.promote(pairs, *config.promotion())[0]
         else:
             dtype = dtypes.default_float(x64)
     if traced:
@@ -563,7 +563,7 @@ def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tup
     numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
     if dtype is None:
         pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        dtype = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)[0]
+        dtype = dtypes.promote(pairs, *config.promotion())[0]
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
@@ -582,14 +582,16 @@ def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compu
     real = dtypes.real_part_dtype(compute)
     divisions = num - 1 if endpoint else num
     start_column, stop_column = (expand_at(x, bounds, axis) for x in (start, stop))
-    distance = _fill(bounds, _python_value("linspace", math.nan, compute), compute, False, None)
     if divisions > 0:
         distance = true_divide(subtract(stop, start), divisions)
+    else:
+        distance = _fill(bounds, _python_value("linspace", math.nan, compute), compute, False, None)
     if divisions <= 0 or num == 1:
         shape = (*bounds[:axis], num, *bounds[axis:])
         samples = broadcast_in_dim(start_column, shape, range(len(shape)))
     else:
-        fractions = true_divide(shapes.iota(real, divisions), np.asarray(divisions, real))
+        fractions = shapes.iota(real, divisions)
+        fractions = elementwise.div(fractions, elementwise.constant_like(fractions, divisions))
         fractions = reshape(fractions, [divisions if i == axis else 1 for i in range(len(bounds) + 1)])
         fractions = converted(fractions, compute)
         samples = add(multiply(start_column, subtract(1, fractions)), multiply(stop_column, fractions))
@@ -607,9 +609,9 @@ def expand_at(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 def _inexact(*values: Any) -> Any:
     """Return the inexact dtype that values and dtypes promote to."""
-    x64 = config.enable_x64.value
-    pairs = tuple(dtypes.dtype_and_weak(x, x64) for x in values)
-    found = dtypes.promote(pairs, x64, config.numpy_dtype_promotion.value)[0]
+    x64, _, wide = config.promotion()
+    pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
+    found = dtypes.promote(pairs, *config.promotion())[0]
     return as_inexact(found, False)[0]
 
 

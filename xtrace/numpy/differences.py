@@ -238,7 +238,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
     # Integers among the values become floating numbers of their own width.
     _, own, weak = common_dtype("interp", (fp,), as_inexact)
-    result = dtypes.promote(((result, False), (own, weak)), config.enable_x64.value)[0]
+    result = dtypes.promote(((result, False), (own, weak)), config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     if points[1].ndim != 1 or values.shape != points[1].shape:
         raise ValueError(
             f"interp: xp and fp must be one-dimensional arrays of equal size; got shapes {points[1].shape} and "

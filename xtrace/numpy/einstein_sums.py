@@ -263,7 +263,7 @@ def _one_side(x: Any, side: _Side, dtype: Any) -> Any:
         x = chosen(_on_diagonals(x.shape, side.diagonals), x, 0)
     if side.summed:
         # The sum is formed in the wider of the operand's type and that of the result.
-        if dtypes.promote(((x.dtype, False), (dtype, False)), config.enable_x64.value)[0] == dtype:
+        if dtypes.promote(((x.dtype, False), (dtype, False)), config.keeps_wide_dtypes())[0] == dtype:
             x = converted(x, dtype, x.aval.weak_type)
         x = (reduce_or if dtypes.is_boolean(x.dtype) else reduce_sum)(x, side.summed)
     return squeeze(x, side.squeezed) if side.squeezed else x

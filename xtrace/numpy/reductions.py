@@ -138,7 +138,7 @@ def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any
     if promote_integers and dtypes.is_integer(own):
         default = dtypes.default_int(x64) if dtypes.is_signed(own) else dtypes.default_uint(x64)
         return default if dtypes.bit_width(own) < dtypes.bit_width(default) else own
-    return own
+    return dtypes.canonicalize(own, config.keeps_wide_dtypes())
 
 
 def _accumulate(
@@ -441,7 +441,8 @@ def _checked_variance(
 
 
 def _common(*found: Any) -> Any:
-    return dtypes.promote(tuple((d, False) for d in found), config.enable_x64.value)[0]
+    x64, _, wide = config.promotion()
+    return dtypes.promote(tuple((d, False) for d in found), x64, wide=wide)[0]
 
 
 @one_program("axis", "dtype", "out", "ddof", "keepdims", "correction")

@@ -415,7 +415,7 @@ def dot_general(
     the result; without it, the more precise of the operands'. TypeError if axes or sizes do not agree.
     """
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)
+        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
     parameters = (
         _canonical_dimension_numbers(dimension_numbers),
         canonical_precision("dot_general", precision),

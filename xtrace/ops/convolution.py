@@ -551,7 +551,7 @@ def conv_general_dilated(
     else:
         pads = _explicit_pads(name, padding)
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)
+        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
         canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),

@@ -867,7 +867,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     A narrower dtype adds a last axis, a wider one consumes it. TypeError for booleans and complex numbers, ValueError
     if the last axis does not hold the bits of one element.
     """
-    return bitcast_convert_type.apply((operand,), (dtypes.canonicalize(new_dtype, config.enable_x64.value),))
+    return bitcast_convert_type.apply((operand,), (dtypes.canonicalize(new_dtype, config.keeps_wide_dtypes()),))
 
 
 def _barrier_abstract(*operands: ShapedArray) -> list[ShapedArray]:

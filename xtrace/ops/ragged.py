@@ -347,7 +347,7 @@ def ragged_dot_general(
             f"{abbreviated(ragged_dot_dimension_numbers)}"
         )
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)
+        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
     parameters = (
         ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
         None, no_sharding("ragged_dot_general", out_sharding),
@@ -486,7 +486,7 @@ def scaled_dot(
     pairs = _canonical_pairs("scaled_dot", dimension_numbers)
     if preferred_element_type is None:
         preferred_element_type = dtypes.bfloat16
-    dtype = dtypes.canonicalize(preferred_element_type, config.enable_x64.value)
+    dtype = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
     scales = [
         _ones(aval, summed) if scale is None else scale
         for aval, scale, summed in zip((left, right), (lhs_scale, rhs_scale), pairs[0], strict=True)

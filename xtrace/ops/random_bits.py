@@ -97,7 +97,7 @@ def rng_bit_generator(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
             f"{abbreviated(algorithm)}"
         ) from None
-    dtype = dtypes.canonicalize(dtype, config.enable_x64.value)
+    dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     sizes = canonical_shape("rng_bit_generator", shape)
     return tuple(rng_bit_generator.apply((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding))))
 

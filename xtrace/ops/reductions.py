@@ -171,7 +171,7 @@ class ExtremePosition(Primitive):
             number = operator.index(axis)
         except TypeError:
             raise vector_space.no_axis(self.name, axis) from None
-        dtype = dtypes.canonicalize(index_dtype, config.enable_x64.value)
+        dtype = dtypes.canonicalize(index_dtype, config.keeps_wide_dtypes())
         return current_trace.get().process(self, (operand,), ((number,), dtype))
 
     def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: Any) -> ShapedArray:

@@ -25,7 +25,7 @@ def dtype(x: Any) -> Any:
     if x is None:
         raise ValueError("dtype: x is None; give an array, a scalar or a dtype")
     try:
-        return dtypes.dtype_and_weak(x, config.enable_x64.value)[0]
+        return dtypes.dtype_and_weak(x, config.enable_x64.value, config.keeps_wide_dtypes())[0]
     except TypeError as error:
         raise TypeError(f"dtype: Cannot determine dtype of {shown(x)}: {error}") from None
 

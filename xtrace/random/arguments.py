@@ -32,10 +32,9 @@ def program(sample: Callable[..., Any]) -> Callable[..., Any]:
 
 def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
     """Return the floating dtype asked for, the default one for None; ValueError for any other kind of dtype."""
-    x64 = config.enable_x64.value
     if dtype is None:
-        return dtypes.default_float(x64)
-    found = dtypes.canonicalize(dtype, x64)
+        return dtypes.default_float(config.enable_x64.value)
+    found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     if not (dtypes.is_floating(found) or (complex_too and dtypes.is_complex(found))):
         raise ValueError(
             f"dtype argument to `{function}` must be a float{' or complex' if complex_too else ''} dtype, got "
@@ -46,10 +45,9 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
 
 def int_dtype(function: str, dtype: Any, error: type[Exception] = ValueError) -> Any:
     """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
-    x64 = config.enable_x64.value
     if dtype is None:
-        return dtypes.default_int(x64)
-    found = dtypes.canonicalize(dtype, x64)
+        return dtypes.default_int(config.enable_x64.value)
+    found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     if not dtypes.is_integer(found):
         raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(found)}")
     return found

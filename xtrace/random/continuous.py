@@ -53,8 +53,10 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     ValueError for a dtype that is no unsigned integer.
     """
     check_unsharded("bits", out_sharding)
-    x64 = config.enable_x64.value
-    found = dtypes.default_uint(x64) if dtype is None else dtypes.canonicalize(dtype, x64)
+    if dtype is None:
+        found = dtypes.default_uint(config.enable_x64.value)
+    else:
+        found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     if not dtypes.is_integer(found) or dtypes.is_signed(found):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(found)}")
     check_key("bits", key)

@@ -166,8 +166,10 @@ _rademacher = program(signs)
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return -1 or 1 with equal probability, as numbers of `dtype`, by default the default integer type."""
     check_unsharded("rademacher", out_sharding)
-    x64 = config.enable_x64.value
-    found = dtypes.default_int(x64) if dtype is None else dtypes.canonicalize(dtype, x64)
+    if dtype is None:
+        found = dtypes.default_int(config.enable_x64.value)
+    else:
+        found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     check_key("rademacher", key)
     return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=found)
 

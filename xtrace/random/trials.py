@@ -171,8 +171,10 @@ def multinomial(
     `p` without an axis.
     """
     check_key("multinomial", key)
-    x64 = config.enable_x64.value
-    found = float_dtype("multinomial", None) if dtype is None else dtypes.canonicalize(dtype, x64)
+    if dtype is None:
+        found = float_dtype("multinomial", None)
+    else:
+        found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     own = shape_of_parameter("multinomial", "p", p)
     if not own:
         raise ValueError("multinomial: axis -1 is out of bounds: p must have an axis of outcomes, got a scalar")

@@ -23,7 +23,7 @@ from xtrace.core.avals import (
 )
 from xtrace.core.ir import Literal
 from xtrace.core.tables import Table
-from xtrace.core.trace import Tracer
+from xtrace.core.trace import Tracer, base_trace, current_trace
 from xtrace.runtime.arrays import DELETED, ConcreteArray, new_array, placement
 from xtrace.xla import buffers, clients, guards
 
@@ -199,6 +199,14 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
         return new_array(aval, buffer, signature_on(aval, where, False))
     array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
     return array
+
+
+def to_constant(value: Any) -> ConcreteArray:
+    """Return `value` as `to_concrete` does; while a function is traced, this is no transfer that a guard refuses."""
+    if current_trace.get() is base_trace or config.transfer_guard_host_to_device.value in (None, "allow"):
+        return to_concrete(value)
+    with guards.asked_for("put"):
+        return to_concrete(value)
 
 
 def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> ConcreteArray:

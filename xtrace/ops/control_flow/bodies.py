@@ -17,7 +17,7 @@ from xtrace.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace.core.tables import Table, table_by_owner
 from xtrace.core.trace import Tracer, axis_environment, current_trace
-from xtrace.runtime.transfer import to_concrete
+from xtrace.runtime.transfer import to_constant
 from xtrace.transforms.closed import as_called
 from xtrace.transforms.linearize import Tape
 from xtrace.transforms.stage import StagingTrace, stage
@@ -194,7 +194,7 @@ def differences(one: ShapedArray, other: ShapedArray) -> list[str]:
 
 def as_array(value: Any) -> Any:
     """Return an operand that a loop or a choice hands on unchanged as a result."""
-    return value if isinstance(value, Array) else to_concrete(value)
+    return value if isinstance(value, Array) else to_constant(value)
 
 
 def check_function(function: str, argument: str, value: Any) -> None:
@@ -219,7 +219,7 @@ def promoted_carry(
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
         if aval.weak_type and not same_type(aval, out):
             pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
-            dtype, _ = dtypes.promote(pairs, config.enable_x64.value, config.numpy_dtype_promotion.value)
+            dtype, _ = dtypes.promote(pairs, *config.promotion())
             if dtype != aval.dtype:
                 found[i], changed = convert_element_type(values[i], dtype), True
     return found if changed else None
