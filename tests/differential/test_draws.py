@@ -89,18 +89,20 @@ WITHOUT = {
 # Where settings that forbid promotion make jax refuse what it does itself.
 JAX_PROMOTES = {
     "it computes with integers and booleans as they are given, and then with floats":
-        "nn.logsumexp scipy.special.logsumexp nn.standardize numpy.var numpy.std numpy.nanvar numpy.nanstd "
-        "scipy.special.hyp1f1",
+        "nn.logsumexp scipy.special.logsumexp nn.standardize numpy.var numpy.nanvar scipy.special.hyp1f1",
     "it makes constants of the default float, or coordinates as they are given, and multiplies":
         "scipy.special.owens_t scipy.ndimage.map_coordinates",
     "it makes axes of its own that meet the operands'": "numpy.geomspace scipy.stats.poisson.entropy",
-    "it multiplies parameters with numbers of the shape and dtype that were asked for":
-        "random.bernoulli random.beta random.chisquare random.double_sided_maxwell random.f random.lognormal "
-        "random.pareto random.rayleigh random.t random.triangular random.truncated_normal random.wald "
-        "random.weibull_min random.dirichlet random.gamma random.loggamma random.laplace random.binomial",
     "it converts what it keeps for the derivative": "nn.dot_product_attention",
-    "it takes weakly typed arrays for strong ones": "numpy.put_along_axis",
-}
+    # In all of them parameters are used as they are given; those that are drawn have a higher rank or a wider dtype.
+    "it compares uniform numbers of the shape asked for with p of fewer axes": "random.bernoulli",
+    "it divides gamma variates of the dtype asked for, whose parameters are of another one": "random.beta random.f",
+    "it halves df of its own dtype, and multiplies by numbers of the dtype asked for": "random.chisquare",
+    "it divides numbers of the shape and dtype asked for by b of its own": "random.pareto",
+    "it multiplies numbers of the dtype asked for by scale of its own": "random.rayleigh",
+    "it divides df of its own shape and dtype by gamma variates of those asked for": "random.t",
+    "it multiplies normal numbers of the dtype asked for by mean of its own": "random.wald",
+}  # fmt: skip
 _MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops", "scipy.stats", "scipy.linalg",
             "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.integrate", "scipy.cluster.vq", "scipy.optimize",
             "scipy.sparse.linalg", "random", "nn.initializers", "tree", "tree_util", "dtypes",

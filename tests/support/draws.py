@@ -311,6 +311,99 @@ def _traced(package: Any, call: Call, operands: Sequence[Any], flag: tuple[str, 
         return error
 
 
+# How operands are handed over in place of what was drawn: which of them are weakly typed, and which are numbers.
+_WEAKENED = ("all", "first", "others", "numbers", "first number")
+
+
+def weakened(call: Call, variant: int) -> Call:
+    """Return the call with weakly typed operands, or Python's numbers, in place of some of its operands."""
+    how = _WEAKENED[variant % len(_WEAKENED)]
+    count = iter(range(64))
+
+    def changed(tree: Any) -> Any:
+        if isinstance(tree, Operand):
+            return operand(tree, next(count))
+        if type(tree) in (list, tuple):
+            return type(tree)([changed(item) for item in tree])
+        return {key: changed(item) for key, item in tree.items()} if isinstance(tree, dict) else tree
+
+    def operand(given: Operand, i: int) -> Any:
+        x = given.value
+        kind = x.dtype.kind if x.dtype.kind in "biufc" else "f"
+        if (how.startswith("first") and i) or (how == "others" and not i) or (kind == "b" and how != "numbers"):
+            return given
+        if "number" in how and x.size and (how != "numbers" or not x.ndim):
+            number = x.ravel()[0]
+            return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind](number)
+        if kind == "b":
+            return given
+        with np.errstate(all="ignore"):
+            return Operand(x.astype({"f": np.float32, "c": np.complex64}.get(kind, np.int32)), True)
+
+    return call._replace(arguments=changed(call.arguments), keywords=changed(call.keywords), mode="value")
+
+
+def type_differences(calls: Sequence[Call], x64: bool) -> list[str]:
+    """Return a line for each of the calls whose results are not of jax's types, weak ones told from strong ones."""
+    found = []
+    with warnings.catch_warnings(), xtrace.enable_x64(x64), jax.enable_x64(x64):
+        warnings.simplefilter("ignore")
+        for call in calls:
+            got, expected = (
+                _types(package, call, converted_operands(call, convert, x64))
+                for package, convert in ((xtrace, ours), (jax, theirs))
+            )
+            if got != expected and not isinstance(expected, Exception) and not isinstance(got, Exception):
+                found.append(f"{call}: {got}, jax: {expected}")
+    return found
+
+
+def setting_differences(calls: Sequence[Call], setting: str, value: Any) -> list[str]:
+    """Return a line for each of the calls that a setting changes otherwise than in jax: its types, or its error.
+
+    Programs are traced and not compiled.
+    """
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in calls:
+            plain, under = [], []
+            for package, convert in ((xtrace, ours), (jax, theirs)):
+                operands = converted_operands(call, convert, False)
+                plain.append(_types(package, call, operands))
+                before = package.config.values[setting]
+                package.config.update(setting, value)
+                try:
+                    under.append(_types(package, call, operands))
+                finally:
+                    package.config.update(setting, before)
+            if plain[0] != plain[1]:
+                # Other tests are about these.
+                continue
+            same = under[0] == under[1]
+            if isinstance(under[0], Exception) and isinstance(under[1], Exception):
+                same = type(under[0]).__name__ == type(under[1]).__name__
+            if not same:
+                found.append(f"{setting}={value} {call}: {under[0]!r}, jax: {under[1]!r}")
+    return found
+
+
+def _types(package: Any, call: Call, operands: Sequence[Any]) -> Any:
+    """Return the shapes, dtypes and weakness of a call's results, or the error."""
+    types: list[Any] = []
+
+    def results(*values: Any) -> list[Any]:
+        leaves = [leaf for leaf in package.tree.leaves(call.evaluate(package, values)) if _is_array(leaf)]
+        types[:] = [(leaf.shape, str(leaf.dtype), bool(getattr(leaf, "weak_type", False))) for leaf in leaves]
+        return leaves
+
+    try:
+        package.make_jaxpr(results)(*operands)
+    except Exception as error:
+        return error
+    return types
+
+
 def _difference(got: Any, expected: Any, row: Row, call: Call, how: str) -> list[str]:
     if _failed(expected) and (row.wider if not _failed(got) else row.errors or (got, expected) in _AS_WELL):
         return []

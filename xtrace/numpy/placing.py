@@ -118,7 +118,8 @@ def put_along_axis(
             f"{function} arguments 'arr' and 'indices' must have same ndim. Got arr.ndim={arr.ndim} and "
             f"indices.ndim={indices.ndim}."
         )
-    _check_promotion(function, arr, values)
+    # A weakly typed array counts as a strong one.
+    _check_promotion(function, converted(arr, arr.dtype), values)
     along = canonical_axis(function, axis, arr.ndim)
     if values.ndim > indices.ndim or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)

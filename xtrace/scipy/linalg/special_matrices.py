@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import check_mapped_ranks
 from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
@@ -98,6 +99,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     if r is not None:
         check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
     column, row = _vectors("toeplitz", c, conj(as_array("toeplitz", c)) if r is None else r)
+    if r is not None:
+        column = converted(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
     values = concatenate([column, row[..., 1:]], axis=-1)
     return _placed(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
@@ -113,6 +116,8 @@ def hankel(c: Any, r: Any = None) -> Any:
     if not c.ndim:
         raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
     column, row = _vectors("hankel", c, zeros_like(c) if r is None else r)
+    if r is not None:
+        column = converted(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
     return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
 

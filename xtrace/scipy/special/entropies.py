@@ -9,7 +9,7 @@ from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.operators import choose
 from xtrace.nn import normalization
 from xtrace.numpy.ufuncs import expm1, log, log1p
-from xtrace.scipy.special.primitive import inlined, operands, refuse_complex
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, operands, refuse_complex
 
 
 @custom_jvp
@@ -57,7 +57,7 @@ def entr(x: Any) -> Any:
     return choose(x < 0, -math.inf, -_xlogx(x))
 
 
-@inlined
+@inlined_strongly
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q), 0 for p = 0 and q >= 0, inf where that is undefined. ValueError for complex numbers."""
     refuse_complex("rel_entr", p, q)
@@ -77,7 +77,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inlined_strongly
 def logit(x: Any) -> Any:
     """log(x / (1 - x)), the inverse of `expit`."""
     (x,) = operands("logit", x)

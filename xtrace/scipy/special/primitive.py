@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import fractions
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
@@ -48,6 +52,20 @@ def i1(x: Any) -> Any:
     """Modified Bessel function of the first kind, order 1. TypeError for complex numbers."""
     (x,) = operands("i1", x)
     return exp(abs(x)) * special.bessel_i1e(x)
+
+
+def inlined_strongly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` as `inlined` does, with strongly typed results unless its first operand is a single number.
+
+    In JAX the constants of such functions are strongly typed where they meet arrays, here the first operand.
+    """
+
+    @functools.wraps(function)
+    def strong(*args: Any, **kwargs: Any) -> Any:
+        found, first = function(*args, **kwargs), [*args, *kwargs.values()][0]
+        return converted(found, found.dtype) if found.aval.weak_type and np.ndim(first) else found
+
+    return inlined(strong)
 
 
 def promoted(function: str, *values: Any) -> list[Any]:
@@ -149,4 +167,5 @@ def polygamma(n: Any, x: Any) -> Any:
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {order.dtype.name}.")
     (x,) = operands("polygamma", x)
     shape = check_broadcast("polygamma", [order.shape, x.shape])
-    return special.polygamma(spread(as_array(cast_as(x, n)), shape), spread(x, shape))
+    order = converted(spread(as_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
+    return special.polygamma(order, spread(x, shape))

@@ -10,12 +10,12 @@ from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 
-@inlined
+@inlined_strongly
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, p, loc = promoted("bernoulli.logpmf", k, p, loc)
@@ -29,7 +29,7 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return exp(logpmf(k, p, loc))
 
 
-@inlined
+@inlined_strongly
 def cdf(k: Any, p: Any) -> Any:
     """The probability of a value up to k."""
     k, p = promoted("bernoulli.cdf", k, p)
@@ -37,12 +37,12 @@ def cdf(k: Any, p: Any) -> Any:
     return choose(wrong, math.nan, choose(k < 0, 0.0, choose(k < 1, 1 - p, 1.0)))
 
 
-@inlined
+@inlined_strongly
 def ppf(q: Any, p: Any) -> Any:
     """The smallest value whose `cdf` is at least q."""
     q, p = promoted("bernoulli.ppf", q, p)
     wrong = (p < 0) | (p > 1) | (p != p) | (q < 0) | (q > 1) | (q != q)
-    return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), p.dtype)
+    return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), p.dtype, p.aval.weak_type)
 
 
 _make_public(globals(), __all__)

@@ -10,12 +10,12 @@ from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import clip, exp, log
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.factorials import betaln
-from xtrace.scipy.special.primitive import betainc, inlined, promoted
+from xtrace.scipy.special.primitive import betainc, inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density; NaN unless a, b and scale are positive."""
     x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
@@ -32,7 +32,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logpdf(x, a, b, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, a, b, loc, scale = promoted("beta.cdf", x, a, b, loc, scale)
@@ -45,7 +45,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return log(cdf(x, a, b, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     x, a, b, loc, scale = promoted("beta.sf", x, a, b, loc, scale)

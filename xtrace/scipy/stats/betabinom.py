@@ -11,12 +11,12 @@ from xtrace.core.avals import aval_of
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, floor, log1p
 from xtrace.scipy.special.factorials import betaln
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined
+@inlined_strongly
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of floor(k - loc); NaN for a negative n, and unless a and b are positive."""
     weak = all(aval.weak_type or not aval.ndim for aval in map(aval_of, (k, n, a, b, loc)))

@@ -7,12 +7,12 @@ from typing import Any
 
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, exp, log, log1p, square, tan
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("cauchy.logpdf", x, loc, scale)
@@ -25,40 +25,40 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logpdf(x, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, loc, scale = promoted("cauchy.cdf", x, loc, scale)
     return 0.5 + arctan((x - loc) / scale) / math.pi
 
 
-@inlined
+@inlined_strongly
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
     return log(cdf(x, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     x, loc, scale = promoted("cauchy.sf", x, loc, scale)
     return 0.5 + arctan((loc - x) / scale) / math.pi
 
 
-@inlined
+@inlined_strongly
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     return log(sf(x, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to q."""
     q, loc, scale = promoted("cauchy.ppf", q, loc, scale)
     return loc + scale * tan(math.pi * (q - 0.5))
 
 
-@inlined
+@inlined_strongly
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `sf` maps to q."""
     q, loc, scale = promoted("cauchy.isf", q, loc, scale)

@@ -9,12 +9,12 @@ from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln, inlined, promoted
+from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln, inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, a, loc, scale = promoted("gamma.logpdf", x, a, loc, scale)
@@ -30,7 +30,7 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logpdf(x, a, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, a, loc, scale = promoted("gamma.cdf", x, a, loc, scale)

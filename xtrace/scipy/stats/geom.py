@@ -9,12 +9,12 @@ from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.entropies import xlog1py
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined
+@inlined_strongly
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, p, loc = promoted("geom.logpmf", k, p, loc)

@@ -9,7 +9,7 @@ from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -41,7 +41,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logcdf(x, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     return -expm1(logcdf(x, loc, scale))

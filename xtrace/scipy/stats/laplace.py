@@ -8,12 +8,12 @@ from typing import Any
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("laplace.logpdf", x, loc, scale)
@@ -26,7 +26,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logpdf(x, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, loc, scale = promoted("laplace.cdf", x, loc, scale)

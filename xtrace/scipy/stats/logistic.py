@@ -7,12 +7,12 @@ from typing import Any
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log, logaddexp
 from xtrace.scipy.special.entropies import logit
-from xtrace.scipy.special.primitive import expit, inlined, promoted
+from xtrace.scipy.special.primitive import expit, inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("logistic.logpdf", x, loc, scale)
@@ -40,14 +40,14 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return expit((loc - x) / scale)
 
 
-@inlined
+@inlined_strongly
 def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to x."""
     x, loc, scale = promoted("logistic.ppf", x, loc, scale)
     return loc + scale * logit(x)
 
 
-@inlined
+@inlined_strongly
 def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `sf` maps to x."""
     x, loc, scale = promoted("logistic.isf", x, loc, scale)

@@ -10,12 +10,12 @@ from xtrace.core import config, dtypes
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density, in which the sign of `scale` is without effect, as in JAX."""
     x, loc, scale = promoted("norm.logpdf", x, loc, scale)

@@ -9,12 +9,12 @@ from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, b, loc, scale = promoted("pareto.logpdf", x, b, loc, scale)
@@ -30,12 +30,15 @@ def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logpdf(x, b, loc, scale))
 
 
-@inlined
-def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
-    x, b, loc, scale = promoted("pareto.logsf", x, b, loc, scale)
+def _logarithm_of_survival(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     below = x < loc + scale
     return choose(below, 0.0, -b * log(choose(below, 1.0, (x - loc) / scale)))
+
+
+@inlined_strongly
+def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    return _logarithm_of_survival(*promoted("pareto.logsf", x, b, loc, scale))
 
 
 @inlined
@@ -44,7 +47,7 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return exp(logsf(x, b, loc, scale))
 
 
-@inlined
+@inlined_strongly
 def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     return -expm1(logsf(x, b, loc, scale))
@@ -53,10 +56,10 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 @inlined
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
-    return log1mexp(-logsf(x, b, loc, scale))
+    return log1mexp(-_logarithm_of_survival(*promoted("pareto.logcdf", x, b, loc, scale)))
 
 
-@inlined
+@inlined_strongly
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to q."""
     q, b, loc, scale = promoted("pareto.ppf", q, b, loc, scale)

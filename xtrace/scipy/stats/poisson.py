@@ -13,7 +13,7 @@ from xtrace.numpy.creation import arange
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, floor, log
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammaincc, gammaln, inlined, promoted
+from xtrace.scipy.special.primitive import gammaincc, gammaln, inlined, inlined_strongly, promoted
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
@@ -32,7 +32,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return exp(logpmf(k, mu, loc))
 
 
-@inlined
+@inlined_strongly
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of a value up to k."""
     k, mu, loc = promoted("poisson.cdf", k, mu, loc)

@@ -7,12 +7,12 @@ from typing import Any
 
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
-from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+from xtrace.scipy.special.primitive import gammaln, inlined, inlined_strongly, promoted
 
 __all__ = ["logpdf", "pdf"]
 
 
-@inlined
+@inlined_strongly
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density, in which the sign of `scale` is without effect, as in JAX."""
     x, df, loc, scale = promoted("t.logpdf", x, df, loc, scale)

@@ -1,0 +1,119 @@
+"""Drawn calls of public functions under the settings of a user, compared with jax; and with weakly typed operands.
+
+The calls are those of test_draws.py. Most are traced and not compiled, and an ordinary run takes a part of the
+functions, by the commit; --whole-tables takes all.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import xtrace
+from tests.differential.test_draws import COSTLY, JAX_PROMOTES, ROWS, whole
+from tests.support.draws import (
+    Call,
+    converted_operands,
+    differences,
+    drawn_calls,
+    setting_differences,
+    type_differences,
+    weakened,
+)
+from tests.support.operands import ours, theirs
+from tests.support.sampling import number_of_draws
+
+_TABLE = ROWS | COSTLY
+_NAMES = list(_TABLE)
+# A run takes one function in so many, of those that are traced and of those that are compiled.
+_TRACED, _COMPILED = 8, 48
+_SETTINGS = (
+    ("jax_check_static_indices", True), ("jax_explicit_x64_dtypes", "error"), ("jax_legacy_prng_key", "error"),
+    ("jax_softmax_custom_jvp", True), ("jax_default_prng_impl", "rbg"), ("jax_check_tracer_leaks", True),
+    ("jax_debug_key_reuse", True), ("jax_enable_custom_prng", True), ("jax_default_matmul_precision", "highest"),
+    ("jax_threefry_partitionable", False), ("jax_numpy_rank_promotion", "warn"), ("jax_debug_nans", True),
+    ("jax_debug_infs", True), ("jax_transfer_guard_host_to_device", "disallow"), ("jax_no_tracing", True),
+    ("jax_disable_jit", True), ("jax_allow_f16_reductions", False),
+)  # fmt: skip
+# Functions that a setting changes otherwise than in jax, and why.
+OTHERWISE: dict[str, str] = {}
+# Functions whose results are weakly typed where jax's are not, or the reverse.
+WEAKNESS: dict[str, str] = {}
+
+
+def drawn(config: pytest.Config, parts: int) -> tuple[int, list[str]]:
+    """Return the number of this run's calls, and the functions that it takes."""
+    number = number_of_draws(config.getoption("sample_seed"))
+    return number, _NAMES if whole(config) else _NAMES[number % parts :: parts]
+
+
+@pytest.mark.slow
+def test_results_are_weakly_typed_where_they_are_in_jax(pytestconfig: pytest.Config) -> None:
+    number, names = drawn(pytestconfig, _TRACED)
+    calls = [weakened(call, number + i) for name in names if name not in WEAKNESS
+             for i, call in enumerate(drawn_calls(name, _TABLE[name], number % 4, 3))]  # fmt: skip
+    found = type_differences(calls, x64=False)
+    assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("setting", "value"), _SETTINGS)
+def test_settings_change_what_they_change_in_jax(setting: str, value: object, pytestconfig: pytest.Config) -> None:
+    number, names = drawn(pytestconfig, _TRACED * 6)
+    calls = [call for name in names if f"{setting} {name}" not in OTHERWISE
+             for call in drawn_calls(name, _TABLE[name], number % 4, 2)]  # fmt: skip
+    found = setting_differences(calls, setting, value)
+    assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("setting", "value"), [
+    ("numpy_rank_promotion", "raise"), ("numpy_dtype_promotion", "strict"),
+])  # fmt: skip
+def test_values_under_settings_that_forbid_promotion(setting: str, value: str, pytestconfig: pytest.Config) -> None:
+    number, names = drawn(pytestconfig, _COMPILED)
+    promoting = {name for names in JAX_PROMOTES.values() for name in names.split()}
+    calls = [call for name in names for call in drawn_calls(name, _TABLE[name], number % 4, 1)]
+    rows = [_TABLE[c.function] for c in calls]
+    rows = [row._replace(wider="jax promotes") if c.function in promoting else row
+            for row, c in zip(rows, calls, strict=True)]  # fmt: skip
+    with getattr(xtrace, setting)(value), getattr(jax, setting)(value):
+        found = differences(calls, rows, x64=False)
+    assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
+
+
+def outcome(package: object, call: Call, setting: str) -> object:
+    """Return whether evaluating the call finds a bad number, or None where it fails otherwise."""
+    operands = converted_operands(call, ours if package is xtrace else theirs, False)
+    try:
+        with getattr(package, setting)(True):
+            call.evaluate(package, operands)
+    except FloatingPointError:
+        return True
+    except Exception:
+        return None
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("setting", ["debug_nans", "debug_infs"])
+def test_bad_numbers_that_are_masked_out_are_no_errors(setting: str, pytestconfig: pytest.Config) -> None:
+    number, names = drawn(pytestconfig, _COMPILED)
+    wrong = []
+    for name in names:
+        for call in drawn_calls(name, _TABLE[name], number % 4, 1):
+            operands = converted_operands(call, ours, False)
+            # What a user hands over is no matter of the function's.
+            if f"jax_{setting} {name}" in OTHERWISE or not all(np.isfinite(x).all() for x in numbers(operands)):
+                continue
+            if outcome(xtrace, call, setting) is True and outcome(jax, call, setting) is False:
+                wrong.append(str(call))
+    assert wrong == [], f"XTRACE_DRAWS_SEED={number}"
+
+
+def numbers(operands: list[object]) -> list[np.ndarray]:
+    """Return the floating operands as NumPy's arrays of a dtype that it computes with."""
+    found = [np.asarray(x) for x in operands]
+    return [x.astype(np.complex64) for x in found if x.dtype.kind not in "biu" and x.dtype.names is None]
