@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace.algebra.kinds import NUMBER, no_sharding
 from xtrace.algebra.monoids import SUM, Reduction, integers
-from xtrace.core import config, dtypes, explain
+from xtrace.core import dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, not_an_array
@@ -20,6 +20,7 @@ from xtrace.core.errors import refusal_class
 from xtrace.core.ir import NEVER_PRINTED, Literal
 from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tangents import is_differentiable
 from xtrace.core.trace import Tracer, current_trace
 from xtrace.runtime.transfer import array_from_host
@@ -354,10 +355,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     if new_dtype is None:
         raise ValueError("convert_element_type: dtype must be specified")
-    try:
-        dtype = dtypes.canonicalize(new_dtype, config.keeps_wide_dtypes())
-    except TypeError as error:
-        raise TypeError(f"convert_element_type: {error}") from None
+    dtype = requested_dtype("convert_element_type", new_dtype)
     if type(operand) in (bool, int, float, complex):
         if type(operand) is complex and not dtypes.is_complex(dtype):
             raise TypeError(f"convert_element_type: the complex number {operand} does not convert to {dtype.name}")

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 from xtrace.algebra.vector_space import transpose
 from xtrace.core import config, dtypes
 from xtrace.core.late import make_public as _make_public
+from xtrace.core.requests import requested_dtype
 from xtrace.lax.linalg import qr
-from xtrace.numpy.arguments import requested_dtype
 from xtrace.numpy.creation import array, asarray, broadcast_to, full
 from xtrace.numpy.manipulation import concatenate, diagonal, moveaxis
 from xtrace.numpy.ufuncs import exp, log, sign, sqrt

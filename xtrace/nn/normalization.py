@@ -15,8 +15,9 @@ from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.warn import warn_user
+from xtrace.core.requests import requested_dtype
 from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import axes_of, chosen, requested_dtype, type_of
+from xtrace.numpy.arguments import axes_of, chosen, type_of
 from xtrace.numpy.reductions import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, exp, log, sign, square

@@ -9,42 +9,12 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace.api.promotion import cast_constant, check_broadcast, operand_aval
-from xtrace.core import config, dtypes
+from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
-from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
 from xtrace.ops.elementwise import select_n
-
-_PYTHON_TYPES = frozenset((bool, int, float, complex))
-
-
-def requested_dtype(function: str, dtype: Any) -> Any:
-    """Return the dtype arrays get when the user asks for `dtype`, None for None.
-
-    Warns where a 64-bit dtype is asked for by name and becomes its 32-bit form; TypeError for what is no dtype.
-    """
-    if dtype is None:
-        return None
-    x64 = config.enable_x64.value
-    try:
-        found = dtypes.canonicalize(dtype, x64)
-    except TypeError as error:
-        raise type(error)(f"{function}: {error}") from None
-    if not x64 and dtype not in _PYTHON_TYPES and dtypes.resolve(dtype) != found:
-        wanted, handling = dtypes.resolve(dtype), config.explicit_x64_dtypes.value
-        if handling == "allow":
-            return wanted
-        problem = f"Explicitly requested dtype {wanted.name} requested in {function} is not available"
-        advice = "To enable more dtypes, set the jax_enable_x64 configuration option"
-        if handling == "error":
-            raise ValueError(f"{problem}. {advice}, or jax_explicit_x64_dtypes='allow'.")
-        warn_user(
-            f"{problem}, and will be truncated to dtype {found.name}. {advice} or the XTRACE_ENABLE_X64 environment "
-            "variable.",
-        )
-    return found
 
 
 def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:

@@ -15,8 +15,8 @@ from xtrace.core.array_protocol import operation
 from xtrace.core.arrays import Array
 from xtrace.core.avals import is_array_like, not_an_array
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
-from xtrace.numpy.arguments import requested_dtype
 from xtrace.ops import elementwise, shape, slicing
 from xtrace.runtime.arrays import ConcreteArray
 

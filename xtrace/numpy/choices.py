@@ -14,8 +14,9 @@ from xtrace.api.units import one_program, unit
 from xtrace.api.vmap import vmap
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
+from xtrace.core.requests import requested_dtype
 from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import only_axis, refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.arguments import only_axis, refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
 from xtrace.numpy.vectorization import vectorize

@@ -13,8 +13,9 @@ from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import chosen, only_axis, refuse, requested_dtype, type_of
+from xtrace.numpy.arguments import chosen, only_axis, refuse, type_of
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.manipulation import moveaxis, stack
 from xtrace.ops.contraction import dot_general

@@ -8,8 +8,9 @@ from xtrace.algebra.vector_space import converted
 from xtrace.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import requested_dtype, type_of
+from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import as_array, full
 from xtrace.numpy.manipulation import atleast_2d, concatenate, diag, squeeze

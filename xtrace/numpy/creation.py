@@ -20,9 +20,10 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace.core.diagnostics.warn import warn_user
 from xtrace.core.ir import Literal
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tables import memoize
 from xtrace.core.trace import Tracer, base_trace, current_trace
-from xtrace.numpy.arguments import cast_to, refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.arguments import cast_to, refuse, scalar_of, spread_to, type_of
 from xtrace.ops import elementwise
 from xtrace.ops import shape as shapes
 from xtrace.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host

@@ -15,8 +15,9 @@ from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tables import Table
-from xtrace.numpy.arguments import chosen, refuse, requested_dtype, type_of
+from xtrace.numpy.arguments import chosen, refuse, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.ops.contraction import dot_general
 from xtrace.ops.elementwise import bitwise_and, eq

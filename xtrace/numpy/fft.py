@@ -16,8 +16,9 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.late import make_public as _make_public
+from xtrace.core.requests import requested_dtype
 from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import axes_of, requested_dtype, scalar_of, type_of
+from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
 from xtrace.ops import elementwise as lax
 from xtrace.ops.fft import FftType

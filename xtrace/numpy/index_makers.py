@@ -16,8 +16,9 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
+from xtrace.core.requests import requested_dtype
 from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import cast_to, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.arguments import cast_to, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, linspace, meshgrid, ones
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.manipulation import concatenate, stack

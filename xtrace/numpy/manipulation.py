@@ -19,6 +19,7 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
 from xtrace.core.arrays import Array
 from xtrace.core.diagnostics.tracebacks import hide_frames
+from xtrace.core.requests import requested_dtype
 from xtrace.core.trace import Tracer
 from xtrace.numpy.arguments import (
     axes_of,
@@ -27,7 +28,6 @@ from xtrace.numpy.arguments import (
     chosen,
     is_sequence_of_axes,
     refuse,
-    requested_dtype,
     scalar_of,
     spread_to,
     type_of,

@@ -9,8 +9,9 @@ from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of, type_of
+from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.ops import elementwise
 

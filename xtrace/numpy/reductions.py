@@ -13,7 +13,8 @@ from xtrace.api.operators import multiply, true_divide
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
-from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, requested_dtype, scalar_of, type_of
+from xtrace.core.requests import requested_dtype
+from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full, warn_of_lost_part
 from xtrace.ops import elementwise, reductions, shape
 

@@ -9,7 +9,8 @@ from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
-from xtrace.numpy.arguments import cast_to, requested_dtype
+from xtrace.core.requests import requested_dtype
+from xtrace.numpy.arguments import cast_to
 from xtrace.ops.convolution import conv_general_dilated
 from xtrace.ops.elementwise import conj
 from xtrace.ops.shape import rev, squeeze

@@ -12,8 +12,9 @@ from xtrace.api.operators import truth
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.api.units import unit
 from xtrace.core import dtypes
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import axes_of, chosen, refuse, requested_dtype, scalar_of
+from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of
 from xtrace.numpy.creation import as_array, asarray
 from xtrace.numpy.ufunc_objects import ufunc
 from xtrace.ops import elementwise

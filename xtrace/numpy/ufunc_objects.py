@@ -15,8 +15,9 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray
 from xtrace.core.functions import called
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy import indexing
-from xtrace.numpy.arguments import refuse, requested_dtype, scalar_of, spread_to, type_of
+from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.vectorization import vectorize

@@ -13,6 +13,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tangents import Linear
 from xtrace.stablehlo import attributes
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -415,7 +416,7 @@ def dot_general(
     the result; without it, the more precise of the operands'. TypeError if axes or sizes do not agree.
     """
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
+        preferred_element_type = requested_dtype("dot_general", preferred_element_type)
     parameters = (
         _canonical_dimension_numbers(dimension_numbers),
         canonical_precision("dot_general", precision),

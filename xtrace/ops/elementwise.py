@@ -49,11 +49,12 @@ from xtrace.algebra.vector_space import (
     with_axis,
     zeros,
 )
-from xtrace.core import config, dtypes, pytree
+from xtrace.core import dtypes, pytree
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.primitive import KEEPS_NUMBERS, no_rule, primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tangents import Linear
 from xtrace.ops.formulas import by_formula
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -867,7 +868,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     A narrower dtype adds a last axis, a wider one consumes it. TypeError for booleans and complex numbers, ValueError
     if the last axis does not hold the bits of one element.
     """
-    return bitcast_convert_type.apply((operand,), (dtypes.canonicalize(new_dtype, config.keeps_wide_dtypes()),))
+    return bitcast_convert_type.apply((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
 
 
 def _barrier_abstract(*operands: ShapedArray) -> list[ShapedArray]:

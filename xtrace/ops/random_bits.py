@@ -8,10 +8,11 @@ from typing import Any
 
 from xtrace.algebra.kinds import no_sharding
 from xtrace.algebra.vector_space import FLAT, canonical_shape, moved_axis, operand_aval, zeros
-from xtrace.core import config, dtypes
+from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
 from xtrace.core.primitive import no_rule, primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.ops.shape import concatenate, expand_dims, squeeze
 from xtrace.ops.slicing import slice_in_dim
 from xtrace.stablehlo.builder import FunctionBuilder, Value
@@ -97,7 +98,7 @@ def rng_bit_generator(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
             f"{abbreviated(algorithm)}"
         ) from None
-    dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    dtype = requested_dtype("rng_bit_generator", dtype)
     sizes = canonical_shape("rng_bit_generator", shape)
     return tuple(rng_bit_generator.apply((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding))))
 

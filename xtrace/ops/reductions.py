@@ -42,6 +42,7 @@ from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tables import Table, table_by_owner
 from xtrace.core.trace import Tracer, current_trace
 from xtrace.ops import elementwise
@@ -171,7 +172,7 @@ class ExtremePosition(Primitive):
             number = operator.index(axis)
         except TypeError:
             raise vector_space.no_axis(self.name, axis) from None
-        dtype = dtypes.canonicalize(index_dtype, config.keeps_wide_dtypes())
+        dtype = requested_dtype(self.name, index_dtype)
         return current_trace.get().process(self, (operand,), ((number,), dtype))
 
     def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: Any) -> ShapedArray:

@@ -31,6 +31,7 @@ from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
 from xtrace.core.key_uses import moving
 from xtrace.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tangents import Linear
 from xtrace.runtime.arrays import ConcreteArray
 from xtrace.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
@@ -145,7 +146,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     ValueError if there is no such axis, TypeError for a dtype that is not numeric.
     """
     shape = canonical_shape("broadcasted_iota", shape)
-    dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    dtype = requested_dtype("broadcasted_iota", dtype)
     no_sharding("broadcasted_iota", out_sharding)
     return broadcasted_iota.apply((), (dtype, shape, operator.index(dimension), None))
 
@@ -161,7 +162,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     TypeError if `fill_value` is no scalar or the shape is no sequence of non-negative integers.
     """
     aval = operand_aval("full", fill_value, "fill_value")
-    wanted = aval.dtype if dtype is None else dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
     value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     return _placed("full", spread_scalar(value, canonical_shape("full", shape)), sharding)
 
@@ -208,7 +209,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     """Return an array like `x` filled with a scalar, with another dtype or shape if these are given."""
     aval = operand_aval("full_like", x, "x")
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
-    wanted = aval.dtype if dtype is None else dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     found = spread_scalar(value, shape)
     return _put(found, committed_device(x)) if sharding is None else _placed("full_like", found, sharding)

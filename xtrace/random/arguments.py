@@ -14,6 +14,7 @@ from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, not_an_array
+from xtrace.core.requests import requested_dtype
 from xtrace.ops.random.keys import random_split
 from xtrace.ops.slicing import index_in_dim
 from xtrace.random.keys import as_typed, check_key
@@ -34,7 +35,7 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
     """Return the floating dtype asked for, the default one for None; ValueError for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_float(config.enable_x64.value)
-    found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    found = requested_dtype(function, dtype)
     if not (dtypes.is_floating(found) or (complex_too and dtypes.is_complex(found))):
         raise ValueError(
             f"dtype argument to `{function}` must be a float{' or complex' if complex_too else ''} dtype, got "
@@ -47,7 +48,7 @@ def int_dtype(function: str, dtype: Any, error: type[Exception] = ValueError) ->
     """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
-    found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    found = requested_dtype(function, dtype)
     if not dtypes.is_integer(found):
         raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(found)}")
     return found

@@ -14,6 +14,7 @@ from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import Literal
+from xtrace.core.requests import requested_dtype
 from xtrace.ops import elementwise as lax
 from xtrace.ops.random.keys import random_bits
 from xtrace.ops.slicing import index_in_dim
@@ -56,7 +57,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     if dtype is None:
         found = dtypes.default_uint(config.enable_x64.value)
     else:
-        found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+        found = requested_dtype("bits", dtype)
     if not dtypes.is_integer(found) or dtypes.is_signed(found):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(found)}")
     check_key("bits", key)

@@ -11,6 +11,7 @@ from xtrace.api.operators import spread
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
+from xtrace.core.requests import requested_dtype
 from xtrace.core.trace import Tracer
 from xtrace.numpy.indexing import take
 from xtrace.ops import elementwise as lax
@@ -169,7 +170,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     if dtype is None:
         found = dtypes.default_int(config.enable_x64.value)
     else:
-        found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+        found = requested_dtype("rademacher", dtype)
     check_key("rademacher", key)
     return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=found)
 

@@ -10,8 +10,9 @@ import numpy as np
 from xtrace.algebra.vector_space import converted, moved_axis
 from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
-from xtrace.core import config, dtypes
+from xtrace.core import dtypes
 from xtrace.core.avals import aval_of
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy.indexing import take
 from xtrace.ops import elementwise as lax
 from xtrace.ops.control_flow.scan import scan
@@ -174,7 +175,7 @@ def multinomial(
     if dtype is None:
         found = float_dtype("multinomial", None)
     else:
-        found = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+        found = requested_dtype("multinomial", dtype)
     own = shape_of_parameter("multinomial", "p", p)
     if not own:
         raise ValueError("multinomial: axis -1 is out of bounds: p must have an axis of outcomes, got a scalar")

@@ -14,7 +14,8 @@ from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
-from xtrace.numpy.arguments import requested_dtype, type_of
+from xtrace.core.requests import requested_dtype
+from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
