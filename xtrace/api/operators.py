@@ -38,7 +38,7 @@ from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.ops import elementwise as lax
 from xtrace.runtime.arrays import ConcreteArray
-from xtrace.runtime.transfer import to_concrete, to_constant, to_operand
+from xtrace.runtime.transfer import to_constant, to_operand
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
 _Operation = Callable[..., Any]
@@ -249,7 +249,7 @@ def _apply(operation: _Operation, *operands: Any) -> Any:
     if isinstance(result, Array):
         return result
     # An operand given back as it is may be a NumPy value or a literal.
-    return to_concrete(result)
+    return to_constant(result)
 
 
 def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:

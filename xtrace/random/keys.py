@@ -171,8 +171,9 @@ def as_typed(key: Any) -> Any:
 
 
 def _in_form_of(key: Any, found: Any) -> Any:
-    """Return typed keys in the form that `key` has."""
-    return found if is_key(aval_of(key)) else random_unwrap.apply((found,))
+    """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
+    typed = is_key(aval_of(key)) or config.enable_custom_prng.value
+    return found if typed else random_unwrap.apply((found,))
 
 
 @unit
