@@ -92,8 +92,10 @@ def test_preferred_element_type(dtype, preferred):
     x, y = random_values(dtype, (3, 4), 7, -2, 2), random_values(dtype, (4, 2), 8, -2, 2)
     operation = dot(MATRIX, preferred_element_type=preferred)
     if preferred is np.float64:
-        # jax warns that it narrows.
-        got, expected = operation(lax, ours(x), ours(y)), dot(MATRIX)(jax.lax, theirs(x), theirs(y))
+        with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
+            got = operation(lax, ours(x), ours(y))
+        with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
+            expected = operation(jax.lax, theirs(x), theirs(y))
         assert_same_type(got, expected)
         return
     check_values(operation, x, y, rounding=10)

@@ -78,7 +78,7 @@ def checked(
         results = run(values, *details)
         wanted = _wanted()
         for position, result in enumerate(results):
-            if wanted.among(result) is not None and not (name is None and _is_constant_of_function(closed, values)):
+            if wanted.among(result) is not None and not (name is None and _is_constant_of_function(closed)):
                 raise FloatingPointError(_explained(program, values, result, position, wanted))
         for value, gone in zip(values, donated, strict=False):
             if gone and type(value) is ConcreteArray:
@@ -92,12 +92,12 @@ def checked(
 _IN_PLACE = frozenset(["unit.<locals>.call", "_remembering.<locals>.call", "Jitted._bind"])
 
 
-def _is_constant_of_function(closed: ClosedJaxpr, values: Sequence[Any]) -> bool:
-    """Return whether the operation spreads a number for a function that runs as one program where nothing is traced.
+def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
+    """Return whether the operation spreads a value for a function that runs as one program where nothing is traced.
 
     There a constant of the function, as the NaN of ``where(x < 0, nan, x)``, is no result that is looked at.
     """
-    if closed.eqns[0].primitive.name != "broadcast_in_dim" or aval_of(values[0]).shape:
+    if closed.eqns[0].primitive.name != "broadcast_in_dim":
         return False
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code.co_filename):
