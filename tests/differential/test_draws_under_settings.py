@@ -40,11 +40,12 @@ _SETTINGS = (
 OTHERWISE = {
     f"{setting} {name}": why
     for setting, names, why in (
-        ("jax_disable_jit", "numpy.polyval", "jax's loops without steps are an error then"),
+        ("jax_disable_jit", "numpy.polyval numpy.subtract.reduce", "a loop without steps is an error then"),
         ("jax_explicit_x64_dtypes", "numpy.result_type", "jax takes it for a request for arrays"),
         ("jax_allow_f16_reductions",
          "numpy.correlate image.scale_and_translate random.maxwell nn.logsumexp scipy.special.logsumexp "
-         "scipy.special.log_softmax", "it adds up 16-bit floats as such, and jax as 32-bit ones"),
+         "scipy.special.log_softmax numpy.logaddexp.reduce", "it adds up 16-bit floats as such, and jax as 32-bit ones"),
+        ("jax_debug_infs", "numpy.logaddexp.reduce", "it begins with the neutral number, which is infinite"),
     )
     for name in names.split()
 }  # fmt: skip
@@ -53,7 +54,8 @@ WEAKNESS = {
     name
     for names in (
         # With jax it depends on a shape, or on which of two equal programs is taken.
-        "numpy.repeat numpy.linalg.det scipy.linalg.det numpy.linalg.slogdet scipy.linalg.eigh_tridiagonal numpy.polydiv",
+        "numpy.repeat numpy.linalg.det scipy.linalg.det numpy.linalg.slogdet scipy.linalg.eigh_tridiagonal",
+        "numpy.polydiv",
         "numpy.logical_and.outer numpy.logical_or.outer numpy.logical_xor.outer",  # jax has weakly typed booleans
         "numpy.maximum.at numpy.minimum.at numpy.logaddexp2.outer numpy.logaddexp2.reduceat",
         "numpy.interp numpy.ediff1d numpy.polyfit numpy.fft.rfft numpy.fft.rfftn",
