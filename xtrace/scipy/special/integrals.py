@@ -81,7 +81,7 @@ def _expn_series(n: Any, x: Any) -> Any:
     power: Any = -1.0
     for k in range(20):
         below = k + 1 - n
-        total = total + choose(below == 0, 0.0, power / (math.factorial(k) * choose(below == 0, 1.0, below)))
+        total = total + choose(below == 0, 0.0, power / (float(math.factorial(k)) * choose(below == 0, 1.0, below)))
         power = power * -x
     logarithm = log(x)
     size = exp((n - 1) * logarithm - gammaln(n))
