@@ -386,6 +386,17 @@ def test_a_vmap_rule_of_a_function_that_closes_over_an_array():
         assert_same(found, expected)
 
 
+def test_a_mapped_branch_of_tangents_is_transposed():
+    # jax has no transpose rule for the branch that is not taken.
+    function = xtrace.custom_jvp(xtrace.numpy.sin)
+    chosen = lambda x, t: xtrace.lax.cond(x > 0, lambda x, t: xtrace.numpy.cos(x) * t, lambda x, t: t, x, t)  # noqa: E731
+    product = lambda x, t: xtrace.vmap(chosen)(x[None], t[None])[0]  # noqa: E731
+    function.defjvp(lambda p, t: (function(*p), xtrace.jit(product)(p[0], t[0])))
+    for x, slope in ((0.5, np.cos(np.float32(0.5))), (-0.5, np.float32(1))):
+        np.testing.assert_allclose(xtrace.jit(xtrace.grad(function))(x), slope, rtol=1e-6)
+        np.testing.assert_allclose(xtrace.grad(function)(x), slope, rtol=1e-6)
+
+
 @case
 def zero_from_primal_of_trees(api, lax, jnp):
     return api.custom_derivatives.zero_from_primal({"a": VECTOR, "b": 3, "c": (1.0, None)})

@@ -29,8 +29,13 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
     return stop_gradient_of_one.apply(operands), axes[0]
 
 
+def _transpose(cotangent: Any, operand: Any) -> list[Any]:
+    # A branch that is not taken under vmap gets tangents, too, as constants: nothing goes back through it.
+    return [None]
+
+
 stop_gradient_of_one = Primitive(
-    "stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, batch=_batch, checks=KEEPS_NUMBERS
+    "stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, transpose=_transpose, batch=_batch, checks=KEEPS_NUMBERS
 )
 
 
