@@ -103,5 +103,5 @@ def test_errors():
         nn.glu(np.ones(3, np.float32))
     with pytest.raises(ValueError, match=r"glu.*out of bounds"):
         nn.glu(np.ones(4, np.float32), axis=2)
-    with pytest.raises(ValueError, match="clip: complex"):
+    with pytest.raises(ValueError, match="sparse_sigmoid: complex"):
         nn.sparse_sigmoid(np.ones(2, np.complex64))

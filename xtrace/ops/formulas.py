@@ -56,7 +56,7 @@ def by_formula(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Recorded(NamedTuple):
-    """The function behind a formula, and whether it returns several results."""
+    """The jaxpr of a formula, its constants, and whether it returns several results."""
 
     jaxpr: Jaxpr
     constants: Sequence[Any]
