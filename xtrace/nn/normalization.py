@@ -163,12 +163,13 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     aval = aval_of(x)
     axes = axes_of("logmeanexp", axis, aval.ndim)
     if not masks:
-        count = math.prod([aval.shape[i] for i in axes])
-        return found - (math.log(count) if count else -_INFINITY)
+        size = math.prod([aval.shape[i] for i in axes])
+        return found - (math.log(size) if size else -_INFINITY)
     # A mask is counted in its own shape, as in JAX.
     mask = converted(as_array(masks[0]), dtypes.real_part_dtype(found.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
-    return found - log(_along(reduce_sum, whole, axes) if keepdims else reduce_sum(whole, axes))
+    count = _along(reduce_sum, whole, axes) if keepdims else reduce_sum(whole, axes)
+    return found - converted(log(count), found.dtype)
 
 
 @one_program("axis", "keepdims")
