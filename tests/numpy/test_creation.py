@@ -343,7 +343,7 @@ def test_arrays_made_while_tracing_are_constants_of_the_trace():
 
     results = xtrace.jit(f)(2.0)
     data[0] = 7
-    assert all(isinstance(x, xtrace.Array) and "Traced" in repr(x) for x in made)
+    assert all(isinstance(x, xtrace.core.Tracer) for x in made)
     assert_same(results, [jax.numpy.array(1.5), jax.numpy.array([1, 2]), jax.numpy.arange(3.0), jax.numpy.int8(3),
                           jax.numpy.array([2.0, 1.0])])  # fmt: skip
     assert str(xtrace.make_jaxpr(lambda x: x + jnp.array(1.5))(2.0)).count("let") == 1
