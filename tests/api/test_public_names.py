@@ -184,6 +184,7 @@ def objects(package):
 # Public names here that jax's objects have not.
 OWN_NAMES = {
     "jitted": {"cache_info"}, "lowered": {"fun_name", "out_avals"}, "compiled": {"fun_name", "out_avals"},
+    "ufunc": {"args", "func", "keywords"},  # it is a functools.partial
     "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"devices", "format", "traceback", "weak_type"},
     "key": {"clone", "format", "is_ready", "platform", "tobytes", "tolist", "traceback", "weak_type"},
 }  # fmt: skip

@@ -1,5 +1,8 @@
 """ufuncs and their methods, compared with jax."""
 
+import operator
+import pickle
+
 import jax
 import jax.numpy
 import numpy as np
@@ -151,10 +154,18 @@ def test_reduceat_at_any_indices(indices, axis, seed):
 
 
 @pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
-def test_what_a_ufunc_is_stays(name):
+@pytest.mark.parametrize("ufunc", [*UFUNCS, "made of a function"])
+def test_the_numbers_of_a_ufunc_cannot_be_assigned(name, ufunc):
     for numpy in (jnp, jax.numpy):
-        made = numpy.frompyfunc(lambda a, b: a + b, 2, 1, identity=0)
+        made = getattr(numpy, ufunc, None) or numpy.frompyfunc(lambda a, b: a + b, 2, 1, identity=0)
         before = getattr(made, name)
-        with pytest.raises(AttributeError):
+        with pytest.raises(AttributeError, match=f"property '{name}' of 'ufunc' object has no setter"):
             setattr(made, name, 3)
         assert getattr(made, name) == before
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_ufuncs_are_pickled(name):
+    assert pickle.loads(pickle.dumps(getattr(jnp, name))) is getattr(jnp, name)
+    made = jnp.ufunc(operator.add, 2, 1, name=name, identity=0)
+    assert pickle.loads(pickle.dumps(made)) == made

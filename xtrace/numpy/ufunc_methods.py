@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,7 @@ from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of
+from xtrace.numpy.arguments import axes_of, chosen, scalar_of
 from xtrace.numpy.creation import as_array, asarray
 from xtrace.numpy.ufunc_objects import ufunc
 from xtrace.ops import elementwise
@@ -24,37 +23,13 @@ from xtrace.ops.stop_gradient import stop_gradient
 _Method = Callable[..., Any]
 
 
-def as_ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with the methods of the ufunc of its name, and NumPy's parameters `out` and `where`.
-
-    It stays a plain function, which takes less time to call than an object, and counts as a `ufunc` all the same.
-    """
+def as_ufunc(function: Callable[..., Any]) -> ufunc:
+    """Return the ufunc that is `function`, of arrays, with the methods of its name."""
     name = function.__name__
-    own = _OWN[name]
-    count = own.get("nin", 2)
-
-    def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
-        if out is not None or where is not None:
-            refuse(name, out=out, where=where)
-        return function(x1, x2)
-
-    def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
-        if out is not None or where is not None:
-            refuse(name, out=out, where=where)
-        return function(x)
-
-    call: Any = binary if count == 2 else unary
-    call.__name__ = call.__qualname__ = name
-    call.__doc__, call.__module__ = function.__doc__, function.__module__
-    call.__signature__ = _SIGNATURE
-    made = ufunc(function, count, 1, name=name, call=function, **{k: v for k, v in own.items() if k != "nin"})
-    for attribute in ("nin", "nout", "nargs", "identity", "reduce", "accumulate", "at", "reduceat", "outer"):
-        setattr(call, attribute, getattr(made, attribute))
-    call._ufunc = ufunc
-    return call  # type: ignore[no-any-return]
-
-
-_SIGNATURE = inspect.Signature(list(inspect.signature(ufunc.__call__).parameters.values())[1:])
+    own = {"nin": 2, **_OWN[name]}
+    made = ufunc(function, nout=1, name=name, call=function, **own)
+    made._own_name = name
+    return made
 
 
 def _at(update: str, of_booleans: str = "") -> _Method:

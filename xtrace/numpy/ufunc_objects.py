@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +16,7 @@ from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
 from xtrace.core.avals import ShapedArray
-from xtrace.core.functions import called
+from xtrace.core.functions import under_name
 from xtrace.core.requests import requested_dtype
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
@@ -27,17 +29,8 @@ from xtrace.ops.shape import concatenate, expand_dims
 
 _Method = Callable[..., Any] | None
 
-class _Recognized(type):
-    """The class of `ufunc`: NumPy-level functions that have its methods are its instances too.
 
-    They are plain functions because calling one takes less time than calling an object.
-    """
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(getattr(instance, "_ufunc", None), type) or type.__instancecheck__(cls, instance)
-
-
-class ufunc(metaclass=_Recognized):
+class ufunc(functools.partial[Any]):
     """A function of `nin` numbers with `nout` results, made one of arrays, with NumPy's methods.
 
     call, reduce, accumulate, at, reduceat: what is used in place of the general way, with the same parameters; `at`
@@ -45,25 +38,59 @@ class ufunc(metaclass=_Recognized):
     identity: what changes nothing; reductions begin with it.
     """
 
-    def __init__(
-        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
+    # A partial object, because Python calls it in less time than an object with a method `__call__`.
+
+    _numbers: tuple[int, int, int, Any]
+    _function: Callable[..., Any]
+    _call: Callable[..., Any]
+    _own: dict[str, _Method]
+    # The name in xtrace.numpy, of NumPy's own ufuncs.
+    _own_name: str | None
+    __name__: str
+    __qualname__: str
+    __signature__: inspect.Signature
+
+    def __new__(
+        cls, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
         identity: Any = None, call: _Method = None, reduce: _Method = None, accumulate: _Method = None,
         at: _Method = None, reduceat: _Method = None,
-    ) -> None:  # fmt: skip
+    ) -> ufunc:  # fmt: skip
+        """Return the ufunc of `func`, which is called with one element of each operand unless `call` is given."""
         if not callable(func):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviated(func)}")
-        self.nin, self.nout = operator.index(nin), operator.index(nout)
-        self.nargs = self.nin if nargs is None else operator.index(nargs)
-        self.identity = identity
-        self.__name__: str = name or str(getattr(func, "__name__", type(func).__name__))
-        self.__doc__ = getattr(func, "__doc__", None)
-        self._function, self._call = func, call or vectorize(func)
-        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        nin, nout = operator.index(nin), operator.index(nout)
+        known = name or str(getattr(func, "__name__", type(func).__name__))
+        elementwise_call = call or vectorize(func)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("nin", "nout", "nargs", "identity") and name in self.__dict__:
-            raise AttributeError(f"ufunc {self.__name__}: {name} is fixed; make another one with frompyfunc")
-        object.__setattr__(self, name, value)
+        made = super().__new__(cls, operation(_with_numpy_parameters(elementwise_call, known, nin if call else None)))
+        made._numbers = (nin, nout, nin if nargs is None else operator.index(nargs), identity)
+        made.__name__ = made.__qualname__ = known
+        made.__doc__ = getattr(func, "__doc__", None)
+        made.__signature__ = _SIGNATURE
+        made._own_name = None
+        made._function, made._call = func, elementwise_call
+        made._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        return made
+
+    @property
+    def nin(self) -> int:
+        """The number of operands."""
+        return self._numbers[0]
+
+    @property
+    def nout(self) -> int:
+        """The number of results."""
+        return self._numbers[1]
+
+    @property
+    def nargs(self) -> int:
+        """The number of operands, and of those given for results."""
+        return self._numbers[2]
+
+    @property
+    def identity(self) -> Any:
+        """The operand that leaves the other one as it is; None if there is none."""
+        return self._numbers[3]
 
     def _key(self) -> tuple[Any, ...]:
         return self._function, self.nin, self.nout, repr(self.identity), self.__name__
@@ -77,12 +104,11 @@ class ufunc(metaclass=_Recognized):
     def __repr__(self) -> str:
         return f"<xtrace.numpy.ufunc {self.__name__!r}>"
 
-    @operation
-    @called("ufunc")
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
-        """Return the function of every element of the arguments, broadcast."""
-        refuse(self.__name__, out=out, where=where)
-        return self._call(*args)
+    def __reduce__(self) -> Any:
+        # NumPy's own are pickled by their names.
+        if self._own_name is not None:
+            return self._own_name
+        return _ufunc_of, (self._function, self._numbers, self.__name__)
 
     def _check(self, method: str, out: Any = None) -> str:
         """Return the name of the method for messages; ValueError if the ufunc is not one of two operands."""
@@ -223,6 +249,44 @@ class ufunc(metaclass=_Recognized):
         if not all(shapes):
             return self._call(A, B)
         return _outer(as_array(name, A), as_array(name, B, 1), ufunc=self)
+
+
+def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | None) -> Callable[..., Any]:
+    """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which are refused.
+
+    Its own messages name it where the number is fixed.
+    """
+
+    def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse(name, out=out, where=where)
+        return function(x1, x2)
+
+    def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            refuse(name, out=out, where=where)
+        return function(x)
+
+    def general(*args: Any, out: None = None, where: None = None) -> Any:
+        refuse(name, out=out, where=where)
+        return function(*args)
+
+    if nin in (1, 2):
+        return under_name(unary if nin == 1 else binary, name)
+    return under_name(general, "ufunc")
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SIGNATURE = inspect.Signature([
+    inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+    inspect.Parameter("out", _KEYWORD, default=None),
+    inspect.Parameter("where", _KEYWORD, default=None),
+])  # fmt: skip
+
+
+def _ufunc_of(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> ufunc:
+    nin, nout, nargs, identity = numbers
+    return ufunc(func, nin, nout, name=name, nargs=nargs, identity=identity)
 
 
 @unit
