@@ -28,7 +28,7 @@ def as_ufunc(function: Callable[..., Any]) -> ufunc:
     name = function.__name__
     own = {"nin": 2, **_OWN[name]}
     made = ufunc(function, nout=1, name=name, call=function, **own)
-    made._own_name = name
+    made._own_name, made.__module__ = name, __package__
     return made
 
 
