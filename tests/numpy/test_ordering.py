@@ -66,7 +66,7 @@ ERRORS = [
     ("jnp.searchsorted(v, v, method='foo')", ValueError, "method must be one of .* got 'foo'"),
     ("jnp.searchsorted(x, v)", ValueError, "a should be 1-dimensional, got shape"),
     ("jnp.searchsorted(v, [1])", TypeError, "searchsorted requires ndarray or scalar arguments; argument 1"),
-    ("jnp.searchsorted(v, v, sorter=v)", TypeError, "indices must have an integer type"),
+    ("jnp.searchsorted(v, v, sorter=v)", TypeError, "sorter must have an integer type, got float32"),
     ("jnp.digitize(v, x)", ValueError, "digitize: bins must be a 1-dimensional array; got shape"),
 ]
 

@@ -208,7 +208,7 @@ ERRORS = [
     (lambda: scl.solve(GENERAL, VECTOR, assume_a="x"), ValueError, "assume_a.*'x'"),
     (lambda: scl.cho_solve((GENERAL, True), np.ones(2)), ValueError, r"cho_solve.*\(3, 3\) and \(2,\)"),
     (lambda: scl.lu_solve(scl.lu_factor(GENERAL), VECTOR, 3), ValueError, "0, 1, or 2, got 3"),
-    (lambda: scl.solve_triangular(GENERAL, VECTOR, "x"), ValueError, "'trans' value x"),
+    (lambda: scl.solve_triangular(GENERAL, VECTOR, "x"), ValueError, "'trans' value 'x'"),
     (lambda: scl.solve_triangular(np.ones((2, 3, 3)), np.ones((4, 3, 1))), ValueError, "do not broadcast"),
     (lambda: scl.qr(GENERAL, mode="raw"), ValueError, "mode 'raw'"),
     (lambda: scl.qr_multiply(GENERAL, VECTOR, "x"), ValueError, "'right' or 'left'"),

@@ -257,6 +257,11 @@ class Jitted:
         # Where all is evaluated, a function of the library that is a single operation is no call of a program.
         self.of_library = False
 
+    @property
+    def inlines(self) -> bool:
+        """Whether other programs record its operations in place; messages then name the line that calls it."""
+        return self.options.inline or self.of_library
+
     def callable(self) -> Any:
         """Return the jitted function, with its stages as attributes."""
         jitted = self.cache.forms.entry_point(self.call)
@@ -321,7 +326,7 @@ class Jitted:
                 f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
                 "another traced function and becomes part of its program; give the options to the outermost jit"
             )
-        if (self.options.inline or self.of_library) and not current_trace.get().evaluates:
+        if self.inlines and not current_trace.get().evaluates:
             return self.fun(*args, **kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
@@ -407,11 +412,11 @@ class Jitted:
             _reports().report_step("compilation", self.name, seconds[2])
         run: Callable[..., Any] = program
         if config.debug_key_reuse.value:
-            run = key_reuse.checked(run, traced.closed, self.options.inline)
+            run = key_reuse.checked(run, traced.closed, self.inlines)
         if checks_numbers:
             donated = self.donated_leaves(static, in_tree)
             nonfinite = importlib.import_module("xtrace.api.nonfinite")
-            run = nonfinite.checked(run, traced.closed, self.name, traced.out_tree, donated, self.options.inline)
+            run = nonfinite.checked(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
         self._count_compilation(text, key)
         return _Compiled(program, run, traced, seconds)
 

@@ -187,6 +187,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     if avals[0].ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")
     if sorter is not None:
+        given = type_of("searchsorted", sorter, 3)
+        if not dtypes.is_integer(given.dtype):
+            raise TypeError(f"searchsorted: sorter must have an integer type, got {given.dtype.name}")
         a = take(a, sorter, mode="clip")
     return _searched(a, v, side=side, method=method, dtype=dtype)
 
