@@ -192,6 +192,10 @@ def test_sums_of_16_bit_floats_may_be_an_error(dtype):
         assert_both(lambda lib, n=name: getattr(lib.numpy, n)(lib.numpy.ones(3, dtype)), allow_f16_reductions=False)
 
 
+def ones(lib, *shape):
+    return lib.numpy.ones(shape, "float32")
+
+
 WIDE = {
     "ones": lambda lib: lib.numpy.ones(3, "float64"), "asarray": lambda lib: lib.numpy.asarray(1, dtype="int64"),
     "no dtype": lambda lib: lib.numpy.array(np.ones(3)), "astype": lambda lib: lib.numpy.ones(3).astype("float64"),
@@ -200,6 +204,11 @@ WIDE = {
     "sum": lambda lib: lib.numpy.ones(3).sum(dtype="float64"),
     "zeros_like": lambda lib: lib.numpy.zeros_like(lib.numpy.ones(3), dtype="float64"),
     "jit": lambda lib: lib.jit(lambda x: x * 2)(lib.numpy.ones(3, "float64")),
+    "convolution": lambda lib: lib.lax.conv(ones(lib, 1, 1, 4), ones(lib, 1, 1, 2), (1,), "SAME", None, "float64"),
+    "dft": lambda lib: lib.scipy.linalg.dft(1, dtype="complex128"),
+    "scaled_dot": lambda lib: lib.lax.scaled_dot(
+        ones(lib, 2, 32), ones(lib, 32, 2), preferred_element_type="float64"
+    ),
 }  # fmt: skip
 
 

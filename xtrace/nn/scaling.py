@@ -18,6 +18,7 @@ from xtrace.api.operators import as_array
 from xtrace.api.promotion import operand_aval
 from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray
+from xtrace.core.requests import requested_dtype
 from xtrace.numpy.creation import ones
 from xtrace.numpy.manipulation import repeat
 from xtrace.numpy.reductions import max as largest
@@ -131,7 +132,7 @@ def scaled_matmul(
     """
     operands = (lhs, rhs, lhs_scales, rhs_scales)
     _check_operands(*[operand_aval("scaled_matmul", i, x) for i, x in enumerate(operands)])
-    return _product(*operands, dtype=dtypes.resolve(preferred_element_type))
+    return _product(*operands, dtype=requested_dtype("scaled_matmul", preferred_element_type))
 
 
 # Quantization

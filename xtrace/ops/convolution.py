@@ -17,10 +17,11 @@ from xtrace.algebra.vector_space import (
     transpose,
     zeros,
 )
-from xtrace.core import config, dtypes
+from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tangents import Linear
 from xtrace.ops.contraction import Precision, canonical_precision, dot_general
 from xtrace.ops.elementwise import eq
@@ -551,7 +552,7 @@ def conv_general_dilated(
     else:
         pads = _explicit_pads(name, padding)
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
+        preferred_element_type = requested_dtype(name, preferred_element_type)
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
         canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),

@@ -19,11 +19,12 @@ from xtrace.algebra.vector_space import (
     with_axis,
     zeros,
 )
-from xtrace.core import config, dtypes
+from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import no_rule, primitive
+from xtrace.core.requests import requested_dtype
 from xtrace.core.tangents import Linear
 from xtrace.ops.contraction import Precision, canonical_precision, dot_general
 from xtrace.ops.elementwise import bitwise_and, le, lt, mul, select_n, sub
@@ -347,7 +348,7 @@ def ragged_dot_general(
             f"{abbreviated(ragged_dot_dimension_numbers)}"
         )
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
+        preferred_element_type = requested_dtype("ragged_dot_general", preferred_element_type)
     parameters = (
         ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
         None, no_sharding("ragged_dot_general", out_sharding),
@@ -486,7 +487,7 @@ def scaled_dot(
     pairs = _canonical_pairs("scaled_dot", dimension_numbers)
     if preferred_element_type is None:
         preferred_element_type = dtypes.bfloat16
-    dtype = dtypes.canonicalize(preferred_element_type, config.keeps_wide_dtypes())
+    dtype = requested_dtype("scaled_dot", preferred_element_type)
     scales = [
         _ones(aval, summed) if scale is None else scale
         for aval, scale, summed in zip((left, right), (lhs_scale, rhs_scale), pairs[0], strict=True)

@@ -264,7 +264,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     size = _size("dft", n)
     if scale not in _NORMS:
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {abbreviated(scale)}.")
-    wanted = dtypes.canonicalize(complex if dtype is None else dtype, config.enable_x64.value)
+    wanted = requested_dtype("dft", complex if dtype is None else dtype)
     if not dtypes.is_complex(wanted):
         raise ValueError(f"dtype must be a complex floating-point type; got {wanted.name}.")
     unit_vectors = eye(size, dtype=wanted)
