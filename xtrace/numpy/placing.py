@@ -40,6 +40,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         )
     if not shapes[2].size:
         raise ValueError("place: Cannot place values from an empty array")
+    if not shapes[0].size:
+        return as_array("place", arr)
     return _placed(as_array("place", arr), as_array("place", mask), as_array("place", vals))
 
 
