@@ -11,7 +11,7 @@ from xtrace.core import tables
 from xtrace.core.tables import Table, clear_tables, memoize, table_by_owner
 from xtrace.runtime.execute import Program
 from xtrace.stablehlo.forms import Form
-from xtrace.transforms.recordings import Recording
+from xtrace.transforms.templates import EquationTemplate
 
 
 def test_the_oldest_entry_makes_room():
@@ -73,7 +73,7 @@ def test_threads_share_a_table():
     assert failures == [] and len(table) <= 16
 
 
-@pytest.mark.parametrize("kind", [Program, Form, Recording])
+@pytest.mark.parametrize("kind", [Program, Form, EquationTemplate])
 def test_clear_caches_frees_what_functions_of_the_library_made(kind):
     x = jnp.arange(6.0).reshape(2, 3)
 

@@ -22,6 +22,7 @@ from xtrace.core.ir import can_be_remembered
 from xtrace.core.tables import Table
 from xtrace.core.trace import base_trace, current_trace
 from xtrace.runtime.transfer import to_operand
+from xtrace.transforms import replay
 
 _LIMIT = 1024
 _SCALARS = frozenset((bool, int, float, complex))
@@ -91,7 +92,7 @@ def unit(function: Callable[..., Any], inline: bool = False) -> Callable[..., An
             return jitted.call(arrays, static)
         fixed = [(i, x) for i, x in enumerate(arrays) if type(x) in _SCALARS]
         if not fixed:
-            return trace.call(function, arrays, static, recordings)
+            return replay.call(function, arrays, static, recordings)
         # A number is part of what the function does, as it may look at it.
         numbers = tuple([(i, type(x), repr(x)) for i, x in fixed])
         table = recordings.get(numbers)
@@ -99,7 +100,7 @@ def unit(function: Callable[..., Any], inline: bool = False) -> Callable[..., An
             table = Table(nested=True)
             recordings.remember(numbers, table)
         others = [x for x in arrays if type(x) not in _SCALARS]
-        return trace.call(functools.partial(_with_numbers, function, fixed), others, static, table)
+        return replay.call(functools.partial(_with_numbers, function, fixed), others, static, table)
 
     return with_code_of(compiled, taking_objects(call), function)  # type: ignore[no-any-return]
 
@@ -197,7 +198,7 @@ def _remembering(function: Callable[..., Any], static_numbers: Collection[int]) 
             tables.remember(kinds, table)
         if table is None or (tuple in kinds and not can_be_remembered(tuple(static.values()))):
             return as_it_is(args, kwargs)
-        return trace.call(function, arrays, static, table)
+        return replay.call(function, arrays, static, table)
 
     return call
 

@@ -93,7 +93,7 @@ class Primitive:
     A rule that an operation cannot have is ``no_rule(why)``.
 
     Called, it is the public operation: `operation` checks and normalises arguments and then binds. Without one,
-    calling binds directly. `programs` is where eager evaluation keeps what it compiled, `recordings` and
+    calling binds directly. `programs` is where eager evaluation keeps what it compiled, `subprograms` and
     `forms` keep what rules bind and write: they must depend on nothing but types, parameters, settings and platform.
     """
 
@@ -132,8 +132,8 @@ class Primitive:
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types = Table(8192)
         self.programs = Table()
-        self.recordings = Table()
-        self.recordable = linearize is None and effects is None
+        self.subprograms = Table()
+        self.replayable = linearize is None and effects is None
         self.forms = Table()
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +11,6 @@ from xtrace.core import explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray
-from xtrace.core.tables import Table
 
 if TYPE_CHECKING:
     from xtrace.core.primitive import Primitive
@@ -45,15 +44,6 @@ class Trace:
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         """Apply `primitive`; return one value, or a list where the primitive has multiple results."""
         raise NotImplementedError
-
-    def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
-    ) -> Any:
-        """Return ``function(*operands, **static)``, a function that depends on nothing else.
-
-        A trace may remember in `table` what it binds for operands of these types.
-        """
-        return function(*operands, **static)
 
     def constant(self, value: Any, aval: ShapedArray) -> Any:
         """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""

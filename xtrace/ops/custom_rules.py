@@ -92,14 +92,14 @@ def _entered_again(
     trace: BatchTrace, function: Callable[..., Sequence[Any]], values: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[list[Any], list[int | None]]:
     outer = trace.parent
-    trace.put_over(current_trace.get())
+    trace.rebind(current_trace.get())
     try:
         with use_trace(trace):
             results = function(
                 *[x if i is None else BatchTracer(trace, x, i) for x, i in zip(values, axes, strict=True)]
             )
     finally:
-        trace.put_over(outer)
+        trace.rebind(outer)
     own = [type(x) is BatchTracer and x.owner is trace for x in results]
     return (
         [x.value if mine else x for x, mine in zip(results, own, strict=True)],

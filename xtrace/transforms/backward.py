@@ -14,8 +14,8 @@ from xtrace.core.source import replay
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import Trace, current_trace
 from xtrace.transforms.evaluate import evaluate
-from xtrace.transforms.recordings import Group
-from xtrace.transforms.stacks import Stack
+from xtrace.transforms.replay import TraceStack
+from xtrace.transforms.templates import Group
 
 
 def backward(
@@ -38,7 +38,7 @@ def backward(
     for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None and atom in linear:
             _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
-    stack = Stack.of(current_trace.get())
+    stack = TraceStack.below(current_trace.get())
     for equation in reversed(pending):
         if type(equation) is Group:
             _transpose_group(equation, values, linear, found, stack)
@@ -59,7 +59,7 @@ def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> 
         else:
             operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
             if type(equation) is Group:
-                jaxpr, consts = equation.recording.jaxpr(equation.source)
+                jaxpr, consts = equation.template.jaxpr(equation.source)
                 values.update(zip(equation.outvars, evaluate(jaxpr, consts, operands), strict=True))
                 continue
             result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
@@ -74,7 +74,7 @@ def _accumulate(found: dict[Var, Any], variable: Var, cotangent: Any) -> None:
 
 
 def _transpose(
-    equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: Stack | None
+    equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: TraceStack | None
 ) -> None:
     primitive = equation.primitive
     given: Any
@@ -96,7 +96,7 @@ def _transpose(
             "of them, and not in the argument"
         )
     try:
-        results = _copied(stack, equation, given, operands) if stack is not None and primitive.recordable else None
+        results = _copied(stack, equation, given, operands) if stack is not None and primitive.replayable else None
         if results is None:
             rule = functools.partial(primitive.rule("transpose"), **equation.params)
             results = replay(equation, rule, given, *operands)
@@ -111,7 +111,7 @@ def _transpose(
             _accumulate(found, x, cotangent)  # type: ignore[arg-type]
 
 
-def _copied(stack: Stack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
+def _copied(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
     """Return what the transpose rule of an equation returns, copied; None if that is not recorded."""
     primitive, parameters = equation.primitive, equation.parameters
     # Which cotangents are zero, none where there is but one, and the types of the operands that it is linear in.
@@ -135,12 +135,12 @@ def _copied(stack: Stack, equation: JaxprEqn, given: Any, operands: Sequence[Any
         return primitive.rule("transpose")(cotangents, *rest, **equation.params), None
 
     head = ("transpose", parameters, zero, linear)
-    copied = stack.copied(primitive.recordings, head, by_rule, known, equation.source)
+    copied = stack.replay(primitive.subprograms, head, by_rule, known, equation.source)
     return copied[0] if copied is not None else None
 
 
 def _transpose_group(
-    group: Group, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: Stack | None
+    group: Group, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: TraceStack | None
 ) -> None:
     """Transpose what was recorded once as a whole; what that does is recorded, too."""
     given = [found.pop(v, None) for v in group.outvars]
@@ -150,18 +150,18 @@ def _transpose_group(
     flags = tuple([x in linear for x in group.invars])
     known = [c for c in given if c is not None]
     known += [x if isinstance(x, Literal) else values[x] for x, flag in zip(group.invars, flags) if not flag]
-    recording, source = group.recording, group.source
+    template, source = group.template, group.source
 
     def by_rules(top: Trace | None, *operands: Any) -> tuple[Any, None]:
         left = iter(operands)
         cotangents = [None if z else next(left) for z in zero]
-        rest = [Linear(aval) if flag else next(left) for aval, flag in zip(recording.inputs, flags, strict=True)]
-        jaxpr, consts = recording.jaxpr(source)
+        rest = [Linear(aval) if flag else next(left) for aval, flag in zip(template.inputs, flags, strict=True)]
+        jaxpr, consts = template.jaxpr(source)
         return backward(jaxpr, consts, rest, cotangents), None
 
     copied = None
     if stack is not None:
-        copied = stack.copied(recording.transposes, (zero, flags), by_rules, known, source)
+        copied = stack.replay(template.transposes, (zero, flags), by_rules, known, source)
     results, _ = by_rules(None, *known) if copied is None else copied
     for x, cotangent in zip(group.invars, results, strict=True):
         if cotangent is not None:

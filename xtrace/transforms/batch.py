@@ -11,9 +11,9 @@ from xtrace.core.diagnostics.failures import note_rule
 from xtrace.core.effects import Effects, NamedAxis
 from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
-from xtrace.core.tables import Table, memoize
+from xtrace.core.tables import memoize
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.transforms.stacks import Stack, StackedTrace
+from xtrace.transforms.replay import StackedTrace, TraceStack
 
 if TYPE_CHECKING:
     from xtrace.core.diagnostics.provenance import Provenance
@@ -64,7 +64,7 @@ class BatchTrace(StackedTrace):
         self.described = described
         self.mapped = mapped
         # What rules do is copied from what they did before.
-        self.stack = Stack.of(self)
+        self.stack = TraceStack.below(self)
         self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
@@ -83,7 +83,7 @@ class BatchTrace(StackedTrace):
         if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
             return self.parent.process(primitive, operands, parameters)
         try:
-            if self.stack is not None and found:
+            if found and self.stack is not None and primitive.replayable:
                 made = self.stack.process(primitive, operands, parameters)
                 if made is not None:
                     return made
@@ -101,30 +101,25 @@ class BatchTrace(StackedTrace):
             return self._tracers(results, where)
         return results if where is None else BatchTracer(self, results, where)
 
-    def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
-    ) -> Any:
-        """Return ``function(*operands, **static)``, copied if it was called like this before."""
-        if not any(type(x) is BatchTracer and x.owner is self for x in operands):
-            assert self.parent is not None
-            return self.parent.call(function, operands, static, table)
-        if self.stack is None:
-            return function(*operands, **static)
-        return self.stack.call(function, operands, static, table)
+    def owns_any(self, values: Sequence[Any]) -> bool:
+        for x in values:  # noqa: SIM110 - a generator would be another frame for each operation
+            if type(x) is BatchTracer and x.owner is self:
+                return True
+        return False
 
     @property
     def signature(self) -> MappedAxis:
         return self.mapped
 
-    def over(self, parent: Trace) -> BatchTrace:
+    def copy_above(self, parent: Trace) -> BatchTrace:
         made = BatchTrace(parent, self.mapped)
         made.stack = None
         return made
 
-    def parts(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+    def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
         return tracer.axis, (tracer.value,)
 
-    def joined(self, label: Any, *values: Any) -> BatchTracer:
+    def unflatten_tracer(self, label: Any, *values: Any) -> BatchTracer:
         return BatchTracer(self, values[0], label)
 
     def _tracers(self, results: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xtrace.core.effects import NO_EFFECTS, effects_of_all, has_consequences
-from xtrace.core.ir import Atom, DropVar, Jaxpr, Var
+from xtrace.core.ir import Atom, DropVar, Jaxpr
 
 
 def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
@@ -30,11 +30,11 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
 
 def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
     """Return `jaxpr` with outputs that nothing reads bound to `DropVar`, which prints as ``_``."""
-    read = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    read: set[Atom] = set(jaxpr.outvars)
     for equation in jaxpr.eqns:
-        read.update(v for v in equation.invars if isinstance(v, Var))
+        read.update(equation.invars)
     equations = [
-        e if all(v in read for v in e.outvars)
+        e if read.issuperset(e.outvars)
         else e.replace(outvars=[v if v in read else DropVar(v.aval) for v in e.outvars])
         for e in jaxpr.eqns
     ]  # fmt: skip

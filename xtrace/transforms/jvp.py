@@ -6,23 +6,17 @@ to be computed at once.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace.core import config, explain, pytree
+from xtrace.core import config, explain
 from xtrace.core.arrays import Array
 from xtrace.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace.core.diagnostics.failures import note_rule
-from xtrace.core.ir import Atom, DebugInfo, can_be_remembered
+from xtrace.core.ir import DebugInfo
 from xtrace.core.primitive import Primitive
-from xtrace.core.source import user_position
-from xtrace.core.tables import Table
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace.transforms.recorded_rules import Linearized
-from xtrace.transforms.recordings import NEVER
-from xtrace.transforms.stacks import Stack, StackedTrace
-from xtrace.transforms.stage import StagedTracer, StagingTrace
+from xtrace.transforms.replay import StackedTrace, TraceStack
 
 if TYPE_CHECKING:
     from xtrace.core.diagnostics.provenance import Provenance
@@ -63,7 +57,7 @@ aval_rules[JVPTracer] = _aval_of_tracer
 class JVPTrace(StackedTrace):
     """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
 
-    __slots__ = ("rules", "tape", "linearizing", "staging", "described")
+    __slots__ = ("rules", "tape", "linearizing", "described")
 
     def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
@@ -75,38 +69,32 @@ class JVPTrace(StackedTrace):
             self.fuses = max(self.fuses, 1 if self.linearizing else 2)
         self.tape = rules if rules is not parent else None  # type: ignore[assignment]
         # What rules do is copied from what they did before: under parent and tape that record, and under more traces.
-        self.staging = parent if type(parent) is StagingTrace and rules.is_tape else None
-        self.stack = Stack.of(self) if self.staging is None else None
+        self.stack = TraceStack.below(self)
 
     @property
     def signature(self) -> Any:
         return self.tape is not None, self.linearizing
 
-    def over(self, parent: Trace) -> JVPTrace:
+    def copy_above(self, parent: Trace) -> JVPTrace:
         made = JVPTrace(parent, parent if self.tape is None else type(self.tape)(parent, self.tape.debug_info))
-        made.staging = made.stack = None
+        made.stack = None
         return made
 
-    def parts(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+    def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
         return None, (tracer.primal, tracer.tangent)
 
-    def joined(self, label: Any, *values: Any) -> JVPTracer:
+    def unflatten_tracer(self, label: Any, *values: Any) -> JVPTracer:
         return JVPTracer(self, *values)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        if not self._owns_one(operands):
+        if not self.owns_any(operands):
             assert self.parent is not None
             return self.parent.process(primitive, operands, parameters)
         try:
-            if primitive.recordable:
-                if self.staging is not None:
-                    copied = self._copied(primitive.recordings, parameters, operands, _by_rule, primitive, parameters)
-                    if copied is not None:
-                        return copied[0] if primitive.multiple_results else copied[0][0]
-                elif self.stack is not None:
-                    made = self.stack.process(primitive, operands, parameters)
-                    if made is not None:
-                        return made
+            if primitive.replayable and self.stack is not None:
+                made = self.stack.process(primitive, operands, parameters)
+                if made is not None:
+                    return made
             own = primitive.linearize if self.linearizing else None
             if own is None:
                 own = primitive.rule("jvp")
@@ -124,73 +112,11 @@ class JVPTrace(StackedTrace):
             return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, out, strict=True)]
         return results if out is None else JVPTracer(self, results, out)
 
-    def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
-    ) -> Any:
-        """Return ``function(*operands, **static)``, whose linearization is copied if it was called like this before."""
-        if not self._owns_one(operands):
-            assert self.parent is not None
-            return self.parent.call(function, operands, static, table)
-        if self.stack is not None:
-            return self.stack.call(function, operands, static, table)
-        copied = None
-        if self.staging is not None and all(isinstance(x, Array) for x in operands):
-            copied = self._copied(table, tuple(static.items()), operands, _by_calling, function, static)
-        return function(*operands, **static) if copied is None else copied[1].unflatten(copied[0])
-
-    def _owns_one(self, operands: Sequence[Any]) -> bool:
-        """Return whether one of the operands is a tracer of this trace."""
-        for x in operands:  # noqa: SIM110 - a generator would be another frame for each operation
+    def owns_any(self, values: Sequence[Any]) -> bool:
+        for x in values:  # noqa: SIM110 - a generator would be another frame for each operation
             if type(x) is JVPTracer and x.owner is self:
                 return True
         return False
-
-    def _copied(
-        self, table: Table, head: tuple[Any, ...], operands: Sequence[Any], rule: Callable[..., Any],
-        *bound: Any,
-    ) -> tuple[list[Any], Any] | None:  # fmt: skip
-        """Return the tracers that ``rule(*bound, primals, tangents)`` leads to, and the tree that goes with them.
-
-        `table` has what it did before; `head` is what that depends on besides the operands' types. None if it is not
-        recorded.
-        """
-        trace, tape = self.staging, self.rules
-        assert trace is not None
-        if not trace.records_copies():
-            return None
-        atoms: list[Atom] = []
-        tangents: list[Any] = []
-        key: list[Any] = [head, config.cache_key()]
-        try:
-            for x in operands:
-                if type(x) is JVPTracer and x.owner is self:
-                    key.append(x.tangent.aval)
-                    tangents.append(x.tangent)
-                    x = x.primal
-                else:
-                    key.append(None)
-                atom = x.variable if type(x) is StagedTracer and x.owner is trace else trace.capture(x)
-                key.append(atom.aval)
-                atoms.append(atom)
-            found = table.get(tuple(key))
-        except (TypeError, AttributeError):
-            # An operand that is no array, or a parameter that cannot be compared: the rule itself says what is wrong.
-            return None
-        if found is None:
-            if not can_be_remembered(head):
-                return None
-            found = Linearized.of(trace, tape, key[3::2], key[2::2], functools.partial(rule, *bound))
-            table.remember(tuple(key), found)
-        if found is NEVER:
-            return None
-        results, moved = found.write(trace, tape, atoms, tangents, user_position(2))
-        made: list[Any] = [StagedTracer(trace, x.aval, x) for x in results]
-        left = iter(moved)
-        for i, wanted in enumerate(found.tangents):
-            if wanted:
-                atom = next(left)
-                made[i] = JVPTracer(self, made[i], StagedTracer(tape, atom.aval, atom))  # type: ignore[arg-type]
-        return made, found.tree
 
     def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the values and the tangents of a function's results."""
@@ -236,27 +162,3 @@ def jvp(
         del results
         explain.check_leaks(trace)
     return found
-
-
-def _by_rule(
-    primitive: Primitive, parameters: tuple[Any, ...], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any], Any]:
-    """Return what the jvp rule of a primitive does, in the form of `Linearized`."""
-    named = dict(zip(primitive.parameters, parameters, strict=True))
-    results, out = primitive.rule("jvp")(primals, tangents, **named)
-    return (results, out, None) if primitive.multiple_results else ([results], [out], None)
-
-
-def _by_calling(
-    function: Callable[..., Any], static: dict[str, Any], primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any], Any]:
-    """Return what a function does to tangents, in the form of `Linearized`."""
-    trees = []
-
-    def flat(*operands: Any) -> list[Any]:
-        results, tree = pytree.tree_flatten(function(*operands, **static))
-        trees.append(tree)
-        return results
-
-    results, out = jvp(flat, primals, tangents)
-    return results, out, trees[0]

@@ -12,13 +12,12 @@ from xtrace.core.check import check_jaxpr
 from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, Scopes, within
-from xtrace.core.tables import Table
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.dce import eliminate_dead_code
 from xtrace.transforms.jvp import JVPTrace, JVPTracer
-from xtrace.transforms.recordings import Group, Recording, written_out
 from xtrace.transforms.stage import StagedTracer, StagingTrace
+from xtrace.transforms.templates import EquationTemplate, Group, written_out
 
 if TYPE_CHECKING:
     from xtrace.core.diagnostics.provenance import Provenance
@@ -51,7 +50,7 @@ class Tape(StagingTrace):
         super().__init__(parent, debug_info)
         self.in_groups = in_groups
         self.evaluates, self.fuses = parent.evaluates, parent.fuses
-        # By the variable of the parent, where that records too.
+        # By the variables of the recorders below.
         self.residuals: dict[Var, Var] = {}
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
@@ -62,12 +61,6 @@ class Tape(StagingTrace):
                 return super().process(primitive, operands, parameters)
         assert self.parent is not None
         return self.parent.process(primitive, operands, parameters)
-
-    def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
-    ) -> Any:
-        """Return ``function(*operands, **static)``; what is remembered of it is for traces that record all."""
-        return function(*operands, **static)
 
     def _split(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         """Compute what of the operation does not depend on tangents, and record the rest."""
@@ -89,33 +82,30 @@ class Tape(StagingTrace):
         return type(value) is StagedTracer and value.owner is self
 
     def capture(self, value: Any) -> Atom:
+        if type(value) is StagedTracer:
+            atom = value.variable
+            if type(atom) is Literal:
+                return atom
+            found = self.residuals.get(atom)  # type: ignore[arg-type]
+            if found is None:
+                found = self.residuals[atom] = Var(atom.aval)  # type: ignore[index]
+                self.constants.append((found, value))
+            return found
         if not isinstance(value, Array):
             return super().capture(value)
-        if type(value) is StagedTracer and value.owner is self.parent:
-            return self.residual(value.variable)
-        found = self.captured.get(id(value))
-        if found is not None:
-            return found[0]
+        captured = self.captured.get(id(value))
+        if captured is not None:
+            return captured[0]
         # Kept as it is: to read a number that the device still computes would wait for it.
         variable = Var(aval_of(value))
         self.constants.append((variable, value))
         self.captured[id(value)] = (variable, value, value)
         return variable
 
-    def residual(self, atom: Atom) -> Atom:
-        """Return the atom of a value that the parent, a staging trace, records."""
-        if type(atom) is Literal:
-            return atom
-        found = self.residuals.get(atom)  # type: ignore[arg-type]
-        if found is None:
-            found = self.residuals[atom] = Var(atom.aval)  # type: ignore[index]
-            self.constants.append((found, StagedTracer(self.parent, atom.aval, atom)))  # type: ignore[arg-type]
-        return found
-
-    def append(self, recording: Recording, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
-        if not self.in_groups or len(recording.steps) < 2:
-            return recording.write(self, inputs, source)
-        group = Group(recording, inputs, within(self.scopes, source) if self.scopes else source)
+    def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
+        if not self.in_groups or len(template.steps) < 2:
+            return template.instantiate(self, inputs, source)
+        group = Group(template, inputs, within(self.scopes, source) if self.scopes else source)
         self.equations.append(group)
         return group.outvars
 

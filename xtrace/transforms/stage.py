@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtrace.core import config, dtypes, explain, pytree
-from xtrace.core.arrays import Array
+from xtrace.core import config, dtypes, explain
 from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, aval_rules, int_aval, scalar_aval
 from xtrace.core.check import check_jaxpr
 from xtrace.core.collection import collection_paused
 from xtrace.core.effects import NO_EFFECTS, Effects
-from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
+from xtrace.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, Scopes, user_position, within
-from xtrace.core.tables import Table
 from xtrace.core.trace import Trace, Tracer, current_trace
-from xtrace.transforms.recordings import NEVER, Recording, is_closed
+from xtrace.transforms.templates import EquationTemplate
 
 if TYPE_CHECKING:
     from xtrace.core.diagnostics.provenance import Provenance
@@ -51,7 +49,7 @@ class StagingTrace(Trace):
     Values from outside become constants: Python and rank-0 ones literals, arrays and outer tracers constvars.
     """
 
-    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked", "scopes")
+    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked", "scopes", "stack")
 
     def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
         super().__init__(parent)
@@ -66,6 +64,12 @@ class StagingTrace(Trace):
         # What is recorded now is inside of these.
         self.scopes: Scopes = ()
         self.checked = config.check_tracer_leaks.value
+        # The `TraceStack` of this trace alone, made when something is first replayed in it.
+        self.stack: Any = None
+
+    def end(self) -> None:
+        self.stack = None
+        super().end()
 
     def new_input(self, aval: ShapedArray) -> StagedTracer:
         """Add an input of type `aval`."""
@@ -99,52 +103,9 @@ class StagingTrace(Trace):
         self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, source))
         return StagedTracer(self, types, variable)
 
-    def records_copies(self) -> bool:
-        """Whether recordings may be written into this trace."""
-        # What is copied was recorded in a trace of its own, where leaks of a user's rule would not be looked for.
-        return not self.ended and not self.checked
-
-    def append(self, recording: Recording, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
-        """Append what was recorded, applied to `inputs`, and return the outputs."""
-        return recording.write(self, inputs, source)
-
-    def call(
-        self, function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table
-    ) -> Any:
-        """Return ``function(*operands, **static)``, whose equations are copied if it was called like this before."""
-        # Python's and NumPy's numbers are left to the function: it may look at them.
-        if not self.records_copies() or not all(isinstance(x, Array) for x in operands):
-            return function(*operands, **static)
-        atoms = [self.atom(x) for x in operands]
-        key = (config.cache_key(), *static.items(), *[x.aval for x in atoms])
-        found = table.get(key)
-        if found is None:
-            if not can_be_remembered(tuple(static.items())):
-                return function(*operands, **static)
-            found = self._record_call(function, [x.aval for x in atoms], static)
-            table.remember(key, found)
-        if found is NEVER:
-            return function(*operands, **static)
-        recording, tree = found
-        outputs = recording.write(self, atoms, user_position(2))
-        return tree.unflatten([StagedTracer(self, x.aval, x) for x in outputs])
-
-    def _record_call(self, function: Callable[..., Any], avals: Sequence[ShapedArray], static: dict[str, Any]) -> Any:
-        inner = StagingTrace(self, self.debug_info)
-        results, tree = pytree.tree_flatten(inner.run(function, *[inner.new_input(a) for a in avals], **static))
-        atoms = [inner.atom(x) for x in results]
-        if not is_closed(inner, inner.constants):
-            return NEVER
-        return Recording(inner, inner.inputs, inner.constants, atoms), tree
-
-    def run(self, function: Callable[..., Any], /, *operands: Any, **static: Any) -> Any:
-        """Return ``function(*operands, **static)`` run under this trace, which ends with it."""
-        token = current_trace.set(self)
-        try:
-            return function(*operands, **static)
-        finally:
-            current_trace.reset(token)
-            self.end()
+    def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
+        """Append the equations of a template, applied to `inputs`, and return the outputs."""
+        return template.instantiate(self, inputs, source)
 
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
         """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""

@@ -1,4 +1,4 @@
-"""Recordings: equations that were recorded once, kept in a form in which they are written into traces again."""
+"""Equation templates: equations that were recorded once, with numbers in place of variables."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from xtrace.core.source import Position, Scopes, within
 from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
 
-# What a table of recordings holds for what cannot be recorded: it reads a tracer from outside, or has effects.
-NEVER = object()
+# The entry of a table for a sub-program that reads a tracer from outside, or has effects.
+NOT_REPLAYABLE = object()
 
 
 class RecordingTrace(Protocol):
@@ -34,10 +34,10 @@ def is_closed(trace: RecordingTrace, constants: Sequence[tuple[Var, Any]]) -> bo
     return not trace.effects and not any(isinstance(x, Tracer) for _, x in constants)
 
 
-class Recording:
-    """Equations with numbers in place of atoms: the inputs come first, then literals, constants, and what is computed.
+class EquationTemplate:
+    """Equations with numbers in place of atoms: inputs first, then literals, constants and the equations' results.
 
-    The constants are arrays. `outputs` are the numbers of what is asked for. `inputs` and `types` are the types of the
+    The constants are arrays. `outputs` are the numbers of the results. `inputs` and `types` are the types of the
     inputs and outputs, and `transposes` is a table of what transposing all of it does.
     """
 
@@ -62,7 +62,7 @@ class Recording:
                 number[variable] = len(number)
         self.outputs = [number[x] for x in outputs]
 
-    def write(self, trace: RecordingTrace, inputs: list[Atom], source: Position | None) -> list[Atom]:
+    def instantiate(self, trace: RecordingTrace, inputs: list[Atom], source: Position | None) -> list[Atom]:
         """Append the equations to those of `trace`, applied to `inputs`, and return the outputs."""
         atoms = inputs + self.literals
         if self.constants:
@@ -87,7 +87,7 @@ class Recording:
     def jaxpr(self, source: Position | None) -> tuple[Jaxpr, list[Any]]:
         """Return it as a jaxpr with its constants; the equations are at `source`."""
         into, inputs = _Equations(), [Var(aval) for aval in self.inputs]
-        outputs = self.write(into, [*inputs], source)
+        outputs = self.instantiate(into, [*inputs], source)
         return Jaxpr([v for v, _ in into.constants], inputs, outputs, into.equations), self.constants
 
 
@@ -107,14 +107,14 @@ class _Equations:
 
 
 class Group(JaxprEqn):
-    """A recording in the place of an equation, in a jaxpr that is transposed at once and that nobody else sees."""
+    """A template in the place of an equation, in a jaxpr that is transposed at once and that nobody else sees."""
 
-    __slots__ = ("recording",)
+    __slots__ = ("template",)
 
-    def __init__(self, recording: Recording, inputs: list[Atom], source: Position | None) -> None:
-        outvars = [Var(aval) for aval in recording.types]
+    def __init__(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> None:
+        outvars = [Var(aval) for aval in template.types]
         super().__init__(inputs, outvars, None, (), NO_EFFECTS, source)  # type: ignore[arg-type]
-        self.recording = recording
+        self.template = template
 
 
 def written_out(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[JaxprEqn], list[Atom]]:
@@ -125,7 +125,7 @@ def written_out(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[Ja
     for equation in trace.equations:
         inputs = [found.get(x, x) for x in equation.invars]
         if type(equation) is Group:
-            made = equation.recording.write(into, inputs, equation.source)
+            made = equation.template.instantiate(into, inputs, equation.source)
             found.update(zip(equation.outvars, made, strict=True))
         else:
             into.equations.append(equation.replace(invars=inputs))
