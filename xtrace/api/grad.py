@@ -222,11 +222,11 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
     )
 
 
-def _linearized(flat: Flat, in_groups: bool = False) -> tuple[list[Any], LinearMap]:
+def _linearized(flat: Flat, keeps_calls: bool = False) -> tuple[list[Any], LinearMap]:
     differentiated = [is_differentiable(a) for a in flat.avals()]
     with scope(JVP):
         values = [as_value(x) for x in flat.leaves]
-        return linearize_flat(flat, values, differentiated, flat.info, in_groups, (JVP,))
+        return linearize_flat(flat, values, differentiated, flat.info, keeps_calls, (JVP,))
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -290,7 +290,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     flat = Flat("vjp", fun, primals, has_aux)
     avals = flat.avals()
     leaves = flat.leaves
-    results, linear = _linearized(flat, in_groups=True)
+    results, linear = _linearized(flat, keeps_calls=True)
     out_avals = [aval_of(x) for x in results]
     out_tree = flat.out_tree
     aux = flat.release()
@@ -366,7 +366,7 @@ def value_and_grad(
         avals = flat.avals()
         for position, aval in enumerate(avals):
             check_input("grad", flat, position, aval, holomorphic, allow_int)
-        results, linear = _linearized(flat, in_groups=True)
+        results, linear = _linearized(flat, keeps_calls=True)
         _check_scalar(flat, results, holomorphic)
         one = aval_of(results[0])
         out = _gradients(linear, avals, [Literal(dtypes.scalar_type_of(one.dtype)(1), one)])

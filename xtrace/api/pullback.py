@@ -8,7 +8,7 @@ from typing import Any
 from xtrace.core import pytree
 from xtrace.core.diagnostics.tracebacks import boundary
 from xtrace.core.ir import Jaxpr
-from xtrace.transforms.recordings import without_groups
+from xtrace.transforms.inlined_calls import without_calls
 from xtrace.transforms.stage import StagedTracer
 
 
@@ -76,7 +76,7 @@ class VJP:
     def jaxpr(self) -> Jaxpr:
         """The linear map from tangents of the arguments to those of the result; its constvars are the residuals."""
         jaxpr = self.fun.linear
-        return without_groups(jaxpr, [None] * len(jaxpr.constvars))[0]
+        return without_calls(jaxpr, [None] * len(jaxpr.constvars))[0]
 
     @boundary
     def __call__(self, *out_ct: Any, **named: Any) -> Any:

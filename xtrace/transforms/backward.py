@@ -13,9 +13,7 @@ from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.source import replay
 from xtrace.core.tangents import Linear
 from xtrace.core.trace import Trace, current_trace
-from xtrace.transforms.evaluate import evaluate
 from xtrace.transforms.replay import TraceStack
-from xtrace.transforms.templates import Group
 
 
 def backward(
@@ -40,10 +38,7 @@ def backward(
             _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
     stack = TraceStack.below(current_trace.get())
     for equation in reversed(pending):
-        if type(equation) is Group:
-            _transpose_group(equation, values, linear, found, stack)
-        else:
-            _transpose(equation, values, linear, found, stack)
+        _transpose(equation, values, linear, found, stack)
     return [found.get(v) for v in jaxpr.invars]
 
 
@@ -58,10 +53,6 @@ def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> 
                 break
         else:
             operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
-            if type(equation) is Group:
-                jaxpr, consts = equation.template.jaxpr(equation.source)
-                values.update(zip(equation.outvars, evaluate(jaxpr, consts, operands), strict=True))
-                continue
             result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
             values.update(zip(equation.outvars, results, strict=True))
@@ -96,7 +87,7 @@ def _transpose(
             "of them, and not in the argument"
         )
     try:
-        results = _copied(stack, equation, given, operands) if stack is not None and primitive.replayable else None
+        results = _replayed(stack, equation, given, operands) if stack is not None and primitive.replayable else None
         if results is None:
             rule = functools.partial(primitive.rule("transpose"), **equation.params)
             results = replay(equation, rule, given, *operands)
@@ -111,8 +102,8 @@ def _transpose(
             _accumulate(found, x, cotangent)  # type: ignore[arg-type]
 
 
-def _copied(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
-    """Return what the transpose rule of an equation returns, copied; None if that is not recorded."""
+def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
+    """Return the results of an equation's transpose rule, replayed; None if it cannot be."""
     primitive, parameters = equation.primitive, equation.parameters
     # Which cotangents are zero, none where there is but one, and the types of the operands that it is linear in.
     zero: tuple[bool, ...] = ()
@@ -135,34 +126,5 @@ def _copied(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequenc
         return primitive.rule("transpose")(cotangents, *rest, **equation.params), None
 
     head = ("transpose", parameters, zero, linear)
-    copied = stack.replay(primitive.subprograms, head, by_rule, known, equation.source)
-    return copied[0] if copied is not None else None
-
-
-def _transpose_group(
-    group: Group, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: TraceStack | None
-) -> None:
-    """Transpose what was recorded once as a whole; what that does is recorded, too."""
-    given = [found.pop(v, None) for v in group.outvars]
-    zero = tuple([c is None for c in given])
-    if all(zero):
-        return
-    flags = tuple([x in linear for x in group.invars])
-    known = [c for c in given if c is not None]
-    known += [x if isinstance(x, Literal) else values[x] for x, flag in zip(group.invars, flags) if not flag]
-    template, source = group.template, group.source
-
-    def by_rules(top: Trace | None, *operands: Any) -> tuple[Any, None]:
-        left = iter(operands)
-        cotangents = [None if z else next(left) for z in zero]
-        rest = [Linear(aval) if flag else next(left) for aval, flag in zip(template.inputs, flags, strict=True)]
-        jaxpr, consts = template.jaxpr(source)
-        return backward(jaxpr, consts, rest, cotangents), None
-
-    copied = None
-    if stack is not None:
-        copied = stack.replay(template.transposes, (zero, flags), by_rules, known, source)
-    results, _ = by_rules(None, *known) if copied is None else copied
-    for x, cotangent in zip(group.invars, results, strict=True):
-        if cotangent is not None:
-            _accumulate(found, x, cotangent)  # type: ignore[arg-type]
+    replayed = stack.replay(primitive.subprograms, head, by_rule, known, equation.source)
+    return None if replayed is None else replayed[0]

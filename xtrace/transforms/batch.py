@@ -63,7 +63,6 @@ class BatchTrace(StackedTrace):
         super().__init__(parent)
         self.described = described
         self.mapped = mapped
-        # What rules do is copied from what they did before.
         self.stack = TraceStack.below(self)
         self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
 

@@ -68,7 +68,6 @@ class JVPTrace(StackedTrace):
         if self.evaluates:
             self.fuses = max(self.fuses, 1 if self.linearizing else 2)
         self.tape = rules if rules is not parent else None  # type: ignore[assignment]
-        # What rules do is copied from what they did before: under parent and tape that record, and under more traces.
         self.stack = TraceStack.below(self)
 
     @property

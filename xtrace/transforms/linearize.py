@@ -15,9 +15,10 @@ from xtrace.core.source import Position, Scopes, within
 from xtrace.core.tangents import tangent_aval
 from xtrace.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace.transforms.dce import eliminate_dead_code
+from xtrace.transforms.inlined_calls import call_template, inline_calls, inlined_call
 from xtrace.transforms.jvp import JVPTrace, JVPTracer
 from xtrace.transforms.stage import StagedTracer, StagingTrace
-from xtrace.transforms.templates import EquationTemplate, Group, written_out
+from xtrace.transforms.templates import EquationTemplate
 
 if TYPE_CHECKING:
     from xtrace.core.diagnostics.provenance import Provenance
@@ -38,17 +39,17 @@ class Known:
 class Tape(StagingTrace):
     """Records what is bound on its tracers, the tangents; its parent does everything else, at once.
 
-    This is partial evaluation: the tangents are what is unknown. With `in_groups`, what is copied stays together, to be
-    transposed as a whole.
+    This is partial evaluation: the tangents are what is unknown. keeps_calls: a replayed sub-program is one
+    equation, `inlined_call`, and is transposed as a whole.
     """
 
-    __slots__ = ("residuals", "in_groups", "evaluates", "fuses")
+    __slots__ = ("residuals", "keeps_calls", "evaluates", "fuses")
 
     is_tape = True
 
-    def __init__(self, parent: Trace, debug_info: DebugInfo, in_groups: bool = False) -> None:
+    def __init__(self, parent: Trace, debug_info: DebugInfo, keeps_calls: bool = False) -> None:
         super().__init__(parent, debug_info)
-        self.in_groups = in_groups
+        self.keeps_calls = keeps_calls
         self.evaluates, self.fuses = parent.evaluates, parent.fuses
         # By the variables of the recorders below.
         self.residuals: dict[Var, Var] = {}
@@ -103,17 +104,17 @@ class Tape(StagingTrace):
         return variable
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
-        if not self.in_groups or len(template.steps) < 2:
+        if not self.keeps_calls or len(template.steps) < 2:
             return template.instantiate(self, inputs, source)
-        group = Group(template, inputs, within(self.scopes, source) if self.scopes else source)
-        self.equations.append(group)
-        return group.outvars
+        equation = call_template(template, inputs, within(self.scopes, source) if self.scopes else source)
+        self.equations.append(equation)
+        return equation.outvars
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
-        if self.in_groups:
+        if self.keeps_calls:
             assert isinstance(tracer, StagedTracer)
-            self.equations, (variable,) = written_out(self, [tracer.variable])
-            self.in_groups, tracer = False, StagedTracer(self, tracer.aval, variable)
+            self.equations, (variable,) = inline_calls(self, [tracer.variable])
+            self.keeps_calls, tracer = False, StagedTracer(self, tracer.aval, variable)
         return super().provenance_of(tracer)
 
     def constant(self, value: Any, aval: Any) -> Any:
@@ -136,15 +137,15 @@ class LinearMap:
 
 def linearize(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo,
-    in_groups: bool = False, scopes: Scopes = (),
+    keeps_calls: bool = False, scopes: Scopes = (),
 ) -> tuple[list[Any], LinearMap]:  # fmt: skip
     """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
 
-    The map's inputs are the tangents of those primals that are `differentiated`. in_groups: it may hold a `Group`, so
-    that nothing but `backward` can be done with it. scopes: what is recorded of tangents is inside of these.
+    The map's inputs are the tangents of those primals that are `differentiated`. keeps_calls: its
+    replayed sub-programs are equations, `inlined_call`. scopes: what is recorded of tangents is inside of these.
     """
     parent = current_trace.get()
-    tape = Tape(parent, info, in_groups)
+    tape = Tape(parent, info, keeps_calls)
     tape.scopes = scopes
     trace = JVPTrace(parent, tape)
     try:
@@ -199,13 +200,13 @@ def partial_evaluate(
 
 def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:
     jaxpr, read = _without_unread(tape, tape.equations, outvars)
-    if tape.in_groups and any(type(e) is Group and not read.issuperset(e.outvars) for e in jaxpr.eqns):
-        # Residuals that only the unread rest of a group reads would be kept.
-        jaxpr, read = _without_unread(tape, *written_out(tape, outvars))
+    if tape.keeps_calls and any(e.primitive is inlined_call and not read.issuperset(e.outvars) for e in jaxpr.eqns):
+        # Residuals that only the unread rest of a call reads would be kept.
+        jaxpr, read = _without_unread(tape, *inline_calls(tape, outvars))
     kept = [(v, value) for v, value in tape.constants if v in read]
     jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
     if config.enable_checks.value:
-        equations, results = written_out(tape, outvars)
+        equations, results = inline_calls(tape, outvars)
         check_jaxpr(Jaxpr([v for v, _ in tape.constants], tape.inputs, results, equations, tape.effects))
     return LinearMap(jaxpr, [value for _, value in kept], nonzero)
 

@@ -71,8 +71,8 @@ class StackedTrace(Trace):
         raise NotImplementedError
 
 
-# A step of a `_Plan`: an atom, by the number of its recorder, its own, and 0; a tracer, by its trace's level, its label,
-# and the number of values that it is made of, 1 or 2; or an absent result.
+# A step of a `_Plan`: an atom, by the number of its recorder, its own, and 0; a tracer, by its trace's level, its
+# label, and the number of values that it is made of, 1 or 2; or an absent result.
 _ABSENT = (-1, None, -1)
 _Plan = list[tuple[int, Any, int]]
 

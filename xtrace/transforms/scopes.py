@@ -1,7 +1,7 @@
 """Scopes: what is recorded in a block is inside of a `named_scope` or a transformation, as profiles show it.
 
-A trace that records has the scopes of the block that runs now, and each equation takes them with it. Recordings have
-none of their own: their equations are in the scopes of the trace that they are written into.
+A trace that records has the scopes of the block that runs now, and each equation takes them with it. Equation
+templates have none of their own: their equations get the scopes of the trace that they are instantiated in.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from xtrace.core.effects import NO_EFFECTS, Effects
 from xtrace.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, Scopes, within
-from xtrace.core.tables import Table
 from xtrace.core.trace import Tracer
 
 # The entry of a table for a sub-program that reads a tracer from outside, or has effects.
@@ -38,10 +37,10 @@ class EquationTemplate:
     """Equations with numbers in place of atoms: inputs first, then literals, constants and the equations' results.
 
     The constants are arrays. `outputs` are the numbers of the results. `inputs` and `types` are the types of the
-    inputs and outputs, and `transposes` is a table of what transposing all of it does.
+    inputs and outputs.
     """
 
-    __slots__ = ("inputs", "literals", "constants", "steps", "outputs", "types", "transposes")
+    __slots__ = ("inputs", "literals", "constants", "steps", "outputs", "types")
 
     def __init__(
         self, trace: RecordingTrace, inputs: Sequence[Atom], constants: Sequence[tuple[Var, Any]],
@@ -51,7 +50,6 @@ class EquationTemplate:
         self.literals = [x for x in dict.fromkeys(read) if type(x) is Literal and x not in inputs]
         self.constants = [value for _, value in constants]
         self.inputs, self.types = [x.aval for x in inputs], [x.aval for x in outputs]
-        self.transposes = Table(nested=True)
         order: list[Atom] = [*inputs, *self.literals, *[v for v, _ in constants]]
         number = {atom: i for i, atom in enumerate(order)}
         self.steps: list[tuple[Primitive, tuple[Any, ...], list[int], list[ShapedArray]]] = []
@@ -86,12 +84,12 @@ class EquationTemplate:
 
     def jaxpr(self, source: Position | None) -> tuple[Jaxpr, list[Any]]:
         """Return it as a jaxpr with its constants; the equations are at `source`."""
-        into, inputs = _Equations(), [Var(aval) for aval in self.inputs]
+        into, inputs = Equations(), [Var(aval) for aval in self.inputs]
         outputs = self.instantiate(into, [*inputs], source)
         return Jaxpr([v for v, _ in into.constants], inputs, outputs, into.equations), self.constants
 
 
-class _Equations:
+class Equations:
     """Equations by themselves, with their constants."""
 
     def __init__(self) -> None:
@@ -101,41 +99,7 @@ class _Equations:
         self.scopes: Scopes = ()
 
     def capture(self, value: Any) -> Atom:
+        """Return the atom of a value from outside."""
         variable = Var(aval_of(value))
         self.constants.append((variable, value))
         return variable
-
-
-class Group(JaxprEqn):
-    """A template in the place of an equation, in a jaxpr that is transposed at once and that nobody else sees."""
-
-    __slots__ = ("template",)
-
-    def __init__(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> None:
-        outvars = [Var(aval) for aval in template.types]
-        super().__init__(inputs, outvars, None, (), NO_EFFECTS, source)  # type: ignore[arg-type]
-        self.template = template
-
-
-def written_out(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[JaxprEqn], list[Atom]]:
-    """Return the equations of `trace` without groups, and the atoms that `outputs` are then."""
-    into = _Equations()
-    into.constants = trace.constants
-    found: dict[Atom, Atom] = {}
-    for equation in trace.equations:
-        inputs = [found.get(x, x) for x in equation.invars]
-        if type(equation) is Group:
-            made = equation.template.instantiate(into, inputs, equation.source)
-            found.update(zip(equation.outvars, made, strict=True))
-        else:
-            into.equations.append(equation.replace(invars=inputs))
-    return into.equations, [found.get(x, x) for x in outputs]
-
-
-def without_groups(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-    """Return `jaxpr` without groups, and its constants, to which those of the groups are added."""
-    given = _Equations()
-    given.equations, given.constants = jaxpr.eqns, list(zip(jaxpr.constvars, consts, strict=True))
-    equations, outputs = written_out(given, jaxpr.outvars)
-    variables, values = [v for v, _ in given.constants], [x for _, x in given.constants]
-    return jaxpr.replace(constvars=variables, eqns=equations, outvars=outputs), values

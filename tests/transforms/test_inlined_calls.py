@@ -1,4 +1,4 @@
-"""What is recorded of a function is transposed as a whole in a gradient: with the numbers and errors of its parts."""
+"""Inlined calls: a sub-program on a tape is transposed as a whole, with the numbers and errors of its parts."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,13 @@ import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import lax
 from xtrace.api.units import unit
+from xtrace.core.avals import ShapedArray
+from xtrace.core.ir import DebugInfo
+from xtrace.core.trace import base_trace, use_trace
 from xtrace.transforms import backward
+from xtrace.transforms.inlined_calls import inlined_call
+from xtrace.transforms.stage import StagingTrace
+from xtrace.transforms.templates import EquationTemplate
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
 
@@ -45,7 +51,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradients_are_those_without_groups(name):
+def test_gradients_are_those_without_calls(name):
     function = FUNCTIONS[name]
     # A pullback, and what runs on values, is transposed one operation at a time.
     expected = xtrace.grad(function)(X)
@@ -56,7 +62,7 @@ def test_gradients_are_those_without_groups(name):
         assert_same(found, pulled_back, 16, floor=1.0)
 
 
-def test_a_group_is_transposed_once_for_operands_of_given_types(monkeypatch):
+def test_an_inlined_call_is_transposed_once_for_operands_of_given_types(monkeypatch):
     calls = []
     original = backward._transpose
     monkeypatch.setattr(backward, "_transpose", lambda *args: calls.append(1) or original(*args))
@@ -73,7 +79,7 @@ def test_a_group_is_transposed_once_for_operands_of_given_types(monkeypatch):
     assert len(calls) < first
 
 
-def test_errors_name_the_operations_in_a_group():
+def test_errors_name_the_operations_in_an_inlined_call():
     @xtrace.custom_jvp
     def looked_at(x):
         return x
@@ -89,4 +95,36 @@ def test_errors_name_the_operations_in_a_group():
     with pytest.raises(xtrace.errors.ConcretizationTypeError) as caught:
         xtrace.jit(xtrace.grad(function))(X)
     message = str(caught.value)
-    assert "jnp.var(x)" in message and "select_n" in message and " group" not in message
+    assert "jnp.var(x)" in message and "select_n" in message and " inlined_call" not in message
+
+
+def template_of(function, *avals):
+    """The equations of a function of arrays, as a template."""
+    trace = StagingTrace(base_trace, DebugInfo("test", "function", None, None))
+    with use_trace(trace):
+        results = function(*[trace.new_input(a) for a in avals])
+    return EquationTemplate(trace, trace.inputs, trace.constants, [trace.atom(x) for x in results])
+
+
+def test_an_inlined_call_has_the_rules_of_its_equations():
+    def function(x, y):
+        return [jnp.sin(x) * y + np.arange(3, dtype=np.float32), y * 2]
+
+    aval = ShapedArray((2, 3), np.dtype(np.float32))
+    template = template_of(function, aval, aval)
+
+    def called(x, y):
+        return inlined_call.bind(x, y, template=template)
+
+    y = jnp.cos(X)
+    for transform in (
+        lambda f: f,
+        lambda f: lambda x, y: xtrace.jvp(f, (x, y), (y, x)),
+        lambda f: xtrace.grad(lambda x, y: sum((r * r).sum() for r in f(x, y)), (0, 1)),
+        lambda f: lambda x, y: xtrace.vmap(f, (0, None))(jnp.stack([x, 2 * x]), y),
+        lambda f: xtrace.hessian(lambda x, y: f(x, y)[0].sum()),
+    ):
+        for whole in (lambda f: f, xtrace.jit):
+            got, expected = (whole(transform(f))(X, y) for f in (called, function))
+            assert_same(got, expected, 16, floor=1.0)
+    assert "inlined_call" in str(xtrace.make_jaxpr(called)(X, y))
