@@ -88,14 +88,14 @@ def checked(
     return run_checked
 
 
-# What calls functions in place while something is traced.
+# The qualified names of the functions that run a library function in place under a trace.
 _IN_PLACE = frozenset(["unit.<locals>.call", "_remembering.<locals>.call", "Jitted._bind"])
 
 
 def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
-    """Return whether the operation spreads a value for a function that runs as one program where nothing is traced.
+    """Return whether the operation broadcasts a constant of a library function that runs in place under a trace.
 
-    There a constant of the function, as the NaN of ``where(x < 0, nan, x)``, is no result that is looked at.
+    Eagerly that function is one program, whose constants, such as the NaN of ``where(x < 0, nan, x)``, are not checked.
     """
     if closed.eqns[0].primitive.name != "broadcast_in_dim":
         return False

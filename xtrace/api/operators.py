@@ -78,6 +78,7 @@ class _NumpyFunction:
         """Apply to operands of any types, remembering nothing."""
         for x in operands:
             if type(x) is int:
+                # OverflowError if the default integer type does not hold it.
                 int_aval(x)
         ready = promote(self.name, *operands, adjust=self.adjust)
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
@@ -263,7 +264,7 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
     if kind is int:
 
         def step(value: int) -> Literal:
-            # It is an array of the default int first.
+            # The default integer type must hold it, also where it is converted to floats: int_aval raises.
             if not -0x80000000 <= value <= 0x7FFFFFFF:
                 int_aval(value)
             return Literal(scalar_value(value, aval.dtype), aval)

@@ -78,7 +78,10 @@ class RecompilationWarning(UserWarning):
 
 
 def refusal_class(argument: Any) -> type[TypeError]:
-    """Return the class of the error of an argument that decides what is compiled and is of a wrong type."""
+    """Return the error class for a wrongly typed argument that decides what is compiled.
+
+    StaticArgumentError if the argument does not hash, TypeError otherwise.
+    """
     try:
         hash(argument)
     except TypeError:

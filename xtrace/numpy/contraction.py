@@ -35,7 +35,7 @@ class _Plan:
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(function, preferred)
         # Where the type of the result is given, nothing is promoted implicitly.
-        x64, mode, wide = config.promotion()
+        x64, mode, wide = config.promotion_settings()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:

@@ -164,7 +164,7 @@ def _from_list(function: str, value: Any, dtype: Any) -> Any:
         x64 = config.enable_x64.value
         if kinds:
             pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _pair(x) for x in kinds)
-            dtype = dtypes.promote(pairs, *config.promotion())[0]
+            dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
         else:
             dtype = dtypes.default_float(x64)
     if traced:
@@ -564,7 +564,7 @@ def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tup
     numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
     if dtype is None:
         pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        dtype = dtypes.promote(pairs, *config.promotion())[0]
+        dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
@@ -610,9 +610,9 @@ def expand_at(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 def _inexact(*values: Any) -> Any:
     """Return the inexact dtype that values and dtypes promote to."""
-    x64, _, wide = config.promotion()
+    x64, _, wide = config.promotion_settings()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
-    found = dtypes.promote(pairs, *config.promotion())[0]
+    found = dtypes.promote(pairs, *config.promotion_settings())[0]
     return as_inexact(found, False)[0]
 
 

@@ -237,7 +237,7 @@ def _common_type(found: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
     pairs = tuple((x.dtype, x.weak_type) for x in found)
-    return dtypes.promote(pairs, *config.promotion())
+    return dtypes.promote(pairs, *config.promotion_settings())
 
 
 def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) -> Any:

@@ -442,7 +442,7 @@ def _checked_variance(
 
 
 def _common(*found: Any) -> Any:
-    x64, _, wide = config.promotion()
+    x64, _, wide = config.promotion_settings()
     return dtypes.promote(tuple((d, False) for d in found), x64, wide=wide)[0]
 
 

@@ -144,7 +144,7 @@ def _update(
 def _common_dtype(x: Any, values: Any) -> Any:
     """Return the dtype in which values are combined with those of `x`; a FutureWarning if it is not that of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
-    dtype, _ = dtypes.promote(pairs, *config.promotion())
+    dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
     if dtype != x.dtype:
         warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "

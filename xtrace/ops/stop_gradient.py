@@ -30,7 +30,7 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
 
 
 def _transpose(cotangent: Any, operand: Any) -> list[Any]:
-    # A branch that is not taken under vmap gets tangents, too, as constants: nothing goes back through it.
+    # Under vmap a branch that is not taken has tangents, too, which are constants: they have no cotangent.
     return [None]
 
 

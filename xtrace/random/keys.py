@@ -171,7 +171,7 @@ def as_typed(key: Any) -> Any:
 
 
 def _in_form_of(key: Any, found: Any) -> Any:
-    """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
+    """Return typed keys in the form of `key`, or as they are if the setting jax_enable_custom_prng is on."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
     return found if typed else random_unwrap.apply((found,))
 
