@@ -143,6 +143,10 @@ def test_types_and_keywords():
     for x in (2, 2.0, np.arange(3), np.ones(2, np.float16), np.arange(3, dtype=np.int8)):
         assert_same(norm.logpdf(x), theirs_norm.logpdf(x), 16)
     assert_same(norm.cdf(x=1.5, scale=ours(REAL[-2:])), theirs_norm.cdf(1.5, scale=theirs(REAL[-2:])), 16)
+    # Whether results are weakly typed is up to the first operand, in whatever order keywords are given.
+    for keywords in ({"x": 2.0, "loc": 0.0}, {"loc": 0.0, "x": 2.0}, {"x": 0.5, "loc": 2.0}):
+        given = [{k: p.lax.full((3,), v) if v == 2.0 else v for k, v in keywords.items()} for p in (xtrace, jax)]
+        assert norm.logpdf(**given[0]).weak_type == theirs_norm.logpdf(**given[1]).weak_type, keywords
     with pytest.raises(TypeError, match=r"norm\.logpdf requires ndarray or scalar"):
         norm.logpdf([1.0])
     with pytest.raises(ValueError, match=r"gamma\.cdf: Incompatible shapes"):

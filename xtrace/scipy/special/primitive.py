@@ -59,10 +59,11 @@ def inlined_strongly(function: Callable[..., Any]) -> Callable[..., Any]:
 
     In JAX the constants of such functions are strongly typed where they meet arrays, here the first operand.
     """
+    parameter = function.__code__.co_varnames[0]
 
     @functools.wraps(function)
     def strong(*args: Any, **kwargs: Any) -> Any:
-        found, first = function(*args, **kwargs), [*args, *kwargs.values()][0]
+        found, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
         return converted(found, found.dtype) if found.aval.weak_type and np.ndim(first) else found
 
     return inlined(strong)
