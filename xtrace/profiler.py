@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TraceAnnotation(_xla.Annotation):  # type: ignore[misc]
+class TraceAnnotation(_xla.Annotation):
     """A ``with`` block that the timeline shows under a name, with keyword arguments as its details.
 
     Nothing is recorded, and it costs next to nothing, while no trace runs. TypeError if the name is no string.

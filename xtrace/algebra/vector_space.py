@@ -106,7 +106,7 @@ def operand_aval(name: str, value: Any, argument: str = "operand") -> ShapedArra
     """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
     found = getattr(value, "aval", None)
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     try:
         return aval_of(value)
     except TypeError:

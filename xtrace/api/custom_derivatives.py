@@ -371,7 +371,7 @@ class custom_jvp(CustomFunction):
         if expected is not None:
             same = tuple(map(_Same, nondiff))
             key = (self, rule, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
-        return custom_jvp_call.apply(  # type: ignore[no-any-return]
+        return custom_jvp_call.apply(
             operands, (self.name, call_jaxpr, Rule(flat, name, key), num_consts, symbolic_zeros)
         )
 
@@ -508,7 +508,7 @@ class custom_vjp(CustomFunction):
         if expected is not None:
             same = tuple(map(_Same, nondiff))
             key = (self, fwd, bwd, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
-        return custom_vjp_call.apply(  # type: ignore[no-any-return]
+        return custom_vjp_call.apply(
             operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
         )
 

@@ -210,7 +210,7 @@ class _Search:
             results = [results]
         bad = [i for i, x in enumerate(results) if self.wanted.among(x) is not None]
         if not bad:
-            return results  # type: ignore[no-any-return]
+            return results
         cause = self.first_cause(operands)
         inside: list[Any] = []
         if primitive.steps is not None:
@@ -223,7 +223,7 @@ class _Search:
         for i in bad:
             found = self.cause_of(inside[i]) if i < len(inside) else None
             self.note(results[i], found or cause)
-        return results  # type: ignore[no-any-return]
+        return results
 
     @contextmanager
     def _inside(self, cause: _Cause | None) -> Iterator[list[_Cause]]:
@@ -264,7 +264,7 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     """Return the results of a jaxpr as one program."""
     if closed.consts:
         closed, operands = as_called(closed), [*closed.consts, *operands]
-    return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))  # type: ignore[no-any-return]
+    return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
 
 
 def _explained(program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted) -> str:

@@ -90,7 +90,7 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
             raise CommandError(_no_function(owner, part, path), WRONG_COMMAND) from None
     if not callable(found):
         raise CommandError(f"{name} in {path} is {type(found).__name__}, not a function", WRONG_COMMAND)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _no_function(owner: Any, part: str, path: Path) -> str:

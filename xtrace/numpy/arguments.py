@@ -20,7 +20,7 @@ from xtrace.ops.elementwise import select_n
 def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:
     """Return the type of an operand; a TypeError names the function and the argument that is no array or scalar."""
     if isinstance(value, Array):
-        return value.aval  # type: ignore[no-any-return]
+        return value.aval
     return operand_aval(function, position, value)
 
 

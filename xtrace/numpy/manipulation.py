@@ -67,7 +67,7 @@ def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -
             f"{function}: cannot reshape array of shape {own} (size {size}) into shape {wanted} "
             f"(size {math.prod(wanted)}); one size may be -1, which is then worked out"
         )
-    return wanted  # type: ignore[no-any-return]
+    return wanted
 
 
 @unit

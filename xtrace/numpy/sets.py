@@ -104,7 +104,7 @@ def _kept(mask: Any, values: list[Any], fills: list[Any], size: int | None) -> l
         chosen = np.asarray(mask)
         found = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
         return [converted(y, x.dtype, x.aval.weak_type) for x, y in zip(values, found, strict=True)]
-    return _cut(mask, *values, *fills, size=size)  # type: ignore[no-any-return]
+    return _cut(mask, *values, *fills, size=size)
 
 
 @unit
@@ -246,7 +246,7 @@ def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> 
         device = committed_device(moved)
         values, first, counts = [asarray(x, device=device) for x in (values, first, counts)]
         return [converted(values, moved.dtype, moved.aval.weak_type), first, counts]
-    return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)  # type: ignore[no-any-return]
+    return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
 
 
 @unit

@@ -56,7 +56,7 @@ def _call(
     """Bind the call of `closed`, whose constants become operands."""
     if closed.consts:
         closed, operands = as_called(closed), [*closed.consts, *operands]
-    return jit_call.apply(operands, (name, closed, (), False, options, inline))  # type: ignore[no-any-return]
+    return jit_call.apply(operands, (name, closed, (), False, options, inline))
 
 
 def _jvp(
@@ -125,7 +125,7 @@ def _checked(
     checker: Any, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
 ) -> list[Any]:
     inner = checker.of(jaxpr)
-    return checker.take(inner, _call(inner.jaxpr, operands, name, compiler_options))  # type: ignore[no-any-return]
+    return checker.take(inner, _call(inner.jaxpr, operands, name, compiler_options))
 
 
 jit_call = Primitive(

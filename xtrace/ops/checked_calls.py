@@ -46,7 +46,7 @@ class CheckedCall:
 
     def _run(self, checker: Any, call: Any, values: Sequence[Any]) -> list[Any]:
         self.checked, found = checker.run(call.function, values)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def error(self, values: Sequence[Any]) -> list[Any]:
         """Return the leaves of the function's error."""

@@ -134,4 +134,4 @@ def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state:
 
     Both functions see no other arrays than those of the state. `jvp` of a formula goes through the loop.
     """
-    return _loop.bind(*state, condition=condition, step=step)  # type: ignore[no-any-return]
+    return _loop.bind(*state, condition=condition, step=step)

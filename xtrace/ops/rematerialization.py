@@ -89,7 +89,7 @@ def _bind(
         if not isinstance(prevent_cse, bool):
             prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
         closed, operands = as_called(closed), [*closed.consts, *operands]
-    return remat_call.apply(operands, (closed, prevent_cse, differentiated, policy))  # type: ignore[no-any-return]
+    return remat_call.apply(operands, (closed, prevent_cse, differentiated, policy))
 
 
 def _jvp(
@@ -263,7 +263,7 @@ def _checked(
 ) -> list[Any]:  # fmt: skip
     inner = checker.of(jaxpr)
     outputs = _bind(inner.jaxpr, operands, prevent_cse, differentiated, policy)
-    return checker.take(inner, outputs)  # type: ignore[no-any-return]
+    return checker.take(inner, outputs)
 
 
 remat_call = Primitive(

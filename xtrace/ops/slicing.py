@@ -380,7 +380,7 @@ def _dynamic_slice_batch(
         sizes = shift_over(axis, slice_sizes, mapped.size)
         return dynamic_slice.apply((operand, *_with_zero(axis, indices)), (sizes,)), axis
     every = tuple(range(len(indices)))
-    return gather.rule("batch")(  # type: ignore[no-any-return]
+    return gather.rule("batch")(
         mapped, (operand, _positions(mapped, indices, places)), (axis, 0),
         dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
         unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
@@ -555,7 +555,7 @@ def _dynamic_update_slice_batch(
         ]
         return dynamic_update_slice.apply([operand, update, *_with_zero(place, indices)]), place
     every = tuple(range(len(indices)))
-    return scatter.rule("batch")(  # type: ignore[no-any-return]
+    return scatter.rule("batch")(
         mapped, (operand, _positions(mapped, indices, places), update), (axis, 0, own),
         dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
         mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),

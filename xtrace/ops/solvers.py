@@ -51,7 +51,7 @@ def _split(values: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSol
 def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> list[Any]:
     lengths = LinearSolve(*map(len, consts))
     operands = [*[c for part in consts for c in part], *right]
-    return linear_solve.apply(operands, (lengths, jaxprs))  # type: ignore[no-any-return]
+    return linear_solve.apply(operands, (lengths, jaxprs))
 
 
 def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
@@ -61,7 +61,7 @@ def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSol
     operands = [*consts.solve, *right]
     if len(operands) != len(expected) or not all(map(same_type, operands, expected)):
         raise TypeError(f"custom_linear_solve: the solver takes {expected}, it was called with {operands}")
-    return jaxprs.solve.out_avals  # type: ignore[no-any-return]
+    return jaxprs.solve.out_avals
 
 
 def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
@@ -74,7 +74,7 @@ def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, 
 
 
 def _effects(*, jaxprs: LinearSolve, **_: Any) -> Effects:
-    return jaxprs.solve.effects  # type: ignore[no-any-return]
+    return jaxprs.solve.effects
 
 
 def _jvp(
@@ -337,7 +337,7 @@ def custom_root(
 
     def bound(values: Sequence[Any]) -> list[Any]:
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)
-        return custom_jvp_call.apply(values, parameters)  # type: ignore[no-any-return]
+        return custom_jvp_call.apply(values, parameters)
 
     results = bound([*closed_over, *leaves])
     x = pytree.tree_unflatten(tree, results[:count])

@@ -136,7 +136,7 @@ def _aval_of_keys(function: str, keys: Any) -> ShapedArray:
             raise TypeError(f"{function}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)") from None
         if config.legacy_prng_key.value != "allow":
             _object_to_legacy(function)
-    return aval  # type: ignore[no-any-return]
+    return aval
 
 
 def warns_of_legacy() -> bool:

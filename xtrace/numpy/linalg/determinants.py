@@ -129,7 +129,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
         )
     if method == "qr" and dtypes.is_complex(aval.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; use method='lu'")
-    return _slogdet(a, method=method)  # type: ignore[no-any-return]
+    return _slogdet(a, method=method)
 
 
 def _element(a: Any, row: int, column: int) -> Any:

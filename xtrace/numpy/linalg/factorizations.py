@@ -159,7 +159,7 @@ def eig(a: Any) -> EigResult:
     of the vectors are for ``lax.linalg.eig``. ValueError for matrices that are not square.
     """
     matrix_type("eig", a, square=True)
-    return _eig(a, vectors=True)  # type: ignore[no-any-return]
+    return _eig(a, vectors=True)
 
 
 @one_program()
@@ -189,7 +189,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     symmetrize_input: take half the sum of `a` and its adjoint first; otherwise only the triangle `UPLO` ("L", or "U")
     is read. ValueError for another triangle and for matrices that are not square.
     """
-    return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)  # type: ignore[no-any-return]
+    return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)
 
 
 @one_program("UPLO", "symmetrize_input")

@@ -91,7 +91,7 @@ def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], 
         called = [as_called(b) if b.consts else b for b in branches]
         branches, consts = _joined(called, [b.consts for b in branches])
         operands = [*consts, *operands]
-    return cond_p.apply((index, *operands), (tuple(branches), platforms))  # type: ignore[no-any-return]
+    return cond_p.apply((index, *operands), (tuple(branches), platforms))
 
 
 def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) -> tuple[list[ClosedJaxpr], list[Any]]:
@@ -352,7 +352,7 @@ def _checked(
 ) -> list[Any]:
     found = checker.of_each(branches)
     outputs = _bind([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
-    return checker.take(found[0], outputs)  # type: ignore[no-any-return]
+    return checker.take(found[0], outputs)
 
 
 def _steps(

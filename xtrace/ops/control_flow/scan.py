@@ -72,7 +72,7 @@ _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry"
 
 def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
     """Bind a scan of `closed`, which has no constvars."""
-    return scan_p.apply(operands, (closed, *loop))  # type: ignore[no-any-return]
+    return scan_p.apply(operands, (closed, *loop))
 
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
@@ -587,7 +587,7 @@ def _checked(checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **det
     consts, carry, xs = loop.split(operands)
     new = loop._replace(num_consts=len(extra) + len(consts), num_carry=inner.width + len(carry))
     outputs = bind_scan(body, new, [*extra, *consts, *inner.nothing(), *carry, *xs])
-    return checker.take(inner, outputs)  # type: ignore[no-any-return]
+    return checker.take(inner, outputs)
 
 
 scan_p = Primitive(
@@ -719,4 +719,4 @@ def _pair(body: Body) -> list[Any]:
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"
         )
-    return found  # type: ignore[no-any-return]
+    return found

@@ -80,7 +80,7 @@ def _bind(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], c
     """Bind the loop; constants of its jaxprs become operands."""
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
     parameters = (len(cond_consts), as_called(loop.cond_jaxpr), len(body_consts), as_called(loop.body_jaxpr))
-    return while_p.apply([*cond_consts, *body_consts, *carry], parameters)  # type: ignore[no-any-return]
+    return while_p.apply([*cond_consts, *body_consts, *carry], parameters)
 
 
 @per_jaxpr
@@ -396,7 +396,7 @@ def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[A
     )
     new = _Loop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
     outputs = _bind(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
-    return checker.take(cond, outputs[1:])  # type: ignore[no-any-return]
+    return checker.take(cond, outputs[1:])
 
 
 def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:

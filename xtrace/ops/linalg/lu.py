@@ -80,7 +80,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     permutation = by_formula(_first_permutation)(builder, pivots, permutation_size=permutation_size)
     steps = pivots.aval.shape[-1]
     if not steps:
-        return permutation  # type: ignore[no-any-return]
+        return permutation
     counter = ShapedArray((), dtypes.int32)
     avals = [counter, pivots.aval, aval]
     condition, body = builder.region(avals), builder.region(avals)

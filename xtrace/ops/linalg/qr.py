@@ -80,7 +80,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
         details["options"] = {"magma": magma}
         found = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
     else:
-        return by_formula(pivoted_qr)(builder, x, pivots)  # type: ignore[no-any-return]
+        return by_formula(pivoted_qr)(builder, x, pivots)
     # LAPACK counts columns from 1.
     one, positions = builder.constant(1, order), found[1]
     found[1] = builder.line(f"stablehlo.subtract {positions.name}, {one.name} : {positions.type}", order)
@@ -176,7 +176,7 @@ def _ormqr_emit(
         return lapack_call(builder, routine, [a, taus, c], results, **details)[0]
     if builder.platform == "cuda":
         return foreign_call(builder, "cusolver_ormqr_ffi", [a, taus, c], results, **details)[0]
-    return by_formula(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)  # type: ignore[no-any-return]
+    return by_formula(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
 
 
 @primitive(

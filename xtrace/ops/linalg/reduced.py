@@ -89,7 +89,7 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 
 def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     if builder.platform != "cpu":
-        return by_formula(hessenberg_form)(builder, a)  # type: ignore[no-any-return]
+        return by_formula(hessenberg_form)(builder, a)
     size = a.aval.shape[-1]
     packed, taus = builder.results
     if not size:
@@ -140,7 +140,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         details["options"] = {"lower": flag(lower)}
         *found, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
-        return by_formula(tridiagonal_form)(builder, a, lower=lower)  # type: ignore[no-any-return]
+        return by_formula(tridiagonal_form)(builder, a, lower=lower)
     good = succeeded(builder, status)
     return [nan_unless(builder, good, y) for y in found]
 
@@ -204,7 +204,7 @@ def _solve_emit(
         target = "cusparse_gtsv2_ffi"
         return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
     if builder.platform != "cpu":
-        return by_formula(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)  # type: ignore[no-any-return]
+        return by_formula(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
     if perturb_singular:
         lapack.register()
         return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]

@@ -298,7 +298,7 @@ def _svd_emit(
 ) -> list[Value]:  # fmt: skip
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
-        return _svd_of_nothing(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)  # type: ignore[no-any-return]
+        return _svd_of_nothing(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
     if builder.platform == "cpu":
         found = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
     elif builder.platform == "cuda":

@@ -114,7 +114,7 @@ _emit_seed_words = by_formula(_seed_words)
 
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
     result = builder.results[0]
-    return _emit_seed_words(builder, seeds, impl=impl).seen_as(result)  # type: ignore[no-any-return]
+    return _emit_seed_words(builder, seeds, impl=impl).seen_as(result)
 
 
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
@@ -212,7 +212,7 @@ def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
         impl, result = generator_of(keys.aval.dtype), builder.results[0]
-        return emit_words(builder, keys.stored(), *others, impl=impl, **parameters).seen_as(result)  # type: ignore[no-any-return]
+        return emit_words(builder, keys.stored(), *others, impl=impl, **parameters).seen_as(result)
 
     return emit
 

@@ -95,7 +95,7 @@ def _encrypted(keys: Any, x0: Any, x1: Any) -> list[Any]:
     key0, key1 = _words_of(keys, len(shape))
     if leading and shape:
         x0, x1 = [reshape(x, (1,) * leading + aval_of(x).shape) if aval_of(x).shape else x for x in (x0, x1)]
-    return threefry2x32.apply((key0, key1, x0, x1))  # type: ignore[no-any-return]
+    return threefry2x32.apply((key0, key1, x0, x1))
 
 
 def _counted(keys: Any, shape: tuple[int, ...]) -> list[Any]:

@@ -263,7 +263,7 @@ def _lu_factor(a: Any) -> Any:
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Return L and U in one matrix, and for each row that it was exchanged with: what `lu_solve` takes."""
     matrix_type("lu_factor", a)
-    return _lu_factor(a)  # type: ignore[no-any-return]
+    return _lu_factor(a)
 
 
 @unit
@@ -312,7 +312,7 @@ def qr(
     matrix_type("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode {abbreviated(mode)}; it is 'full', 'economic' or 'r'")
-    return _qr(a, mode=mode, pivoting=bool(pivoting))  # type: ignore[no-any-return]
+    return _qr(a, mode=mode, pivoting=bool(pivoting))
 
 
 @unit
@@ -335,7 +335,7 @@ def qr_multiply(
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
         raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviated(mode)}")
-    return _qr_multiply(  # type: ignore[no-any-return]
+    return _qr_multiply(
         a, c, left=mode == "left", pivoting=bool(pivoting), conjugate=bool(conjugate)
     )
 
@@ -366,7 +366,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     matrix_type("schur", a, square=True)
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviated(output)}.")
-    return _schur(a, complex_output=output == "complex")  # type: ignore[no-any-return]
+    return _schur(a, complex_output=output == "complex")
 
 
 def _rotation(block: Any) -> Any:
@@ -422,7 +422,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
     if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
-    return _rsf2csf(T, Z)  # type: ignore[no-any-return]
+    return _rsf2csf(T, Z)
 
 
 @unit
@@ -491,6 +491,6 @@ def polar(
             f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviated(side)}; use "
             "method='svd'"
         )
-    return _polar(  # type: ignore[no-any-return]
+    return _polar(
         a, right=side == "right", method=method, eps=eps, max_iterations=max_iterations
     )

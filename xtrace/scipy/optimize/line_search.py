@@ -152,6 +152,6 @@ def line_search(
     start = Sample(zero, value, slope)
     # There is nothing to search along a line that does not descend, and none where something is no number.
     phase = where((slope < 0) & isfinite(value) & isfinite(slope), GROWING, UNBOUNDED)
-    return while_loop(  # type: ignore[no-any-return]
+    return while_loop(
         going, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient)
     )

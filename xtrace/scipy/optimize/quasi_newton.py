@@ -95,7 +95,7 @@ def bfgs(
     converged = norm_of(gradient, norm) < gtol
     status = where(converged, 0, 1 if limit <= 0 else 0)
     start = State(x, value, gradient, identity, before, 0, 1, status, ~converged & (limit > 0))
-    return while_loop(lambda state: state.going, advance, start)  # type: ignore[no-any-return]
+    return while_loop(lambda state: state.going, advance, start)
 
 
 def _descent(gradient: Any, memory: Any) -> Any:
@@ -163,4 +163,4 @@ def limited_bfgs(
     kept, real_dtype = zeros((maxcor, x.size), x.dtype), inner_product(x, x).dtype
     memory = (kept, kept, zeros(maxcor, real_dtype), zeros((), real_dtype) + 1)
     start = State(x, value, gradient, memory, value, 0, 1, 0, ~(norm_of(gradient, norm) < gtol))
-    return while_loop(lambda state: state.going, advance, start)  # type: ignore[no-any-return]
+    return while_loop(lambda state: state.going, advance, start)

@@ -44,7 +44,7 @@ def _plus(x: Any, factor: Any, y: Any) -> Any:
 def _multiplier(function: str, name: str, matrix: Any) -> Callable[[Any], Any]:
     """Return what multiplies by a matrix, by an object that has a shape and ``@``, or the function given for one."""
     if callable(matrix):
-        return matrix  # type: ignore[no-any-return]
+        return matrix
     operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
     shape = tuple(matrix.shape) if operator else aval_of(matrix).shape
     if len(shape) != 2 or shape[0] != shape[1]:
