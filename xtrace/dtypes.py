@@ -35,7 +35,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
     Raises TypePromotionError where they have no common dtype, TypeError for an argument that has none.
     """
-    x64, mode, wide = config.promotion_settings()
+    x64, mode, wide = config.promotion()
     if not args:
         raise ValueError("result_type of nothing; give at least one array or dtype")
     pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64, wide) for x in args)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array
 from xtrace.api.promotion import operand_aval
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.diagnostics.tracebacks import hide_frames
 from xtrace.core.functions import called
@@ -21,14 +21,14 @@ from xtrace.ops.shape import concatenate, split
 __all__ = ["ravel_pytree"]
 
 
-@unit
+@inline_jit
 def _joined(*leaves: Any, dtype: Any, weak: bool) -> Any:
     parts = [converted(as_array(x), dtype, weak) for x in leaves]
     parts = [x if x.ndim == 1 else reshape(x, (x.size,)) for x in parts]
     return concatenate(parts, 0) if len(parts) > 1 else parts[0]
 
 
-@unit
+@inline_jit
 def _parts(vector: Any, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> Any:
     """Return the vector taken apart into arrays of the given shapes, and of `types` if they are given."""
     found = split(as_array(vector), [math.prod(s) for s in shapes], 0)

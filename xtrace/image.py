@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reduce_sum
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, operand_aval, promote
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.late import make_public as _make_public
@@ -136,7 +136,7 @@ def _applied(x: Any, axis: int, matrix: Any, precision: Any) -> Any:
     return moveaxis(found, -1, axis)
 
 
-@unit
+@inline_jit
 def _resampled(
     image: Any, scale: Any, translation: Any, *, shape: tuple[int, ...], axes: tuple[int, ...],
     method: ResizeMethod, antialias: bool, precision: Any,
@@ -149,7 +149,7 @@ def _resampled(
     return found
 
 
-@unit
+@inline_jit
 def _nearest(image: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     found = as_array(promote("resize", image)[0])
     for axis in axes:
@@ -178,7 +178,7 @@ def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) ->
         )
 
 
-@one_program("shape", "spatial_dims", "method", "antialias", "precision")
+@inline_jit(static=("shape", "spatial_dims", "method", "antialias", "precision"), public=True)
 def scale_and_translate(
     image: Any,
     shape: Any,
@@ -212,7 +212,7 @@ def scale_and_translate(
     )  # fmt: skip
 
 
-@unit
+@inline_jit
 def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any) -> Any:
     found = as_array(promote("resize", image, adjust=as_inexact)[0])
     for axis, (own, wanted) in enumerate(zip(found.shape, shape, strict=True)):
@@ -223,7 +223,7 @@ def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antial
     return found
 
 
-@one_program("shape", "method", "antialias", "precision")
+@inline_jit(static=("shape", "method", "antialias", "precision"), public=True)
 def resize(
     image: Any,
     shape: Any,

@@ -7,7 +7,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import lax
-from xtrace.api.units import unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core.avals import ShapedArray
 from xtrace.core.ir import DebugInfo
 from xtrace.core.trace import base_trace, use_trace
@@ -19,7 +19,7 @@ from xtrace.transforms.templates import EquationTemplate
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
 
 
-@unit
+@inline_jit
 def two_results(x, y):
     """Results of which a function may use one, an operand that is passed on, and a constant."""
     return jnp.sin(x) * y + x, x * 3 * y, y, jnp.ones_like(x)
@@ -67,7 +67,7 @@ def test_an_inlined_call_is_transposed_once_for_operands_of_given_types(monkeypa
     original = backward._transpose
     monkeypatch.setattr(backward, "_transpose", lambda *args: calls.append(1) or original(*args))
 
-    @unit
+    @inline_jit
     def function(x):
         return jnp.sin(x) * jnp.cos(x) * x
 
@@ -128,3 +128,15 @@ def test_an_inlined_call_has_the_rules_of_its_equations():
             got, expected = (whole(transform(f))(X, y) for f in (called, function))
             assert_same(got, expected, 16, floor=1.0)
     assert "inlined_call" in str(xtrace.make_jaxpr(called)(X, y))
+
+
+def test_a_caught_error_leaves_the_gradient_as_it_is():
+    def function(x):
+        y = jnp.var(x) * x
+        with pytest.raises(TypeError):
+            hash(y)
+        return (y + jnp.var(x)).sum()
+
+    expected = xtrace.grad(lambda x: (jnp.var(x) * x + jnp.var(x)).sum())(X)
+    for _ in range(2):
+        assert_same(xtrace.jit(xtrace.grad(lambda x: function(x)))(X), expected, 16, floor=1.0)

@@ -56,7 +56,7 @@ class custom_vmap(CustomFunction):
         call, leaves = self._split(args)
         body = stage_body(self.kind, self.fun, call.in_tree, [aval_of(x) for x in leaves])
         count, out_tree, name = len(body.consts), body.out_tree, function_name(rule)
-        # A closed-over array is the same for all indices, also where an operation gave it the mapped axis.
+        # An array is the same for all indices, also where an operation around has given it the mapped axis.
         traced = [isinstance(x, Tracer) for x in body.consts]
 
         def flat(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:

@@ -11,15 +11,14 @@ from collections import Counter, deque
 from xtrace.core.ir import Jaxpr, jaxprs_of
 from xtrace.core.source import Location, resolve
 
-# The function, file and number of a line.
+# A line as a profile has it: its function, file and number.
 _Line = tuple[str, str, int]
 
 
 def profile_of(jaxpr: Jaxpr, name: str) -> bytes:
-    """Return the compressed profile of `jaxpr`: a sample per primitive and stack of lines, innermost first.
+    """Return the compressed profile of `jaxpr`: a sample per primitive and place, the place of loops around it last.
 
-    The stack of an equation in an inner jaxpr has the lines of the loops and calls around it. An inner jaxpr that
-    several equations share is counted once. `name` is the comment of the profile.
+    An inner jaxpr that several equations share is counted once. `name` is the comment of the profile.
     """
     texts: dict[str, int] = {"": 0}
     functions: dict[tuple[str, str], int] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace.core.ir import ClosedJaxpr
 
-# A line of a printed jaxpr: an equation, and the remark that the printer writes behind it.
+# What the printer writes behind an equation.
 _REMARK = re.compile(r"^(?P<code>.*?)\s*# (?P<place>(?P<file>.+):(?P<line>\d+) \(.*\)(?: \[.*\])?)$")
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -42,9 +42,9 @@ function showLinesWith(text) {{
 
 
 def page_of(closed: ClosedJaxpr, title: str, address: str | None, places: bool) -> str:
-    """Return the page of `closed`, with the place of each equation if `places` is true.
+    """Return the page of `closed`, with the equations' places if they are wanted.
 
-    address: a template of links to lines of source, with ``{file}`` and ``{line}``; None for no links.
+    address: that of a line of source, with ``{file}`` and ``{line}`` where these go; places are links to it.
     """
     text: Any = closed.pretty_print(source_info=places, name_stack=places)  # type: ignore[attr-defined]
     rows = [_row(number, line, address) for number, line in enumerate(text.splitlines(), 1)]

@@ -254,7 +254,7 @@ class Jitted:
         self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
         self.name = arguments.function_name(fun)
         self.wrapper: Callable[[], Any] = lambda: None
-        # Eagerly, a library function of a single operation is that operation, not the call of a program.
+        # Where all is evaluated, a function of the library that is a single operation is no call of a program.
         self.of_library = False
 
     @property
@@ -331,7 +331,7 @@ class Jitted:
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
-        if self.of_library and traced.needs_no_program(current_trace.get().fuses):
+        if self.of_library and traced.is_one_operation(current_trace.get().fuses):
             results = evaluate(traced.jaxpr, traced.consts, leaves)
             return pytree.tree_unflatten(traced.out_tree, results)
         jaxpr = traced.as_called()

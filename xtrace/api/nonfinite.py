@@ -11,10 +11,8 @@ Loaded when one of the settings is on.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +21,7 @@ from xtrace.core import config, dtypes, pytree
 from xtrace.core.avals import aval_of
 from xtrace.core.diagnostics.excerpts import excerpt
 from xtrace.core.ir import ClosedJaxpr, JaxprEqn, Literal
-from xtrace.core.source import Position, is_internal, user_position
+from xtrace.core.source import Position, user_position
 from xtrace.core.trace import base_trace, use_trace
 from xtrace.ops.calls import jit_call
 from xtrace.runtime.arrays import ConcreteArray
@@ -78,7 +76,7 @@ def checked(
         results = run(values, *details)
         wanted = _wanted()
         for position, result in enumerate(results):
-            if wanted.among(result) is not None and not (name is None and _is_constant_of_function(closed)):
+            if wanted.among(result) is not None:
                 raise FloatingPointError(_explained(program, values, result, position, wanted))
         for value, gone in zip(values, donated, strict=False):
             if gone and type(value) is ConcreteArray:
@@ -86,25 +84,6 @@ def checked(
         return results
 
     return run_checked
-
-
-# The qualified names of the functions that run a library function in place under a trace.
-_IN_PLACE = frozenset(["unit.<locals>.call", "_remembering.<locals>.call", "Jitted._bind"])
-
-
-def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
-    """Return whether the operation broadcasts a constant of a library function that runs in place under a trace.
-
-    Eagerly that function is one program, whose constants, such as the NaN of ``where(x < 0, nan, x)``, are not checked.
-    """
-    if closed.eqns[0].primitive.name != "broadcast_in_dim":
-        return False
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        if frame.f_code.co_qualname in _IN_PLACE and frame.f_locals.get("trace") is not base_trace:
-            return True
-        frame = frame.f_back
-    return False
 
 
 class _Program(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from xtrace.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind, is_kind
 from xtrace.algebra.vector_space import broadcast_in_dim, convert, converted
 from xtrace.api.dispatch import MISS
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.jit import run_specialised, with_code_of
 from xtrace.api.promotion import (
     align_ranks,
@@ -25,7 +26,6 @@ from xtrace.api.promotion import (
     promote_dtypes,
     scalar_value,
 )
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.array_protocol import operation, with_arrays
 from xtrace.core.arrays import Array
@@ -71,14 +71,13 @@ class _NumpyFunction:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
         self.direct = Table()
         self.plans = Table()
-        self.jitted = unit(_renamed(self.promoted, name), inline=True)
+        self.jitted = inline_jit(_renamed(self.promoted, name), inline=True)
         self.run_known = run_specialised(self.jitted)
 
     def promoted(self, *operands: Any) -> Any:
         """Apply to operands of any types, remembering nothing."""
         for x in operands:
             if type(x) is int:
-                # OverflowError if the default integer type does not hold it.
                 int_aval(x)
         ready = promote(self.name, *operands, adjust=self.adjust)
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
@@ -264,7 +263,7 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
     if kind is int:
 
         def step(value: int) -> Literal:
-            # The default integer type must hold it, also where it is converted to floats: int_aval raises.
+            # It is an array of the default int first.
             if not -0x80000000 <= value <= 0x7FFFFFFF:
                 int_aval(value)
             return Literal(scalar_value(value, aval.dtype), aval)
@@ -523,7 +522,7 @@ remainder = binary_function(
 )
 
 
-@unit
+@inline_jit
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """Quotient rounded down, and the remainder with the sign of x2."""
     if dtypes.is_integer(common_dtype("divmod", (x1, x2), as_number)[1]):
@@ -549,7 +548,7 @@ def cast_as(example: Any, value: Any) -> Any:
     return cast(value, aval_of(value), dtype, False)
 
 
-@unit
+@inline_jit
 def _power_to_integers(x: Any, y: Any) -> Any:
     avals, dtype, weak = common_dtype("power", (x, y))
     base = cast(x, avals[0], dtype, weak)
@@ -620,7 +619,7 @@ greater_equal = _comparison("greater_equal", lax.ge, "Whether elements of x are 
 # Rounding
 
 
-@unit
+@inline_jit
 def rounded(x: Any, *, decimals: int) -> Any:
     """Return `x` rounded to `decimals` places, halves to even."""
     (x,) = promote("round", x)

@@ -46,7 +46,7 @@ def common_dtype(
     found = _plans.get(key)
     if found is None:
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
-        found = dtypes.promote(pairs, *config.promotion_settings())
+        found = dtypes.promote(pairs, *config.promotion())
         if len(avals) == 1:
             # Promotion knows no weak booleans, but an operand alone stays what it is.
             found = (found[0], avals[0].weak_type)

@@ -13,7 +13,7 @@ from xtrace.transforms.stage import StagedTracer
 
 
 class NotNeeded:
-    """Stands for an argument, or a leaf of one, that a pullback does not keep; a pytree without leaves."""
+    """Stands for an argument, or a leaf of one, of which a pullback keeps nothing; a tree without leaves."""
 
     __slots__ = ()
 
@@ -25,10 +25,9 @@ pytree.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNe
 
 
 class Backward:
-    """The function of a pullback: ``call(residuals, cotangent)`` transposes the jaxpr `linear`.
+    """What a pullback does: ``call(residuals, cotangent)`` transposes the linear `jaxpr`, of whose constvars these are.
 
-    The residuals are the values of its constvars. sources: for each residual whether it is a leaf of the arguments, and
-    its index among these or among the other residuals.
+    sources: for each residual whether it is a leaf of the arguments, and its place among these or among the others.
     """
 
     __slots__ = ("call", "linear", "sources")
@@ -47,9 +46,9 @@ class Backward:
 class VJP:
     """The function of cotangents that `vjp` returns: a pytree whose leaves are the values that it keeps.
 
-    args_res: for each argument its leaves, those of containers as tuples, `NotNeeded` for those that are not kept. They
-    may be replaced. opaque_residuals: the kept values that are no arguments. in_tree, out_tree: the structures of the
-    arguments and of the result.
+    args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for what is not kept. They
+    may be replaced.
+    opaque_residuals: what else is kept. in_tree, out_tree: the structures of the arguments and of the result.
     """
 
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
@@ -63,7 +62,7 @@ class VJP:
 
     @property
     def args_res(self) -> list[Any]:
-        """The kept leaves of the arguments, as a list of nested tuples."""
+        """What of the arguments is kept, a list of nested tuples of leaves."""
         if self._args is None:
             left = iter(self._leaves)
             self._args = [_as_tuples(tree, left) for tree in self.in_tree.children()]
@@ -84,13 +83,13 @@ class VJP:
         return self.fun(self._argument_leaves(), self.opaque_residuals, *out_ct, **named)
 
     def _argument_leaves(self) -> Sequence[Any]:
-        """Return the leaves of `args_res`, as it is now."""
+        """Return what of each leaf of the arguments is kept, as `args_res` has it now."""
         if self._args is None:
             return self._leaves
         return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
 
     def with_refs(self, *refs: Any) -> Any:
-        """Raise NotImplementedError: there are no references to add gradients up in."""
+        """Raise NotImplementedError: gradients are added up in references, which there are none of."""
         raise NotImplementedError(
             "with_refs: there are no references to add gradients up in; call the pullback, and add its results"
         )
@@ -116,8 +115,8 @@ def pullback_of(
         if i is None:
             others.append(x)
     kept = {_identity(x) for x in residuals}
-    shown = [x if _identity(x) in kept else NotNeeded() for x in leaves]
-    return VJP(Backward(call, linear, sources), in_tree, out_tree, shown, others)
+    given = [x if _identity(x) in kept else NotNeeded() for x in leaves]
+    return VJP(Backward(call, linear, sources), in_tree, out_tree, given, others)
 
 
 def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
@@ -126,7 +125,7 @@ def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
 
 
 def _identity(value: Any) -> Any:
-    """Return a key that is equal for values that are the same array, also for tracers of one variable."""
+    """Return what values have in common that are the same array, also as tracers of one variable."""
     return value.variable if type(value) is StagedTracer else id(value)
 
 

@@ -43,8 +43,8 @@ class TracedFunction:
             self._called = ClosedJaxpr(jaxpr, [])
         return self._called
 
-    def needs_no_program(self, fuses: int) -> bool:
-        """Return whether it has at most one operation, which is evaluated by itself under a trace of this `fuses`."""
+    def is_one_operation(self, fuses: int) -> bool:
+        """Whether it is one operation at most, and no program with its derivative under a trace that `fuses` so."""
         equations = self.jaxpr.eqns
         return not equations or (len(equations) == 1 and fuses < equations[0].primitive.fused_from)
 

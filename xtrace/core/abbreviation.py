@@ -28,8 +28,8 @@ class _Short(reprlib.Repr):
 _short = _Short()
 
 
-def abbreviated(value: Any, width: int = _WIDTH) -> str:
-    """Return the repr of `value` on one line, cut at `width`; of large arrays the class, dtype and shape.
+def abbreviated(value: Any) -> str:
+    """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape.
 
     A value whose own repr fails is shown by its class.
     """
@@ -37,4 +37,4 @@ def abbreviated(value: Any, width: int = _WIDTH) -> str:
         text = " ".join(_short.repr(value).split())
     except Exception:
         text = f"<{type(value).__name__} object>"
-    return text if len(text) <= width else f"{text[: width - 3]}..."
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

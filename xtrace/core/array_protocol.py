@@ -17,7 +17,7 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     if "hide_frames" in function.__code__.co_names:
         return function
     flags = flags_of(function)
-    # Flags rarely come by position; slicing is a quicker test for that than `len`, which is a call.
+    # Flags are rarely given by position; a slice is no call of Python's.
     first = min((n for n in flags.values() if n is not None), default=sys.maxsize)
 
     @functools.wraps(function)

@@ -373,7 +373,7 @@ def aval_of(value: Any) -> ShapedArray:
 
 
 def aval_of_value(value: Any) -> ShapedArray:
-    """Return the aval of an operand of a compiled program: as `aval_of`, but TypeError for a ShapeDtypeStruct."""
+    """Return the aval of what a program can run on; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
     if type(value) is ShapeDtypeStruct:
         raise TypeError(
             f"{value} describes an array and has no value. Functions that use it can be traced (make_jaxpr, "
@@ -407,7 +407,8 @@ def is_array_like(value: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return the start of a value's repr, for messages."""
-    return abbreviated(value, 60)
+    text = abbreviated(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def not_an_array(value: Any) -> str:

@@ -575,8 +575,8 @@ def keeps_wide_dtypes() -> bool:
     return bool(enable_x64.value or explicit_x64_dtypes.value == "allow")
 
 
-def promotion_settings() -> tuple[bool, str, bool]:
-    """Return the arguments `x64`, `mode` and `wide` of `dtypes.promote`."""
+def promotion() -> tuple[bool, str, bool]:
+    """Return what `dtypes.promote` is told of the settings: which dtypes numbers have, its mode, and what is kept."""
     return enable_x64.value, numpy_dtype_promotion.value, keeps_wide_dtypes()
 
 

@@ -285,10 +285,10 @@ _narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32,
 
 
 def _unsupported(dtype: Any) -> TypeError:
-    text = abbreviated(dtype, 80)
+    text = abbreviated(dtype)
     sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
     return refusal_class(dtype)(
-        f"{text} is not a dtype that arrays can have{sizes}. Accepted are "
+        f"{text if len(text) <= 80 else text[:77] + '...'} is not a dtype that arrays can have{sizes}. Accepted are "
         f"{', '.join(all_dtypes)} by name or as NumPy dtype or scalar class, and Python's bool, int, float and complex"
     )
 

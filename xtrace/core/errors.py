@@ -78,10 +78,7 @@ class RecompilationWarning(UserWarning):
 
 
 def refusal_class(argument: Any) -> type[TypeError]:
-    """Return the error class for a wrongly typed argument that decides what is compiled.
-
-    StaticArgumentError if the argument does not hash, TypeError otherwise.
-    """
+    """Return the class of the error of an argument that decides what is compiled and is of a wrong type."""
     try:
         hash(argument)
     except TypeError:

@@ -9,7 +9,7 @@ from xtrace.core.abbreviation import abbreviated
 from xtrace.core.errors import StaticArgumentError
 from xtrace.core.trace import Tracer
 
-# Flags of NumPy and SciPy that change no program here, or that only Python code reads.
+# NumPy's and SciPy's, which decide nothing here, or are read in Python.
 _READ_AS_THEY_ARE = frozenset(("check_finite", "copy", "debug", "inplace", "overwrite_a", "overwrite_b", "overwrite_c"))
 
 
@@ -27,7 +27,7 @@ def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
 def check_flags(
     function: str, flags: Mapping[str, int | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    """Raise StaticArgumentError for a flag that does not hash; a traced array raises its own error when it is read."""
+    """Raise StaticArgumentError for a flag that does not hash. Traced arrays say for themselves what they are."""
     for name, position in flags.items():
         if name in kwargs:
             value = kwargs[name]
@@ -36,17 +36,15 @@ def check_flags(
         else:
             continue
         if type(value) is not bool and not isinstance(value, Tracer):
-            check_hashable(function, name, value, "True or False")
+            check_hashable(function, name, value)
 
 
-def check_hashable(
-    function: str, argument: str, value: Any, accepted: str = "a Python number, a string or a tuple"
-) -> None:
+def check_hashable(function: str, argument: str, value: Any) -> None:
     """Raise StaticArgumentError if an argument that decides what is compiled does not hash."""
     try:
         hash(value)
     except TypeError:
         raise StaticArgumentError(
             f"{function}: the argument {argument} decides what is compiled, so it must be hashable and no array; got "
-            f"{type(value).__name__} {abbreviated(value)}. Give {accepted}."
+            f"{type(value).__name__} {abbreviated(value)}. Give a Python number, a string or a tuple."
         ) from None

@@ -22,8 +22,8 @@ _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 def public(module: str, name: str, value: Any, bounded: bool = True) -> Any:
     """Return what users of `module` get for `value`: a plain function of xtrace's as a boundary, others as they are.
 
-    It is the same object each time, and its ``__module__`` is a public one. `bounded` is false for a function that runs
-    in less time than a boundary would take.
+    It is the same object each time, and says a public module as its own. A function too quick for a boundary is not
+    `bounded`.
     """
     if isinstance(value, (type, FunctionType)):
         _name_module(module, name, value)
@@ -38,23 +38,22 @@ def public(module: str, name: str, value: Any, bounded: bool = True) -> Any:
 
 
 def _name_module(module: str, name: str, value: Any) -> None:
-    """Set ``__module__`` of a function or class of xtrace to a public module, which pickles and tracebacks then show.
+    """Let a function or class of xtrace's say that it is from a public module, as pickles and tracebacks show it.
 
-    It is the innermost package around its file that lists its name; if none does, `module`, which has it as `name`.
+    That is the innermost one around its file that has it by its name, otherwise `module`, where it is called `name`.
     """
     if not value.__module__.startswith("xtrace"):
         return
     home = value.__module__
-    while home and not _is_public_in(home, value.__name__):
+    while home and not _lists(home, value.__name__):
         home = home.rpartition(".")[0]
     value.__module__ = home or module
-    if not home and not _is_public_in(module, value.__name__):
+    if not home and not _lists(module, value.__name__):
         value.__qualname__ = name
 
 
-def _is_public_in(module: str, name: str) -> bool:
-    """Return whether `module` is public and lists the name."""
-    # A class named a module that is not loaded yet itself, as errors do: it is a public one.
+def _lists(module: str, name: str) -> bool:
+    """Whether `module` is a public one that has the name, as one that has not been loaded is: it was named by hand."""
     if module not in sys.modules:
         return True
     namespace = vars(sys.modules[module])
@@ -64,7 +63,7 @@ def _is_public_in(module: str, name: str) -> bool:
 def make_public(namespace: MutableMapping[str, Any], names: Iterable[str], quick: Iterable[str] = ()) -> None:
     """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``.
 
-    Those among `quick` get no boundary: it would take longer than they do.
+    Those among `quick` stay as they are: a boundary would take longer than they do.
     """
     namespace.setdefault("__dir__", _listing(namespace["__name__"], ()))
     for name in names:

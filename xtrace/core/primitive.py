@@ -176,7 +176,7 @@ class Primitive:
 
     @property
     def fused_from(self) -> int:
-        """The least `Trace.fuses` at which a library function of this one operation is compiled with its derivative."""
+        """The least `Trace.fuses` for which a function that is this operation is a program with its derivative."""
         return 1 if self.transpose is None else 2
 
     def types_of_results(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:

@@ -50,7 +50,7 @@ def shown_scopes(scopes: Scopes) -> str:
 
 
 def path_inside(path: str, name: str) -> str:
-    """Return `path` with `name` added: inside its last transformation if that is empty, otherwise below the path."""
+    """Return the path of what is called `name` inside of `path`: in its last transformation, if that is empty."""
     start, empty, end = path.rpartition("()")
     if empty and not end.strip(")"):
         return f"{start}({name}){end}"

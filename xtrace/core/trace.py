@@ -30,11 +30,11 @@ class Trace:
     # Whether it records what is linear, and must not be given what is not.
     is_tape = False
 
-    # Whether operations run at once: neither this trace nor one below it records a program.
+    # Whether operations are evaluated, and no trace around this one records all of them.
     evaluates = False
 
-    # Which library functions of a single operation are compiled into one program with their derivatives, as in JAX;
-    # the steps of a rule, one by one, round otherwise. 0: none, 1: those of operations that are not linear, 2: all.
+    # Which operations that are a library function by themselves are evaluated as one program with their derivatives,
+    # which rounds otherwise than the steps of a rule do: none of them (0), those that are not linear (1), all (2).
     fuses = 0
 
     def __init__(self, parent: Trace | None) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
-from xtrace.api.units import inlined, one_program, unit
 from xtrace.core.avals import aval_of
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 from xtrace.ops.elementwise import constants_like, logistic, select
@@ -31,7 +31,7 @@ def _where(condition: Any, tangent: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def relu(x: Any) -> Any:
     """max(x, 0), of slope 0 at 0. Integers stay integers."""
     return maximum(operand("relu", x), 0)
@@ -41,7 +41,7 @@ relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), of slope 0 at 0 and 6."""
     return minimum(maximum(operand("relu6", x), 0), 6.0)
@@ -53,27 +53,27 @@ def _relu6_tangent(t: Any, y: Any, x: Any) -> Any:
     return _where((x > 0) & (x < 6), t)
 
 
-@inlined
+@inline_jit(public=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x where it is not negative, negative_slope * x elsewhere."""
     x = operand("leaky_relu", x)
     return choose(x >= 0, x, negative_slope * x)
 
 
-@inlined
+@inline_jit(public=True)
 def hard_tanh(x: Any) -> Any:
     """x moved into [-1, 1]. Integers stay integers."""
     x = operand("hard_tanh", x)
     return choose(x > 1, 1, choose(x < -1, -1, x))
 
 
-@inlined
+@inline_jit(public=True)
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
-@inlined
+@inline_jit(public=True)
 def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x)."""
     x = operand("hard_silu", x)
@@ -83,14 +83,14 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-@inlined
+@inline_jit(public=True)
 def sparse_plus(x: Any) -> Any:
     """0 for x <= -1, (x + 1)² / 4 between -1 and 1, x for x >= 1."""
     x = operand("sparse_plus", x)
     return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
-@inlined
+@inline_jit(public=True)
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 moved into [0, 1]. ValueError for complex numbers, which have no order."""
     return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
@@ -99,13 +99,13 @@ def sparse_sigmoid(x: Any) -> Any:
 # Made of exponentials
 
 
-@one_program()
+@inline_jit(public=True)
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)). TypeError for integers and booleans."""
     return logistic(x)
 
 
-@inlined
+@inline_jit(public=True)
 def silu(x: Any) -> Any:
     """x * sigmoid(x). TypeError for integers and booleans."""
     x = operand("silu", x)
@@ -115,19 +115,19 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-@inlined
+@inline_jit(public=True)
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
     return logaddexp(operand("softplus", x), 0)
 
 
-@inlined
+@inline_jit(public=True)
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)) = -softplus(-x)."""
     return -softplus(-operand("log_sigmoid", x))
 
 
-@inlined
+@inline_jit(public=True)
 def mish(x: Any) -> Any:
     """x * tanh(softplus(x))."""
     x = operand("mish", x)
@@ -135,7 +135,7 @@ def mish(x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)) for positive x, exact near 0 and far from it.
 
@@ -148,7 +148,7 @@ def log1mexp(x: Any) -> Any:
 log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
 
 
-@inlined
+@inline_jit(public=True)
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     x = operand("elu", x)
@@ -157,7 +157,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return choose(positive, x, alpha * expm1(choose(positive, 0.0, x)))
 
 
-@inlined
+@inline_jit(public=True)
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), whose derivative is continuous."""
     x = operand("celu", x)
@@ -168,13 +168,13 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@inlined
+@inline_jit(public=True)
 def selu(x: Any) -> Any:
     """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
     return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
 
 
-@unit
+@inline_jit
 def _gelu(x: Any, *, approximate: bool) -> Any:
     x = operand("gelu", x, as_inexact)
     x = converted(x, aval_of(x).dtype)
@@ -191,13 +191,13 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return _gelu(x, approximate=bool(approximate))
 
 
-@unit
+@inline_jit
 def _glu(x: Any, *, axis: int) -> Any:
     left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
     return left * logistic(right)
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half along `axis` times the sigmoid of the second. ValueError for an odd number or no such axis."""
     x = operand("glu", x)
@@ -212,14 +212,14 @@ def glu(x: Any, axis: int = -1) -> Any:
 # Made of roots and quotients
 
 
-@inlined
+@inline_jit(public=True)
 def soft_sign(x: Any) -> Any:
     """x / (|x| + 1)."""
     x = operand("soft_sign", x)
     return x / (abs(x) + 1)
 
 
-@inlined
+@inline_jit(public=True)
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x² + b)) / 2, a smooth max(x, 0)."""
     x = operand("squareplus", x)

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import converted, reshape, transpose
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import operand_aval
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
@@ -61,7 +61,7 @@ def _wide(dtype: Any) -> Any:
     return dtype if dtypes.bit_width(dtype) > 32 else dtypes.float32
 
 
-@unit
+@inline_jit
 def _attention(
     query: Any, key: Any, value: Any, scale: Any, *rest: Any, given: str, causal: bool,
     window: tuple[int, int] | None, residual: bool,

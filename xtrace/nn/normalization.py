@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import as_inexact, promote
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -73,7 +73,7 @@ def _total(powers: Any, axes: Sequence[int], masks: Sequence[Any]) -> Any:
     return _along(reduce_sum, chosen(masks[0], powers, 0) if masks else powers, axes)
 
 
-@unit
+@inline_jit
 def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
     _, powers, axes = _shifted("softmax", x, axis, masks)
     found = powers / _total(powers, axes, masks)
@@ -88,14 +88,14 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return _softmax(x, *_mask("softmax", where), axis=_static(axis))
 
 
-@unit
+@inline_jit
 def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
     moved, powers, axes = _shifted("log_softmax", x, axis, masks)
     found = moved - log(_total(powers, axes, masks))
     return chosen(masks[0], found, -_INFINITY) if masks else found
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """The logarithm of `softmax`, computed without it; -inf where `where` is False.
 
@@ -107,7 +107,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 # Logarithms of sums
 
 
-@unit
+@inline_jit
 def _logsumexp(
     a: Any, *rest: Any, name: str, axis: Any, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
 ) -> Any:
@@ -154,7 +154,7 @@ def logsumexp(
     )  # fmt: skip
 
 
-@unit
+@inline_jit
 def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     found = _logsumexp(
         x, *masks, name="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
@@ -172,7 +172,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     return found - converted(log(count), found.dtype)
 
 
-@one_program("axis", "keepdims")
+@inline_jit(static=("axis", "keepdims"), public=True)
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) over `axis` (None: all axes) where `where` holds, without overflow.
 
@@ -186,7 +186,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 _ALGORITHMS = ("fast", "stable")
 
 
-@unit
+@inline_jit
 def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algorithm: str) -> Any:
     """`rest` has what the letters of `given` say: the mean, the variance and the mask (mvw)."""
     options = dict(zip(given, rest, strict=True))
@@ -203,7 +203,7 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
     return (x - centre) * rsqrt(variance + epsilon)
 
 
-@one_program("axis", "algorithm")
+@inline_jit(static=("axis", "algorithm"), public=True)
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
     algorithm: str = "fast",
@@ -227,7 +227,7 @@ def standardize(
 # One-hot encoding
 
 
-@unit
+@inline_jit
 def _one_hot(x: Any, *, count: int, dtype: Any, axis: int) -> Any:
     x = as_array(promote("one_hot", x)[0])
     shape = [1] * (x.ndim + 1)
@@ -236,7 +236,7 @@ def _one_hot(x: Any, *, count: int, dtype: Any, axis: int) -> Any:
     return converted(expand_dims(x, (axis,)) == positions, dtype)
 
 
-@unit
+@inline_jit
 def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
     x = as_array(promote("one_hot", x)[0])
     return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)

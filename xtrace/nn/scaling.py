@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import canonical_axis, converted, reshape, transpose
 from xtrace.api.custom_derivatives import custom_vjp
-from xtrace.api.jit import jit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array
 from xtrace.api.promotion import operand_aval
 from xtrace.core import dtypes
@@ -116,7 +116,7 @@ def _in_full(x: Any, scales: Any) -> Any:
     return converted(as_array(x), dtypes.float32) * wide
 
 
-@functools.partial(jit, static_argnames=("dtype",), inline=True)
+@inline_jit
 def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
     a, b = _in_full(lhs, lhs_scales), _in_full(rhs, rhs_scales)
     return converted(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
@@ -259,7 +259,7 @@ def _as_matrices(x: Any, axes: _Axes) -> Any:
     return reshape(transpose(x, (*axes.batch, *axes.free, *axes.contracted)), shape)
 
 
-@functools.partial(jit, static_argnames=("dimension_numbers", "plan"), inline=True)
+@inline_jit
 def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)

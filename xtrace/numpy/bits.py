@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
@@ -31,7 +31,7 @@ def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]
     return a, axis_as_index(function, axis, a.ndim)
 
 
-@unit
+@inline_jit
 def _packed(a: Any, *, axis: int, order: str) -> Any:
     bits = moveaxis(elementwise.ne(a, scalar_of(0, a.dtype)), axis, -1)
     missing = -bits.shape[-1] % 8
@@ -41,7 +41,7 @@ def _packed(a: Any, *, axis: int, order: str) -> Any:
     return moveaxis(reductions.reduce_sum(elementwise.shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
 
 
-@one_program("axis", "bitorder")
+@inline_jit(static=("axis", "bitorder"), public=True)
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """Return bytes whose bits say which elements are not zero, eight along `axis` (None: flattened) in each.
 
@@ -55,7 +55,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return _packed(a, axis=along, order=bitorder)
 
 
-@unit
+@inline_jit
 def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
     a = moveaxis(a, axis, -1)
     shape = (*a.shape, 8)
@@ -70,7 +70,7 @@ def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
     return moveaxis(bits, -1, axis)
 
 
-@one_program("axis", "count", "bitorder")
+@inline_jit(static=("axis", "count", "bitorder"), public=True)
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Return the bits of bytes as 0 and 1 along `axis` (None: flattened), highest first unless ``bitorder="little"``.
 

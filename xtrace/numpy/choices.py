@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import truth
 from xtrace.api.promotion import cast, check_broadcast, common_dtype
-from xtrace.api.units import one_program, unit
 from xtrace.api.vmap import vmap
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
@@ -42,7 +42,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return _selected(*condlist, *choicelist, default)
 
 
-@unit
+@inline_jit
 def _selected(*operands: Any) -> Any:
     count = len(operands) // 2
     conditions, cases = operands[:count], operands[count:]
@@ -85,7 +85,7 @@ def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any)
     return vectorize(lambda place, value: switch(place, branches, value))(index, x)
 
 
-@unit
+@inline_jit
 def _last_true(*conditions: Any, shape: tuple[int, ...]) -> Any:
     """Return the number, from 1, of the last condition that holds, and 0 where none does."""
     found = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
@@ -121,7 +121,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return _chosen(a, *cases, mode=mode)
 
 
-@unit
+@inline_jit
 def _chosen(a: Any, *cases: Any, mode: str) -> Any:
     avals, dtype, _ = common_dtype("choose", cases)
     own = type_of("choose", a).shape
@@ -200,7 +200,7 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
     return converted(found, a.dtype, a.weak_type and size is None)
 
 
-@one_program("axis", "mode", "fill_value", "wrap_negative_indices")
+@inline_jit(static=("axis", "mode", "fill_value", "wrap_negative_indices"), public=True)
 def take_along_axis(
     arr: Any,
     indices: Any,
@@ -239,7 +239,7 @@ def take_along_axis(
     return _taken_along(arr, indices, axis=along, mode=found, fill=fill, wrap=wrap)
 
 
-@unit
+@inline_jit
 def _taken_along(arr: Any, indices: Any, *, axis: int, mode: Any, fill: Any, wrap: bool) -> Any:
     shape, own = arr.shape, indices.shape
     whole = check_broadcast(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import dtype_of_all
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import type_of
@@ -14,12 +14,12 @@ from xtrace.numpy.creation import array, asarray, broadcast_arrays
 from xtrace.numpy.ufuncs import equal, isclose
 
 
-@unit
+@inline_jit
 def _all_close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
-@one_program("equal_nan")
+@inline_jit(static=("equal_nan",), public=True)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Return whether `isclose` holds for all elements, as an array of rank 0."""
     for i, x in enumerate((a, b, rtol, atol)):
@@ -27,7 +27,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return _all_close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
-@unit
+@inline_jit
 def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
     same = equal(a, b)
     if equal_nan:
@@ -54,7 +54,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     return _equivalent(a1, a2)
 
 
-@unit
+@inline_jit
 def _equivalent(a: Any, b: Any) -> Any:
     dtype = dtype_of_all(a, b)
     return reductions.all(equal(*broadcast_arrays(converted(a, dtype), converted(b, dtype))))

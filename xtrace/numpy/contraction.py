@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import multiply, subtract
 from xtrace.api.promotion import check_broadcast, check_mapped_ranks
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
@@ -35,7 +35,7 @@ class _Plan:
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(function, preferred)
         # Where the type of the result is given, nothing is promoted implicitly.
-        x64, mode, wide = config.promotion_settings()
+        x64, mode, wide = config.promotion()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
@@ -59,7 +59,7 @@ class _Plan:
         )  # fmt: skip
 
 
-@unit
+@inline_jit
 def _contracted(
     a: Any, b: Any, *, dimensions: Any, order: Any, squeezed: Any, precision: Any, dtype: Any, weak: bool
 ) -> Any:
@@ -74,7 +74,7 @@ def _without_axes(x: Any, axes: _Axes) -> Any:
     return reshape(x, [n for i, n in enumerate(x.shape) if i not in axes]) if axes else x
 
 
-@one_program("precision", "out_sharding")
+@inline_jit(static=("precision", "out_sharding"), public=True)
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """Return the sum over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
 
@@ -129,7 +129,7 @@ def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> 
     )  # fmt: skip
 
 
-@one_program("precision", "out_sharding")
+@inline_jit(static=("precision", "out_sharding"), public=True)
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -151,7 +151,7 @@ def matmul(
     return _broadcast_contract(plan, a, b, (min(rank, 2), min(other, 2)))
 
 
-@one_program()
+@inline_jit(public=True)
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Return the product of matrices, the last two axes of `x1`, with vectors, the last axis of `x2`."""
     plan = _Plan("matvec", x1, x2, None, None)
@@ -159,7 +159,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return _broadcast_contract(plan, x1, x2, (2, 1))
 
 
-@one_program()
+@inline_jit(public=True)
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Return the product of conjugated vectors, the last axis of `x1`, with matrices, the last two axes of `x2`."""
     plan = _Plan("vecmat", x1, x2, None, None)
@@ -179,7 +179,7 @@ def _conjugated(x: Any, aval: ShapedArray) -> Any:
     return conj(x) if dtypes.is_complex(aval.dtype) else x
 
 
-@one_program("axis", "precision")
+@inline_jit(static=("axis", "precision"), public=True)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the sum of conjugated `x1` times `x2` over `axis` of both; their other axes broadcast.
 
@@ -197,7 +197,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return _broadcast_contract(plan, first, second, (1, 1))
 
 
-@one_program("precision")
+@inline_jit(static=("precision",), public=True)
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the sum of conjugated `a` times `b`, both flattened. TypeError if their sizes differ."""
     first, second = (type_of("vdot", x, i) for i, x in enumerate((a, b)))
@@ -207,7 +207,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     )  # fmt: skip
 
 
-@one_program("precision")
+@inline_jit(static=("precision",), public=True)
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the sum over the last axes of `a` and `b`; a scalar multiplies. TypeError if their lengths differ."""
     plan = _Plan("inner", a, b, precision, preferred_element_type)
@@ -219,7 +219,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return plan.contract(a, b, (over, ((), ())))
 
 
-@unit
+@inline_jit
 def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
     return multiply(
         broadcast_in_dim(reshape(a, (rows,)), (rows, 1), (0,)),
@@ -227,14 +227,14 @@ def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
     )
 
 
-@one_program("out")
+@inline_jit(static=("out",), public=True)
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Return the product of every element of `a` with every element of `b`, both flattened."""
     refuse("outer", out=out)
     return _outer(a, b, rows=type_of("outer", a, 0).size, columns=type_of("outer", b, 1).size)
 
 
-@one_program("axes", "precision", "out_sharding")
+@inline_jit(static=("axes", "precision", "out_sharding"), public=True)
 def tensordot(
     a: Any,
     b: Any,
@@ -274,13 +274,13 @@ def tensordot(
     return plan.contract(a, b, (over, ((), ())))
 
 
-@unit
+@inline_jit
 def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
     return reductions.sum(chosen(mask, a, 0), (-2, -1), dtype)
 
 
-@one_program("offset", "axis1", "axis2", "dtype", "out")
+@inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """Return the sum of the diagonal `offset` of the matrices along `axis1` and `axis2`, which vanish.
 
@@ -301,7 +301,7 @@ def _refuse_booleans(function: str, *operands: Any) -> None:
         raise TypeError(f"{function} does not accept two arrays of dtype bool; convert one with x.astype(int)")
 
 
-@unit
+@inline_jit
 def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
     rank = len(left)
     rows = reshape(a, [n for size in left for n in (size, 1)])
@@ -310,7 +310,7 @@ def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
     return reshape(found, [m * n for m, n in zip(left, right, strict=True)]) if rank else found
 
 
-@one_program()
+@inline_jit(public=True)
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product: `b` times every element of `a`, side by side along every axis.
 
@@ -323,7 +323,7 @@ def kron(a: Any, b: Any) -> Any:
     return _kron(a, b, left=left, right=right)
 
 
-@unit
+@inline_jit
 def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
     lengths = [x.shape[i] for x, i in zip((a, b), axes, strict=True)]
     left, right = [
@@ -342,7 +342,7 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
     return stack([converted(x, x.dtype, False) for x in (minor(1, 2), minor(2, 0), minor(0, 1))], axis or 0)
 
 
-@one_program("axisa", "axisb", "axisc", "axis")
+@inline_jit(static=("axisa", "axisb", "axisc", "axis"), public=True)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """Return the cross product of vectors along `axisa` and `axisb` (or `axis` of all), the result's along `axisc`.
 

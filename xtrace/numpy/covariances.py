@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, check_mapped_ranks, common_dtype
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
@@ -19,7 +19,7 @@ from xtrace.ops.elementwise import complex as of_parts
 from xtrace.ops.elementwise import conj
 
 
-@unit
+@inline_jit
 def _covariance(*operands: Any, given: tuple[str, ...], rows: bool, ddof: float, dtype: Any) -> Any:
     values = {name: as_array("cov", value) for name, value in zip(given, operands, strict=True)}
     parts = []
@@ -60,7 +60,7 @@ def _checked_weights(name: str, weights: Any, count: int) -> None:
         raise RuntimeError(f"cov: incompatible numbers of samples and {name}: {count} and shape {aval.shape}")
 
 
-@one_program("rowvar", "bias", "ddof", "dtype")
+@inline_jit(static=("rowvar", "bias", "ddof", "dtype"), public=True)
 def cov(
     m: Any,
     y: Any = None,
@@ -107,7 +107,7 @@ def _checked(
     )
 
 
-@unit
+@inline_jit
 def _correlation(c: Any) -> Any:
     if not c.ndim:
         return c / c
@@ -120,7 +120,7 @@ def _correlation(c: Any) -> Any:
     return clip(c, -1, 1)
 
 
-@one_program("rowvar", "dtype")
+@inline_jit(static=("rowvar", "dtype"), public=True)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
     """Return the covariances of variables in rows (columns, unless `rowvar`) over both their standard deviations."""
     return _correlation(_checked("corrcoef", x, y, rowvar, False, None, None, None, dtype))

@@ -10,10 +10,10 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
 from xtrace.api.devices import device_put
+from xtrace.api.inline_jit import inline_jit, to_number_operand
 from xtrace.api.operators import add, multiply, power, subtract, true_divide
 from xtrace.api.promotion import as_inexact, cast_constant, check_broadcast, check_mapped_ranks
 from xtrace.api.tracing import abstract_leaf
-from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -164,7 +164,7 @@ def _from_list(function: str, value: Any, dtype: Any) -> Any:
         x64 = config.enable_x64.value
         if kinds:
             pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _pair(x) for x in kinds)
-            dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
+            dtype = dtypes.promote(pairs, *config.promotion())[0]
         else:
             dtype = dtypes.default_float(x64)
     if traced:
@@ -256,7 +256,7 @@ def convert_array(function: str, x: Any, dtype: Any, copy: bool = False, device:
     return result if device is None else device_put(result, device)
 
 
-@unit
+@inline_jit
 def _nonzero(x: Any) -> Any:
     return elementwise.ne(x, scalar_of(0, x.dtype))
 
@@ -422,7 +422,7 @@ def _static_or_array(function: str, name: str, value: Any) -> Any:
         raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
 
 
-@unit
+@inline_jit
 def diagonal_mask(offset: Any, *, rows: int, columns: int, below: bool) -> Any:
     """Where column - row equals `offset` or, with `below`, is at most that."""
     row = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 0)
@@ -430,7 +430,7 @@ def diagonal_mask(offset: Any, *, rows: int, columns: int, below: bool) -> Any:
     return (elementwise.ge if below else elementwise.eq)(add(row, offset), column)
 
 
-@unit
+@inline_jit
 def _diagonal_ones(offset: Any, *, rows: int, columns: int, below: bool, dtype: Any) -> Any:
     return converted(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
@@ -459,7 +459,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Any:
     return _diagonal_ones(_static_or_array("tri", "k", k), rows=rows, columns=columns, below=True, dtype=wanted)
 
 
-@unit
+@inline_jit
 def _triangle(x: Any, *, offset: int, lower: bool) -> Any:
     aval = type_of("tril", x)
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
@@ -481,13 +481,13 @@ def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
     return _triangle(m, offset=offset, lower=lower)
 
 
-@one_program("k")
+@inline_jit(static=("k",), public=True)
 def tril(m: Any, k: int = 0) -> Any:
     """Return `m` with zeros above the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
     return _checked_triangle("tril", m, k, True)
 
 
-@one_program("k")
+@inline_jit(static=("k",), public=True)
 def triu(m: Any, k: int = 0) -> Any:
     """Return `m` with zeros below the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
     return _checked_triangle("triu", m, k, False)
@@ -526,7 +526,7 @@ def _ramp(first: Any, increment: Any, *, length: int, dtype: Any) -> Any:
     return add(first, multiply(increment, shapes.iota(dtype, length)))
 
 
-@unit
+@inline_jit
 def _counted_from(first: Any, *, length: int, dtype: Any) -> Any:
     return add(first, shapes.iota(dtype, length))
 
@@ -564,7 +564,7 @@ def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tup
     numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
     if dtype is None:
         pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
+        dtype = dtypes.promote(pairs, *config.promotion())[0]
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
@@ -573,7 +573,7 @@ def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tup
     return length, dtype, ends
 
 
-@unit
+@inline_jit
 def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compute: Any, dtype: Any) -> Any:
     """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
     start, stop = (cast_to(x, type_of("linspace", x), compute) for x in (start, stop))
@@ -610,9 +610,9 @@ def expand_at(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 def _inexact(*values: Any) -> Any:
     """Return the inexact dtype that values and dtypes promote to."""
-    x64, _, wide = config.promotion_settings()
+    x64, _, wide = config.promotion()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
-    found = dtypes.promote(pairs, *config.promotion_settings())[0]
+    found = dtypes.promote(pairs, *config.promotion())[0]
     return as_inexact(found, False)[0]
 
 
@@ -639,7 +639,7 @@ def linspace(
     return (device_put(found[0], device), found[1]) if retstep else device_put(found, device)
 
 
-@one_program("num", "endpoint", "retstep", "dtype", "axis")
+@inline_jit(static=("num", "endpoint", "retstep", "dtype", "axis"), public=True)
 def _linspace(start: Any, stop: Any, num: Any, endpoint: Any, retstep: Any, dtype: Any, axis: Any) -> Any:
     result, distance = _samples(start, stop, "linspace", num, endpoint, dtype, axis)
     return (result, distance) if retstep else result
@@ -657,7 +657,7 @@ def _samples(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtyp
     )  # fmt: skip
 
 
-@unit
+@inline_jit
 def _powers(exponents: Any, base: Any, *, dtype: Any) -> Any:
     found = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
     return cast_to(found, found.aval, dtype)
@@ -671,7 +671,7 @@ def logspace(
     return _logspace(*map(to_number_operand, (start, stop, base)), num, endpoint, wanted, axis)
 
 
-@one_program("num", "endpoint", "dtype", "axis")
+@inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
 def _logspace(start: Any, stop: Any, base: Any, num: Any, endpoint: Any, dtype: Any, axis: Any) -> Any:
     compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
     exponents, _ = _samples(start, stop, "logspace", num, endpoint, compute, axis)
@@ -682,7 +682,7 @@ def _log10(x: Any) -> Any:
     return multiply(elementwise.log(x), math.log10(math.e))
 
 
-@unit
+@inline_jit
 def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compute: Any, dtype: Any) -> Any:
     start, stop = (cast_to(x, type_of("geomspace", x), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
@@ -696,7 +696,7 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
     return cast_to(found, found.aval, dtype)
 
 
-@one_program("num", "endpoint", "dtype", "axis")
+@inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Return `num` samples from `start` to `stop`, each the same multiple of the one before."""
     wanted = requested_dtype("geomspace", dtype)
@@ -772,7 +772,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     return _all_indices(shape=shape, dtype=wanted)
 
 
-@unit
+@inline_jit
 def _all_indices(*, shape: tuple[int, ...], dtype: Any) -> Any:
     if not shape:
         return _fill((0,), _python_value("indices", 0, dtype), dtype, False, None)

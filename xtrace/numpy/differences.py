@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
@@ -25,7 +25,7 @@ def _between(x: Any, start: int, stop: int, axis: int) -> Any:
     return slicing.slice_in_dim(x, start, stop, axis=axis)
 
 
-@unit
+@inline_jit
 def _differences(a: Any, *, n: int, axis: int) -> Any:
     step = not_equal if dtypes.is_boolean(a.dtype) else subtract
     for _ in range(min(n, a.shape[axis])):
@@ -34,7 +34,7 @@ def _differences(a: Any, *, n: int, axis: int) -> Any:
     return a
 
 
-@one_program("n", "axis")
+@inline_jit(static=("n", "axis"), public=True)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Return the differences of neighbours along `axis`, taken `n` times; of booleans, whether they differ.
 
@@ -61,7 +61,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
 
 
-@one_program()
+@inline_jit(public=True)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbours in the flattened array, between `to_begin` and `to_end` in its dtype."""
     ary = ravel(as_array("ediff1d", ary))
@@ -75,7 +75,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-@unit
+@inline_jit
 def _gradients(f: Any, *spacings: Any, axes: tuple[int, ...], dtype: Any) -> list[Any]:
     f = converted(f, dtype, f.weak_type)
     return [_gradient(f, converted(x, dtype, x.weak_type), a)
@@ -100,7 +100,7 @@ def _gradient(f: Any, h: Any, axis: int) -> Any:
     return concatenate([ends[0] / first, inside + high * (before / (after * both)), ends[1] / last], axis)
 
 
-@one_program("axis", "edge_order")
+@inline_jit(static=("axis", "edge_order"), public=True)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
     """Return the derivative of sampled `f` along each of its axes, a list of arrays; along one axis, the array.
 
@@ -130,7 +130,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     return found[0] if len(found) == 1 else list(found)
 
 
-@unit
+@inline_jit
 def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> Any:
     y, spacing = converted(as_array("trapezoid", y), dtype, False), converted(spacing, dtype, False)
     y = moveaxis(y, axis, -1)
@@ -142,7 +142,7 @@ def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> 
     return 0.5 * sum(steps * (y[..., 1:] + y[..., :-1]), -1)
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Return the integral of `y` along `axis` by the trapezoidal rule, at the coordinates `x` or `dx` apart."""
     spacing = dx if x is None else x
@@ -158,7 +158,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return _integral(y, spacing, axis=operator.index(axis), sampled=x is not None, dtype=dtype)
 
 
-@unit
+@inline_jit
 def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any:
     p, period = converted(as_array("unwrap", p), dtype, False), converted(as_array("unwrap", period), dtype, False)
     jump = discont[0] if discont else period / 2
@@ -172,7 +172,7 @@ def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any
     return concatenate([_between(p, 0, 1, axis), rest], axis)
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Any:
     """Return `p` with multiples of `period` added so that steps along `axis` are at most half of it.
 
@@ -191,7 +191,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.28318530
     return _unwrapped(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
 
 
-@unit
+@inline_jit
 def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...], types: Any) -> Any:
     dtype, result = types
     values = dict(zip(given, options, strict=True))
@@ -220,7 +220,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...
     return found
 
 
-@one_program()
+@inline_jit(public=True)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return at `x` the line through the points ``(xp, fp)``, whose `xp` rise.
 

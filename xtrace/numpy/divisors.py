@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import check_broadcast, common_dtype, promote, promote_dtypes
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import spread_to
@@ -34,7 +34,7 @@ def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
     return [converted(spread_to(function, x, x.shape, shape), x.dtype, weak) for x in found]
 
 
-@unit
+@inline_jit
 def _common_divisor(x1: Any, x2: Any) -> Any:
     # Euclid's algorithm, for all elements until the last one is done.
     def step(pair: Any) -> Any:
@@ -45,21 +45,21 @@ def _common_divisor(x1: Any, x2: Any) -> Any:
     return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_spread("gcd", x1, x2)))[0]
 
 
-@one_program()
+@inline_jit(public=True)
 def gcd(x1: Any, x2: Any) -> Any:
     """Return the greatest common divisor, never negative, of integers; of zeros it is zero. ValueError for floats."""
     _check("gcd", x1, x2)
     return _common_divisor(x1, x2)
 
 
-@unit
+@inline_jit
 def _common_multiple(x1: Any, x2: Any) -> Any:
     x1, x2 = _spread("lcm", *promote("lcm", as_array("lcm", x1), as_array("lcm", x2)))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 
 
-@one_program()
+@inline_jit(public=True)
 def lcm(x1: Any, x2: Any) -> Any:
     """Return the least common multiple, never negative, of integers; with a zero it is zero. ValueError for floats."""
     _check("lcm", x1, x2)

@@ -9,8 +9,8 @@ import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -236,7 +236,7 @@ def _inversions(names: str, output: str) -> int:
     return sum(a > b for i, a in enumerate(places) for b in places[i + 1 :])
 
 
-@unit
+@inline_jit
 def _contracted(
     *operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any
 ) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.devices import device_put
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -50,7 +50,7 @@ def _along(x: Any, kind: FftType, axes: _Axes, sizes: _Axes) -> Any:
     return moveaxis(transform(moveaxis(x, axes, last), kind, sizes), last, axes)
 
 
-@unit
+@inline_jit
 def _transformed(
     x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
 ) -> Any:
@@ -157,7 +157,7 @@ def _checked_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: 
     return _checked(function, kind, a, s, axes, norm)
 
 
-@one_program("n", "axis", "norm")
+@inline_jit(static=("n", "axis", "norm"), public=True)
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the Fourier transform along `axis`, cut off or continued by zeros to `n` elements.
 
@@ -167,61 +167,61 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _checked_one("fft", FftType.FFT, a, n, axis, norm)
 
 
-@one_program("n", "axis", "norm")
+@inline_jit(static=("n", "axis", "norm"), public=True)
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of `fft`; arguments and errors as there."""
     return _checked_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-@one_program("n", "axis", "norm")
+@inline_jit(static=("n", "axis", "norm"), public=True)
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the first n // 2 + 1 terms of `fft` of real numbers; ValueError for complex ones."""
     return _checked_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-@one_program("n", "axis", "norm")
+@inline_jit(static=("n", "axis", "norm"), public=True)
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of `rfft`: `n` real numbers, by default twice as many as terms after the first."""
     return _checked_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-@one_program("n", "axis", "norm")
+@inline_jit(static=("n", "axis", "norm"), public=True)
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return `fft` of `n` numbers of which the first half is given and the others are their conjugates: real ones."""
     return _checked_one("hfft", FftType.IRFFT, a, n, axis, norm, hermitian=True)
 
 
-@one_program("n", "axis", "norm")
+@inline_jit(static=("n", "axis", "norm"), public=True)
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of `hfft`: the first n // 2 + 1 terms of `ifft` of real numbers."""
     return _checked_one("ihfft", FftType.RFFT, a, n, axis, norm, hermitian=True)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """Return the Fourier transform along two axes; see `fftn`."""
     return _checked_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """Return the inverse of `fft2`."""
     return _checked_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """Return `fft2` of real numbers, the first half of its terms along the last of `axes`."""
     return _checked_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """Return the inverse of `rfft2`."""
     return _checked_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
     """Return the Fourier transform along `axes` (None: all, or the last ones, as many as there are lengths `s`).
 
@@ -231,25 +231,25 @@ def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | N
     return _checked("fftn", FftType.FFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def ifftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
     """Return the inverse of `fftn`."""
     return _checked("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def rfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
     """Return `fftn` of real numbers, the first half of its terms along the last of `axes`."""
     return _checked("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-@one_program("s", "axes", "norm")
+@inline_jit(static=("s", "axes", "norm"), public=True)
 def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
     """Return the inverse of `rfftn`; the last length is that of the result, as in `irfft`."""
     return _checked("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
-@unit
+@inline_jit
 def _frequencies(d: Any, *, size: int, half: bool, dtype: Any) -> Any:
     positions = iota(dtypes.int32, max(size // 2 + 1 if half else size, 0))
     if not half:
@@ -295,13 +295,13 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
     return roll(x, [sign * (aval.shape[i] // 2) for i in found], found)
 
 
-@one_program("axes")
+@inline_jit(static=("axes",), public=True)
 def fftshift(x: Any, axes: Any = None) -> Any:
     """Return `x` with the term of frequency zero in the middle of `axes` (None: all). ValueError for missing axes."""
     return _shifted("fftshift", x, axes, 1)
 
 
-@one_program("axes")
+@inline_jit(static=("axes",), public=True)
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """Return the inverse of `fftshift`."""
     return _shifted("ifftshift", x, axes, -1)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -24,7 +24,7 @@ from xtrace.numpy.ufuncs import maximum, where
 from xtrace.ops.elementwise import eq
 
 
-@unit
+@inline_jit
 def _counted(x: Any, weights: Any, *, length: int) -> Any:
     x = as_array("bincount", x)
     x = converted(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
@@ -66,7 +66,7 @@ def bincount(
     return _counted(x, weights, length=length)
 
 
-@unit
+@inline_jit
 def _edges(a: Any, *limits: Any, bins: int, dtype: Any) -> Any:
     if limits:
         low, high = (converted(as_array("histogram", x), dtype, False) for x in limits)
@@ -134,7 +134,7 @@ def _places(edges: Any, x: Any) -> Any:
     return where(x == edges[-1], edges.shape[0] - 1, places)
 
 
-@unit
+@inline_jit
 def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -> Any:
     a, edges = converted(as_array("histogram", a), dtype, False), converted(edges, dtype, False)
     places = _places(edges, ravel(a))
@@ -166,7 +166,7 @@ def histogram(
     return found
 
 
-@unit
+@inline_jit
 def _joint(sample: Any, *operands: Any, weighted: bool, density: bool) -> Any:
     edges, weights = (operands[:-1], operands[-1]) if weighted else (operands, None)
     sample = as_array("histogramdd", sample)

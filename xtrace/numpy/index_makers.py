@@ -11,8 +11,8 @@ import numpy as np
 from numpy import index_exp, s_
 
 from xtrace.algebra.vector_space import canonical_shape, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import common_dtype, dtype_of_all
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -54,7 +54,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(_unravelled(as_array("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
 
 
-@unit
+@inline_jit
 def _unravelled(indices: Any, *, shape: tuple[int, ...]) -> list[Any]:
     dtype, weak = indices.dtype, indices.aval.weak_type
     total = math.prod(shape)
@@ -115,7 +115,7 @@ def ravel_multi_index(
     return _ravelled(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or found)
 
 
-@unit
+@inline_jit
 def _ravelled(*indices: Any, dims: tuple[int, ...], mode: str, order: str, dtype: Any) -> Any:
     shape = np.broadcast_shapes(*[type_of("ravel_multi_index", x).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))

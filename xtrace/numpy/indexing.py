@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import check_broadcast, promote
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -338,7 +338,7 @@ def with_axes(x: Any, places: tuple[int, ...]) -> Any:
     return reshape(x, shape)
 
 
-@unit
+@inline_jit
 def _window_and_gather(x: Any, *operands: Any, plan: Plan, options: Options) -> Any:
     """Carry out a plan; `operands` are its starts and its index arrays."""
     rest = list(operands)
@@ -506,7 +506,7 @@ def get_at(
     return _window_and_gather(x, *reading.operands, plan=reading.plan, options=options)
 
 
-@one_program("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+@inline_jit(static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"), public=True)
 def take(
     a: Any,
     indices: Any,
@@ -550,7 +550,7 @@ def take(
     )  # fmt: skip
 
 
-@unit
+@inline_jit
 def _wrapped(indices: Any, *, length: int) -> Any:
     indices = converted(indices, dtypes.int32)
     found = elementwise.rem(indices, scalar_of(length, dtypes.int32))
@@ -587,7 +587,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(_nonzero_of_size(a, *fills, size=count))
 
 
-@unit
+@inline_jit
 def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
     dtype = dtypes.default_int(config.enable_x64.value)
     flat = elementwise.ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.units import unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
@@ -28,7 +28,7 @@ def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
     return arr, canonical_axis(function, axis, arr.ndim)
 
 
-@unit
+@inline_jit
 def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
@@ -78,7 +78,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     return take(arr, np.flatnonzero(keep).astype(np.int32), along, mode="clip")
 
 
-@unit
+@inline_jit
 def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
     """Return `a` with `values` before a position that may be traced."""
     length, count = a.shape[axis], values.shape[axis]
@@ -89,7 +89,7 @@ def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
     return take(concatenate([a, values], axis), source, axis, mode="clip")
 
 
-@unit
+@inline_jit
 def _with_each(a: Any, positions: Any, values: Any, *, axis: int) -> Any:
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]

@@ -12,8 +12,8 @@ import numpy as np
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
 from xtrace.algebra.vector_space import reshape as set_shape
 from xtrace.algebra.vector_space import transpose as permute
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import remainder
-from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import with_arrays
@@ -70,7 +70,7 @@ def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -
     return wanted
 
 
-@unit
+@inline_jit
 def _column_major(a: Any, *, shape: tuple[int, ...]) -> Any:
     rank = a.ndim
     return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
@@ -109,7 +109,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     return reshape(ready[0][0], ready[0][1], order)
 
 
-@one_program("order", "out_sharding")
+@inline_jit(static=("order", "out_sharding"), public=True)
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """Return the elements of `a` as a 1-D array, with ``order='F'`` column by column."""
     refuse("ravel", out_sharding=out_sharding)
@@ -149,7 +149,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
-@one_program("axis1", "axis2")
+@inline_jit(static=("axis1", "axis2"), public=True)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Return `a` with two axes exchanged. NumPy's AxisError, an IndexError and a ValueError, for axes it has not.
 
@@ -162,7 +162,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return _permuted(a, order)
 
 
-@one_program("source", "destination")
+@inline_jit(static=("source", "destination"), public=True)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Return `a` with the axes `source` moved to the places `destination`, the others in their order.
 
@@ -179,7 +179,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return _permuted(a, order)
 
 
-@one_program("axis", "start")
+@inline_jit(static=("axis", "start"), public=True)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Return `a` with `axis` moved to before the axis `start`; `moveaxis` says the same more plainly."""
     a = as_array("rollaxis", a)
@@ -214,7 +214,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return shapes.squeeze(a, axes) if axes else a
 
 
-@unit
+@inline_jit
 def _joined(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
     parts = [converted(x, dtype, weak) for x in arrays]
     return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
@@ -237,7 +237,7 @@ def _common_type(found: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
     pairs = tuple((x.dtype, x.weak_type) for x in found)
-    return dtypes.promote(pairs, *config.promotion_settings())
+    return dtypes.promote(pairs, *config.promotion())
 
 
 def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) -> Any:
@@ -262,7 +262,7 @@ def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) ->
     return _joined(*found, axis=along, dtype=wanted, weak=weak)
 
 
-@program_of_trees("axis", "dtype")
+@inline_jit(static=("axis", "dtype"), trees=True)
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Return the arrays joined along an axis they have (None: flattened), in their promoted dtype.
 
@@ -275,13 +275,13 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     return _concatenated("concatenate", found, axis, wanted)
 
 
-@program_of_trees("axis")
+@inline_jit(static=("axis",), trees=True)
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """Return the arrays joined along an axis they have; the array API's name of `concatenate`."""
     return concatenate(arrays, axis)
 
 
-@program_of_trees("axis", "out", "dtype")
+@inline_jit(static=("axis", "out", "dtype"), trees=True)
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Return the arrays, all of one shape, joined along a new axis. ValueError if their shapes differ."""
     refuse("stack", out=out)
@@ -297,7 +297,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return _stacked(*found, axis=along, dtype=common, weak=weak)
 
 
-@unit
+@inline_jit
 def _stacked(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
     return shapes.stack([converted(x, dtype, weak) for x in arrays], axis)
 
@@ -307,19 +307,19 @@ def _at_least(function: str, arys: tuple[Any, ...], raised: Callable[[Any], Any]
     return found[0] if len(found) == 1 else found
 
 
-@one_program()
+@inline_jit(public=True)
 def atleast_1d(*arys: Any) -> Any:
     """Return the arguments with one axis at least, scalars as vectors; a list if there are several."""
     return _at_least("atleast_1d", arys, lambda x: x if x.ndim else set_shape(x, (1,)))
 
 
-@one_program()
+@inline_jit(public=True)
 def atleast_2d(*arys: Any) -> Any:
     """Return the arguments with two axes at least, vectors as rows; a list if there are several."""
     return _at_least("atleast_2d", arys, lambda x: x if x.ndim > 1 else set_shape(x, (1, x.size)))
 
 
-@one_program()
+@inline_jit(public=True)
 def atleast_3d(*arys: Any) -> Any:
     """Return the arguments with three axes at least, vectors along the second; a list if there are several."""
 
@@ -339,39 +339,39 @@ def _raised(function: str, tup: Any, raise_rank: Callable[..., Any]) -> list[Any
     return [raise_rank(x) for x in _sequence(function, tup)]
 
 
-@program_of_trees("dtype")
+@inline_jit(static=("dtype",), trees=True)
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Return the arrays joined along the first axis, 1-D ones as rows."""
     return _concatenated("vstack", _raised("vstack", tup, atleast_2d), 0, requested_dtype("vstack", dtype))
 
 
-@program_of_trees("dtype")
+@inline_jit(static=("dtype",), trees=True)
 def hstack(tup: Any, dtype: Any = None) -> Any:
     """Return the arrays joined along the second axis, 1-D ones along their only one."""
     found = _raised("hstack", tup, atleast_1d)
     return _concatenated("hstack", found, 0 if found[0].ndim == 1 else 1, requested_dtype("hstack", dtype))
 
 
-@program_of_trees("dtype")
+@inline_jit(static=("dtype",), trees=True)
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """Return the arrays joined along the third axis."""
     return _concatenated("dstack", _raised("dstack", tup, atleast_3d), 2, requested_dtype("dstack", dtype))
 
 
-@program_of_trees()
+@inline_jit(trees=True)
 def column_stack(tup: Any) -> Any:
     """Return the arrays joined along the second axis, 1-D ones as columns."""
     found = [x if x.ndim > 1 else set_shape(x, (x.size, 1)) for x in _sequence("column_stack", tup)]
     return _concatenated("column_stack", found, 1, None)
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Return `values` joined to the end of `arr` along `axis` (None: both flattened)."""
     return concatenate([as_array("append", arr, 0), as_array("append", values, 1)], axis)
 
 
-@program_of_trees()
+@inline_jit(trees=True)
 def block(arrays: Any) -> Any:
     """Return nested lists of arrays assembled: innermost lists along the last axis, the next ones along the one before.
 
@@ -473,7 +473,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("dsplit", ary, indices_or_sections, 2, True)
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along `axis`, without it. ValueError for a scalar."""
     x = as_array("unstack", x)
@@ -483,7 +483,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple(shapes.unstack(x, along))
 
 
-@one_program("reps")
+@inline_jit(static=("reps",), public=True)
 def tile(A: Any, reps: Any) -> Any:
     """Return `A` repeated `reps` times along each axis, missing leading axes of either counted as 1."""
     A = as_array("tile", A)
@@ -537,13 +537,13 @@ def repeat(
     return take(a, positions.astype(np.int32), along, mode="clip")
 
 
-@unit
+@inline_jit
 def _repeated_positions(repeats: Any, *, length: int, total: int) -> Any:
     repeats = spread_to("repeat", repeats, repeats.shape, (length,))
     return nth_counted(repeats, total, dtypes.int32)[0]
 
 
-@unit
+@inline_jit
 def _repeated(a: Any, *, count: int, axis: int) -> Any:
     own = a.shape
     spread = (*own[: axis + 1], count, *own[axis + 1 :])
@@ -551,7 +551,7 @@ def _repeated(a: Any, *, count: int, axis: int) -> Any:
     return set_shape(found, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
 
 
-@one_program("axis")
+@inline_jit(static=("axis",), public=True)
 def flip(m: Any, axis: Any = None) -> Any:
     """Return `m` with its elements in reverse order along `axis` (None: all axes)."""
     return _flipped("flip", m, axis)
@@ -563,19 +563,19 @@ def _flipped(function: str, m: Any, axis: Any) -> Any:
     return shapes.rev(m, axes) if axes else m
 
 
-@one_program()
+@inline_jit(public=True)
 def fliplr(m: Any) -> Any:
     """Return `m` reversed along its second axis. ValueError if it has none."""
     return _flipped("fliplr", m, 1)
 
 
-@one_program()
+@inline_jit(public=True)
 def flipud(m: Any) -> Any:
     """Return `m` reversed along its first axis. ValueError if it has none."""
     return _flipped("flipud", m, 0)
 
 
-@one_program("k", "axes")
+@inline_jit(static=("k", "axes"), public=True)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Return `m` turned by `k` right angles in the plane of two axes, from the first towards the second."""
     m = as_array("rot90", m)
@@ -595,7 +595,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return shapes.rev(swapaxes(m, first, second), (second,))
 
 
-@one_program("shift", "axis")
+@inline_jit(static=("shift", "axis"), public=True)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Return `a` shifted along `axis`, what falls off the end coming back at the start; None: the flattened array.
 
@@ -643,7 +643,7 @@ def _rolled(function: str, a: Any, shifts: Sequence[Any], axes: Sequence[int]) -
     return a
 
 
-@unit
+@inline_jit
 def _rolled_by(a: Any, *, steps: tuple[tuple[int, int], ...]) -> Any:
     for axis, shift in steps:
         length = a.shape[axis]
@@ -655,14 +655,14 @@ def _rolled_by(a: Any, *, steps: tuple[tuple[int, int], ...]) -> Any:
     return a
 
 
-@unit
+@inline_jit
 def _rolled_at(a: Any, shift: Any, *, axis: int) -> Any:
     length = a.shape[axis]
     start = remainder(-cast_to(shift, shift.aval, dtypes.int32), length)
     return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, length, axis)
 
 
-@one_program("new_shape")
+@inline_jit(static=("new_shape",), public=True)
 def resize(a: Any, new_shape: Any) -> Any:
     """Return the elements of `a`, repeated from the start as often as it takes, in a new shape."""
     a = as_array("resize", a)
@@ -683,7 +683,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a, copy=True)
 
 
-@unit
+@inline_jit
 def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
     rank = a.ndim
     count = shapes.iota(dtypes.int32, length)
@@ -691,7 +691,7 @@ def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
     return gathered(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
 
 
-@one_program("offset", "axis1", "axis2")
+@inline_jit(static=("offset", "axis1", "axis2"), public=True)
 def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the diagonal `offset` of the matrices along `axis1` and `axis2`, along a new last axis.
 
@@ -712,7 +712,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return _diagonal(a, row=row, column=column, length=length)
 
 
-@unit
+@inline_jit
 def _with_diagonal(v: Any, *, offset: int) -> Any:
     size = v.size + abs(offset)
     padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
@@ -720,7 +720,7 @@ def _with_diagonal(v: Any, *, offset: int) -> Any:
     return converted(chosen(mask, broadcast_in_dim(padded, (size, size), (1,)), 0), v.dtype, v.weak_type)
 
 
-@one_program("k")
+@inline_jit(static=("k",), public=True)
 def diag(v: Any, k: int = 0) -> Any:
     """Return the diagonal `k` of a matrix, or the matrix that has a vector there. ValueError for any other rank."""
     v = as_array("diag", v)
@@ -731,14 +731,14 @@ def diag(v: Any, k: int = 0) -> Any:
     return _with_diagonal(v, offset=_integer("diag", "k", k))
 
 
-@one_program("k")
+@inline_jit(static=("k",), public=True)
 def diagflat(v: Any, k: int = 0) -> Any:
     """Return the matrix that has the flattened array `v` on its diagonal `k`."""
     v = ravel(v)
     return _with_diagonal(converted(v, v.dtype, False), offset=_integer("diagflat", "k", k))
 
 
-@unit
+@inline_jit
 def _sorted(a: Any, *, axis: int, stable: bool, descending: bool, positions: bool) -> Any:
     # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
     a = shapes.rev(a, (axis,)) if descending else a
@@ -761,7 +761,7 @@ def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stabl
     return _sorted(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
 
 
-@one_program("axis", "kind", "order", "stable", "descending")
+@inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
 def sort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
@@ -770,7 +770,7 @@ def sort(
     return _checked_sort("sort", a, axis, kind, order, stable, descending)
 
 
-@one_program("axis", "kind", "order", "stable", "descending")
+@inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,

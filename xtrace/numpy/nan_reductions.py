@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import config, dtypes
 from xtrace.core.arrays import Array
 from xtrace.core.requests import requested_dtype
@@ -35,7 +35,7 @@ def _options(function: str, **options: Any) -> tuple[list[Any], tuple[str, ...]]
     return list(given.values()), tuple(given)
 
 
-@unit
+@inline_jit
 def _extremum_of_numbers(
     a: Any, *options: Any, caller: str, name: str, axes: tuple[int, ...], keepdims: bool, given: tuple[str, ...]
 ) -> Any:
@@ -60,7 +60,7 @@ def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initia
     )
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -71,7 +71,7 @@ def nanmax(
     return _extremum("nanmax", a, axis, out, keepdims, initial, where, "max")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -82,7 +82,7 @@ def nanmin(
     return _extremum("nanmin", a, axis, out, keepdims, initial, where, "min")
 
 
-@unit
+@inline_jit
 def _position_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Any:
     a = as_array(caller, a)
     numbers = _is_number(a)
@@ -100,7 +100,7 @@ def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: s
     return _position_of_numbers(a, caller=function, name=name, axis=along, keepdims=bool(keepdims))
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first largest element that is not NaN along `axis` (None: flattened); -1 if all are.
 
@@ -109,7 +109,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _position("nanargmax", a, axis, out, keepdims, "argmax")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first smallest element that is not NaN along `axis` (None: flattened); -1 if all are.
 
@@ -118,14 +118,14 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _position("nanargmin", a, axis, out, keepdims, "argmin")
 
 
-@one_program("axis", "out")
+@inline_jit(static=("axis", "out"), public=True)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running sum along `axis` (None: of the flattened array), NaN counted as zero."""
     refuse("nancumsum", out=out)
     return _running("nancumsum", a, axis, dtype, "cumsum")
 
 
-@one_program("axis", "out")
+@inline_jit(static=("axis", "out"), public=True)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running product along `axis` (None: of the flattened array), NaN counted as one."""
     refuse("nancumprod", out=out)
@@ -141,14 +141,14 @@ def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
     return _running_of_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
 
-@unit
+@inline_jit
 def _running_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, dtype: Any) -> Any:
     a = as_array(caller, a)
     filled = chosen(_is_number(a), a, 0 if name == "cumsum" else 1)
     return reductions.running(caller, filled, axis, dtype, name)
 
 
-@unit
+@inline_jit
 def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Any:
     a = as_array("nanmean", a)
     mask = masks[0] if masks else None
@@ -159,7 +159,7 @@ def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, kee
     return elementwise.div(total, count)
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
@@ -175,7 +175,7 @@ def nanmean(
     return _mean_of_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
 
 
-@unit
+@inline_jit
 def _variance_of_numbers(
     a: Any, ddof: Any, *options: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool,
     given: tuple[str, ...], root: bool,
@@ -219,7 +219,7 @@ def _variance(
     )  # fmt: skip
 
 
-@one_program("axis", "dtype", "out", "keepdims")
+@inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -237,7 +237,7 @@ def nanvar(
     return _variance(a, ddof, "nanvar", axis, dtype, out, keepdims, where, mean, False)
 
 
-@one_program("axis", "dtype", "out", "keepdims")
+@inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanstd(
     a: Any,
     axis: Any = None,

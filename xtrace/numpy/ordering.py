@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import one_program, program_of_trees, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -24,7 +24,7 @@ from xtrace.ops.control_flow.scan import scan
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
-@unit
+@inline_jit
 def _partitioned(a: Any, *, kth: int, axis: int, positions: bool) -> Any:
     length = a.shape[axis]
     places = [shapes.broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
@@ -52,7 +52,7 @@ def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bo
     return _partitioned(a, kth=place % length, axis=along, positions=positions)
 
 
-@one_program("kth", "axis")
+@inline_jit(static=("kth", "axis"), public=True)
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """Return `a` with the element that sorting puts at `kth` of `axis` there, smaller ones before, larger ones after.
 
@@ -61,20 +61,20 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     return _checked_partition("partition", a, kth, axis, False)
 
 
-@one_program("kth", "axis")
+@inline_jit(static=("kth", "axis"), public=True)
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Return the positions that partition `a` along `axis`, as int32; errors as in `partition`."""
     return _checked_partition("argpartition", a, kth, axis, True)
 
 
-@unit
+@inline_jit
 def _lexicographic(*keys: Any, axis: int) -> Any:
     own = keys[0].shape
     places = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
     return sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
 
 
-@program_of_trees("axis")
+@inline_jit(static=("axis",), trees=True)
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Return the positions that sort by the last of `keys`, equal elements by the one before it, and so on.
 
@@ -94,7 +94,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return _lexicographic(*found, axis=canonical_axis("lexsort", axis, found[0].ndim))
 
 
-@one_program()
+@inline_jit(public=True)
 def sort_complex(a: Any) -> Any:
     """Return `a` sorted along its last axis by real, then imaginary parts, as complex numbers."""
     a = as_array("sort_complex", a)
@@ -158,7 +158,7 @@ def _by_sorting(a: Any, v: Any, side: str) -> Any:
     return reshape(slicing.slice_in_dim(found, first, first + count), v.shape)
 
 
-@unit
+@inline_jit
 def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
     a, v = converted(as_array("searchsorted", a), dtype, False), converted(as_array("searchsorted", v), dtype, False)
     wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
@@ -171,7 +171,7 @@ def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
     return converted(_by_halving(a, v, side, method == "scan_unrolled"), wide)
 
 
-@one_program("side", "method")
+@inline_jit(static=("side", "method"), public=True)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
     """Return for each of `v` the first place in sorted `a` that keeps it sorted; the last one with ``side="right"``.
 
@@ -194,7 +194,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     return _searched(a, v, side=side, method=method, dtype=dtype)
 
 
-@unit
+@inline_jit
 def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
     bins = as_array("digitize", bins)
     side = "left" if right else "right"
@@ -204,7 +204,7 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
     return elementwise.select_n(is_rising, falling, rising)
 
 
-@one_program("right", "method")
+@inline_jit(static=("right", "method"), public=True)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """Return the number of the bin that each element of `x` falls into.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.vmap import vmap
 from xtrace.core import dtypes, explain
 from xtrace.core.abbreviation import abbreviated
@@ -130,7 +130,7 @@ def _by_wrapping(x: Any, axis: int, widths: tuple[int, int]) -> Any:
     return _joined([_part(x, length - before, length, axis), *whole, _part(x, 0, after, axis)], axis)
 
 
-@unit
+@inline_jit
 def _extended(x: Any, *ends: Any, mode: str, widths: Widths, counts: Any, odd: bool) -> Any:
     for axis, width in enumerate(widths):
         if not any(width):
@@ -193,7 +193,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     return _pad(array, pad_width, mode, **kwargs)
 
 
-@one_program("pad_width", "mode", "stat_length", "reflect_type")
+@inline_jit(static=("pad_width", "mode", "stat_length", "reflect_type"), public=True)
 def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     array = as_array("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
@@ -232,7 +232,7 @@ def _has_array(values: Any) -> bool:
     return isinstance(values, Array)
 
 
-@unit
+@inline_jit
 def _padded(a: Any, values: Any, *, widths: Widths) -> Any:
     values = cast_to(values, values.aval, a.dtype)
     if a.aval.weak_type != values.aval.weak_type:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import truth
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
@@ -50,7 +50,7 @@ def _check_promotion(function: str, a: Any, values: Any) -> None:
     common_dtype(function, (a, values))
 
 
-@unit
+@inline_jit
 def _placed(arr: Any, mask: Any, vals: Any) -> Any:
     _check_promotion("place", arr, vals)
     mask = reshape(truth(mask), arr.shape)
@@ -85,7 +85,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return _put(a, ind, v, mode=mode)
 
 
-@unit
+@inline_jit
 def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
     _check_promotion("put", a, v)
     ind = converted(ravel(ind), dtypes.int32)
@@ -134,7 +134,7 @@ def put_along_axis(
     return reshape(_put_along(arr, indices, values, axis=along, mode=found), shape)
 
 
-@unit
+@inline_jit
 def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> Any:
     index = tuple([
         indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
@@ -162,7 +162,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return _with_diagonal(a, val)
 
 
-@unit
+@inline_jit
 def _with_diagonal(a: Any, val: Any) -> Any:
     _check_promotion("fill_diagonal", a, val)
     count = min(a.shape)

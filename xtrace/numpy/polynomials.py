@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
@@ -76,7 +76,7 @@ def _of_one_shape(function: str, *operands: Any) -> list[Any]:
     return arrays
 
 
-@one_program()
+@inline_jit(public=True)
 def polyadd(a1: Any, a2: Any) -> Any:
     """Return the sum of two polynomials, or of many at once, with their coefficients along the first axis.
 
@@ -85,7 +85,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return add(*_of_one_shape("polyadd", a1, a2))
 
 
-@one_program()
+@inline_jit(public=True)
 def polysub(a1: Any, a2: Any) -> Any:
     """Return the difference of two polynomials, or of many, as `polyadd` takes them."""
     return subtract(*_of_one_shape("polysub", a1, a2))
@@ -121,7 +121,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return quotient, rest
 
 
-@unit
+@inline_jit
 def _divided(above: Any, below: Any) -> tuple[Any, Any]:
     count = above.size - below.size + 1
     if count < 1:
@@ -137,7 +137,7 @@ def _divided(above: Any, below: Any) -> tuple[Any, Any]:
     return quotient, concatenate([zeros(count, above.dtype), getitem(rest, slice(0, below.size - 1))])
 
 
-@one_program("m")
+@inline_jit(static=("m",), public=True)
 def polyder(p: Any, m: Any = 1) -> Any:
     """Return the `m`-th derivative, of floating type. ValueError for a negative `m`."""
     (p,) = _vectors("polyder", p)
@@ -149,12 +149,12 @@ def polyder(p: Any, m: Any = 1) -> Any:
     return _scaled(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
 
 
-@unit
+@inline_jit
 def _scaled(p: Any, factors: Any) -> Any:
     return elementwise.mul(converted(p, p.dtype, False), converted(factors, p.dtype, False))
 
 
-@one_program("m")
+@inline_jit(static=("m",), public=True)
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     """Return the `m`-th integral, of floating type; `k` are the constants, one or `m`, the first integration's first.
 
@@ -178,14 +178,14 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     return _integrated(p, given, *[np.asarray(x, p.dtype) for x in factors])
 
 
-@unit
+@inline_jit
 def _integrated(p: Any, constants: Any, factors: Any, own: Any) -> Any:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
     parts = (p, factors), (spread, own)
     return concatenate([elementwise.mul(x, converted(by, p.dtype)) for x, by in parts])
 
 
-@one_program("unroll")
+@inline_jit(static=("unroll",), public=True)
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """Return the values at `x` of the polynomials along the first axis of `p`, by Horner's rule.
 
@@ -198,7 +198,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return _value(p, x, unroll=unroll)
 
 
-@unit
+@inline_jit
 def _value(p: Any, x: Any, *, unroll: int) -> Any:
     avals, dtype, _ = common_dtype("polyval", (p, x))
     shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
@@ -219,7 +219,7 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
     return total
 
 
-@one_program()
+@inline_jit(public=True)
 def poly(seq_of_zeros: Any) -> Any:
     """Return the polynomial with these zeros, or with the eigenvalues of a square matrix, of floating type.
 
@@ -237,7 +237,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return _with_zeros(*_vectors("poly", zeros_of))
 
 
-@unit
+@inline_jit
 def _with_zeros(roots_of: Any) -> Any:
     found = full((1,), 1, roots_of.dtype)
     nothing = full((1,), 0, roots_of.dtype)
@@ -272,7 +272,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([zeros(behind, found.dtype), found]) if behind else found
 
 
-@unit
+@inline_jit
 def _as_many_roots(p: Any) -> Any:
     """Return the zeros of a polynomial; leading coefficients of 0 are moved behind, and their zeros are made NaN."""
     nonzero = not_equal(p, 0)
@@ -283,7 +283,7 @@ def _as_many_roots(p: Any) -> Any:
     return where(less(arange(found.size), subtract(found.size, in_front)), found, complex(math.nan, math.nan))
 
 
-@unit
+@inline_jit
 def _companion(p: Any) -> Any:
     """Return the matrix whose characteristic polynomial is `p`, up to a factor."""
     count = p.size - 1
@@ -292,7 +292,7 @@ def _companion(p: Any) -> Any:
     return concatenate([reshape(first, (1, count)), below], 0)
 
 
-@one_program("N", "increasing")
+@inline_jit(static=("N", "increasing"), public=True)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """Return the matrix of the powers of a vector, one power a column, `N` of them (None: as many as elements).
 
@@ -305,7 +305,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return _powers(as_array("vander", x), count=count, increasing=bool(increasing))
 
 
-@unit
+@inline_jit
 def _powers(x: Any, *, count: int, increasing: bool) -> Any:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
     kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
@@ -354,7 +354,7 @@ def polyfit(
     return (found, spread) if cov else found
 
 
-@unit
+@inline_jit
 def _fitted(x: Any, y: Any, *weights: Any, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
     left, right = vander(x, order), y
     if weights:

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import add, multiply, subtract, true_divide
 from xtrace.api.promotion import as_inexact, dtype_of_all
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy import reductions
@@ -117,7 +117,7 @@ def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
     return chosen(reductions.all(right | ~there, axis), found, math.nan)
 
 
-@unit
+@inline_jit
 def _quantiles(
     a: Any, q: Any, *weights: Any, axes: tuple[int, ...], dtype: Any, method: str, keepdims: bool, percent: bool,
     only_numbers: bool,
@@ -207,7 +207,7 @@ def _checked_weights(
     return weights
 
 
-@one_program("axis", "out", "overwrite_input", "method", "keepdims")
+@inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def quantile(
     a: Any,
     q: Any,
@@ -228,7 +228,7 @@ def quantile(
     return _checked(a, q, "quantile", axis, out, overwrite_input, method, keepdims, weights)
 
 
-@one_program("axis", "out", "overwrite_input", "method", "keepdims")
+@inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def nanquantile(
     a: Any,
     q: Any,
@@ -244,7 +244,7 @@ def nanquantile(
     return _checked(a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True)
 
 
-@one_program("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding")
+@inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
 def percentile(
     a: Any,
     q: Any,
@@ -262,7 +262,7 @@ def percentile(
     return _checked(a, q, "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
 
 
-@one_program("axis", "out", "overwrite_input", "method", "keepdims")
+@inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def nanpercentile(
     a: Any,
     q: Any,
@@ -278,13 +278,13 @@ def nanpercentile(
     return _checked(a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True)
 
 
-@one_program("axis", "out", "overwrite_input", "keepdims")
+@inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """Return the middle element over `axis` (None: all), of two in the middle their mean; NaN if there is a NaN."""
     return _checked(a, 0.5, "median", axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
-@one_program("axis", "out", "overwrite_input", "keepdims")
+@inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
 def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """Return the middle element that is not NaN over `axis` (None: all); NaN if all are."""
     return _checked(a, 0.5, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

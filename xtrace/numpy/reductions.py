@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace.api.inline_jit import inline_jit, to_number_operand
 from xtrace.api.operators import multiply, true_divide
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import one_program, to_number_operand, unit
 from xtrace.core import config, dtypes
 from xtrace.core.requests import requested_dtype
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, scalar_of, type_of
@@ -60,7 +60,7 @@ def _kept(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Any:
     return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
 
 
-@unit
+@inline_jit
 def _reduced(
     a: Any,
     *options: Any,
@@ -162,7 +162,7 @@ def _accumulate(
     return _reduce(function, a, axis, found, out, keepdims, initial, where, name=name, widen=dtype is None)
 
 
-@one_program("axis", "dtype", "out", "keepdims", "promote_integers")
+@inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
 def sum(
     a: Any,
     axis: Any = None,
@@ -181,7 +181,7 @@ def sum(
     return _accumulate("sum", "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-@one_program("axis", "dtype", "out", "keepdims", "promote_integers")
+@inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
 def prod(
     a: Any,
     axis: Any = None,
@@ -215,7 +215,7 @@ def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial
     return _reduce(function, a, axis, None, out, keepdims, initial, mask, name=name)
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -226,7 +226,7 @@ def max(
     return extremum("max", a, axis, out, keepdims, initial, where, "max")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -237,7 +237,7 @@ def min(
     return extremum("min", a, axis, out, keepdims, initial, where, "min")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def amax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -245,7 +245,7 @@ def amax(
     return extremum("amax", a, axis, out, keepdims, initial, where, "max")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def amin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -253,19 +253,19 @@ def amin(
     return extremum("amin", a, axis, out, keepdims, initial, where, "min")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Return whether an element over `axis` (None: all) is not zero."""
     return _reduce("any", a, axis, dtypes.bool_, out, keepdims, None, where)
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Return whether no element over `axis` (None: all) is zero."""
     return _reduce("all", a, axis, dtypes.bool_, out, keepdims, None, where)
 
 
-@unit
+@inline_jit
 def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     aval = type_of("ptp", a)
     a = _strong(a, aval.dtype)
@@ -273,7 +273,7 @@ def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _kept(found, axes, aval.shape) if keepdims else found
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """Return the largest minus the smallest element over `axis` (None: all). ValueError if there are none."""
     refuse("ptp", out=out)
@@ -300,7 +300,7 @@ def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any
     return elementwise.div(_kept(total, axes, a.shape) if keepdims else total, count)
 
 
-@unit
+@inline_jit
 def _mean(a: Any, *masks: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool) -> Any:
     return _strong(_mean_in(_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
@@ -324,7 +324,7 @@ def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
     return (mask,)
 
 
-@one_program("axis", "dtype", "out", "keepdims")
+@inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -346,7 +346,7 @@ def mean(
     )  # fmt: skip
 
 
-@unit
+@inline_jit
 def _variance(
     a: Any,
     correction: Any,
@@ -421,7 +421,7 @@ def _correction(function: str, ddof: Any, correction: Any) -> Any:
     return to_number_operand(ddof)
 
 
-@one_program("function", "axis", "dtype", "out", "keepdims", "root")
+@inline_jit(static=("function", "axis", "dtype", "out", "keepdims", "root"), public=True)
 def _checked_variance(
     a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
 ) -> Any:
@@ -442,11 +442,11 @@ def _checked_variance(
 
 
 def _common(*found: Any) -> Any:
-    x64, _, wide = config.promotion_settings()
+    x64, _, wide = config.promotion()
     return dtypes.promote(tuple((d, False) for d in found), x64, wide=wide)[0]
 
 
-@one_program("axis", "dtype", "out", "ddof", "keepdims", "correction")
+@inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
 def var(
     a: Any,
     axis: Any = None,
@@ -468,7 +468,7 @@ def var(
     return _checked_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
 
 
-@one_program("axis", "dtype", "out", "ddof", "keepdims", "correction")
+@inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
 def std(
     a: Any,
     axis: Any = None,
@@ -486,7 +486,7 @@ def std(
     return _checked_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
 
 
-@unit
+@inline_jit
 def _position(a: Any, *, name: str, axis: int | None, keepdims: bool) -> Any:
     own = type_of(name, a).shape
     if axis is None:
@@ -510,7 +510,7 @@ def position(function: str, a: Any, axis: Any, out: Any, keepdims: bool | None, 
     return _position(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first largest element along `axis` (None: in the flattened array); NaN is largest.
 
@@ -519,7 +519,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return position("argmax", a, axis, out, keepdims, "argmax")
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Return the index of the first smallest element along `axis` (None: in the flattened array); NaN is smallest.
 
@@ -528,7 +528,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return position("argmin", a, axis, out, keepdims, "argmin")
 
 
-@unit
+@inline_jit
 def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: Any, initial: bool) -> Any:
     a = _strong(a, compute)
     if axis is None:
@@ -557,14 +557,14 @@ def running(
     return _running(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
 
 
-@one_program("axis", "dtype", "out")
+@inline_jit(static=("axis", "dtype", "out"), public=True)
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running sum along `axis` (None: of the flattened array); booleans count as the default integer."""
     refuse("cumsum", out=out)
     return running("cumsum", a, axis, dtype, "cumsum")
 
 
-@one_program("axis", "dtype", "out")
+@inline_jit(static=("axis", "dtype", "out"), public=True)
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """Return the running product along `axis` (None: of the flattened array)."""
     refuse("cumprod", out=out)
@@ -580,7 +580,7 @@ def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
     return 0 if axis is None else axis
 
 
-@one_program("axis", "include_initial")
+@inline_jit(static=("axis", "include_initial"), public=True)
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running sum along `axis`, which only 1-D arrays may leave out, after a 0 with `include_initial`.
 
@@ -590,14 +590,14 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
 
 
-@one_program("axis", "include_initial")
+@inline_jit(static=("axis", "include_initial"), public=True)
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Return the running product along `axis`, which only 1-D arrays may leave out; `include_initial`: after a 1."""
     along = _cumulative_axis("cumulative_prod", x, axis)
     return running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
 
 
-@unit
+@inline_jit
 def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
     found = reductions.reduce_sum(
         converted(elementwise.ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
@@ -605,14 +605,14 @@ def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any)
     return _kept(found, axes, type_of("count_nonzero", a).shape) if keepdims else found
 
 
-@one_program("axis", "keepdims")
+@inline_jit(static=("axis", "keepdims"), public=True)
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return how many elements over `axis` (None: all) are not zero."""
     axes = axes_of("count_nonzero", axis, type_of("count_nonzero", a).ndim)
     return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nansum(
     a: Any,
     axis: Any = None,
@@ -627,7 +627,7 @@ def nansum(
     return _accumulate("nansum", "sum", _without_nan("nansum", a, 0), axis, dtype, out, keepdims, begun, where)
 
 
-@one_program("axis", "out", "keepdims")
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanprod(
     a: Any,
     axis: Any = None,
@@ -652,13 +652,13 @@ def _without_nan(function: str, a: Any, replacement: int) -> Any:
     return _without(a, value=replacement) if dtypes.is_inexact(dtype) else a
 
 
-@unit
+@inline_jit
 def _without(a: Any, *, value: int) -> Any:
     a = _strong(a, type_of("nansum", a).dtype)
     return chosen(elementwise.eq(a, a), a, value)
 
 
-@one_program("axis", "returned", "keepdims")
+@inline_jit(static=("axis", "returned", "keepdims"), public=True)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     """Return the mean over `axis` (None: all) weighted by `weights`, or a pair with the sum of weights if `returned`.
 
@@ -686,7 +686,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (found, total) if returned else found
 
 
-@unit
+@inline_jit
 def _weighted(a: Any, weights: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
     a, weights = _strong(a, dtype), _strong(weights, dtype)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, reduce_sum
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray
@@ -55,7 +55,7 @@ _REDUCTIONS = {
 }
 
 
-@unit
+@inline_jit
 def _segmented(
     data: Any, ids: Any, *, name: str, count: int, sorted_ids: bool, unique: bool, bucket: int | None, mode: Any
 ) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import common_dtype
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.trace import Tracer
@@ -76,12 +76,12 @@ def _with_one_nan(x: Any) -> Any:
     return _without_parts_of_nan(x) if dtypes.is_complex(x.dtype) else x
 
 
-@unit
+@inline_jit
 def _without_parts_of_nan(x: Any) -> Any:
     return elementwise.select_n(elementwise.ne(x, x), x, elementwise.constants_like(x, np.nan))
 
 
-@unit
+@inline_jit
 def _ordered(rows: Any, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in shape.split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
@@ -107,7 +107,7 @@ def _kept(mask: Any, values: list[Any], fills: list[Any], size: int | None) -> l
     return _cut(mask, *values, *fills, size=size)
 
 
-@unit
+@inline_jit
 def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
     values, fills = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     places = flatnonzero(mask, size=size, fill_value=mask.size)
@@ -122,14 +122,14 @@ def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
     return found
 
 
-@unit
+@inline_jit
 def _numbered(order: Any, new: Any) -> Any:
     """Return for each element, in its own place, the number of the group that it is in."""
     number = elementwise.sub(cumsum(converted(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     return broadcast_in_dim(scalar_of(0, dtypes.int32), order.shape, ()).at[order].set(number, unique_indices=True)
 
 
-@unit
+@inline_jit
 def _lower_bound(ordered: Any, values: Any) -> Any:
     """Return for each of `values` the place of the first element of the sorted vector that is not below it."""
     low = broadcast_in_dim(scalar_of(0, dtypes.int32), values.shape, ())
@@ -145,7 +145,7 @@ def _lower_bound(ordered: Any, values: Any) -> Any:
     return low
 
 
-@unit
+@inline_jit
 def _member(element: Any, tested: Any, *, compare: bool) -> Any:
     """Return which elements are in the vector `tested`, not empty, of the same type."""
     if compare:
@@ -249,7 +249,7 @@ def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> 
     return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
 
 
-@unit
+@inline_jit
 def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) -> list[Any]:
     length = new.size
     starts = flatnonzero(new, size=size + 1, fill_value=length)
@@ -406,14 +406,14 @@ def setxor1d(
     return _kept(mask, [converted(ordered, dtype, weak)], [fill], count)[0]
 
 
-@unit
+@inline_jit
 def _least_or_nan(ordered: Any, mask: Any, of_nan: Any) -> Any:
     """Return `_least` of the elements, or NaN if one of them is, 0 if that is complex."""
     nan = scalar_of(0 if dtypes.is_complex(ordered.dtype) else np.nan, ordered.dtype)
     return elementwise.select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
 
 
-@unit
+@inline_jit
 def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
     """Return which elements are the first NaN of those that come from before `length`, or from after it."""
     second = elementwise.ge(order, scalar_of(length, dtypes.int32))
@@ -422,7 +422,7 @@ def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
     return elementwise.bitwise_and(elementwise.ne(ordered, ordered), first)
 
 
-@one_program("assume_unique", "invert", "method")
+@inline_jit(static=("assume_unique", "invert", "method"), public=True)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import one_program, unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.requests import requested_dtype
@@ -18,7 +18,7 @@ from xtrace.ops.shape import rev, squeeze
 _MODES = ("full", "same", "valid")
 
 
-@unit
+@inline_jit
 def _slid(x: Any, y: Any, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Any:
     dtype, weak = types
     x, y = converted(x, dtype, weak), converted(y, dtype, weak)
@@ -55,7 +55,7 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
     )
 
 
-@one_program("mode", "precision", "preferred_element_type")
+@inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
 def convolve(
     a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
@@ -67,7 +67,7 @@ def convolve(
     return _slide("convolve", a, v, mode, precision, preferred_element_type, flipped=True)
 
 
-@one_program("mode", "precision", "preferred_element_type")
+@inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
 def correlate(
     a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:

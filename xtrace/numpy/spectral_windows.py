@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import absolute, add, multiply, subtract, true_divide
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes, explain
 from xtrace.core.trace import Tracer
 from xtrace.numpy.creation import arange, ones
@@ -26,7 +26,7 @@ def _places(count: int) -> Any:
     return arange(count, dtype=dtypes.default_float(config.enable_x64.value))
 
 
-@unit
+@inline_jit
 def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Any:
     """Return the sum of the `weights` times the cosines of multiples of the angle, which goes once around."""
     found: Any = weights[0]
@@ -62,7 +62,7 @@ def bartlett(M: Any) -> Any:
     return ones(count) if count <= 1 else _triangle(count=count)
 
 
-@unit
+@inline_jit
 def _triangle(*, count: int) -> Any:
     return subtract(1.0, absolute(subtract(true_divide(multiply(_places(count), 2.0), count - 1), 1.0)))
 
@@ -73,7 +73,7 @@ def kaiser(M: Any, beta: Any) -> Any:
     return ones(count) if count <= 1 else _of_bessel(beta, count=count)
 
 
-@unit
+@inline_jit
 def _of_bessel(beta: Any, *, count: int) -> Any:
     middle = 0.5 * (count - 1)
     place = true_divide(subtract(_places(count), middle), middle)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import truth
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.requests import requested_dtype
 from xtrace.numpy import reductions
@@ -81,7 +81,7 @@ def _extreme(reduction: Callable[..., Any]) -> _Method:
 def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: bool = False) -> _Method:
     """Return the method that reduces by `operation`, of truth values if `logical`."""
 
-    @unit
+    @inline_jit
     def combined(a: Any, *options: Any, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Any:
         rest = list(options)
         a = truth(a) if logical else converted(a, a.dtype if dtype is None else dtype, False)
@@ -118,7 +118,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
     """Return the reduction of logaddexp to a base: the largest element is taken out before the powers are summed."""
     scale = math.log(base)
 
-    @unit
+    @inline_jit
     def combined(a: Any, *options: Any, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Any:
         rest = list(options)
         a = converted(a, dtype, False)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import truth
 from xtrace.api.tracing import eval_shape
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.array_protocol import operation
@@ -289,13 +289,13 @@ def _ufunc_of(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> 
     return ufunc(func, nin, nout, name=name, nargs=nargs, identity=identity)
 
 
-@unit
+@inline_jit
 def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Any:
     rank = A.ndim + B.ndim
     return ufunc._call(expand_dims(A, range(A.ndim, rank)), expand_dims(B, range(A.ndim)))
 
 
-@unit
+@inline_jit
 def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Any:
     rest, dtype = list(options), a.dtype
     a = moveaxis(a, axis, 0)
@@ -312,7 +312,7 @@ def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initi
     return scan(step, start, elements)[0]
 
 
-@unit
+@inline_jit
 def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
     dtype = a.dtype
     a = moveaxis(a, axis, 0)
@@ -325,7 +325,7 @@ def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
     return moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
 
 
-@unit
+@inline_jit
 def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> Any:
     own = a.dtype if dtypes.is_boolean(dtype) else dtype
     flat = reshape(truth(a) if dtypes.is_boolean(dtype) else converted(a, dtype, False), (a.size,))
@@ -339,7 +339,7 @@ def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> A
     return reshape(scan(step, flat, (places, *operands))[0], a.shape) if a.size else converted(a, dtype, False)
 
 
-@unit
+@inline_jit
 def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
     a = moveaxis(a, axis, 0)
     length, count = a.shape[0], indices.shape[0]

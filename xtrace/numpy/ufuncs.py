@@ -13,6 +13,7 @@ from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api import operators
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import (
     alias,
     as_array,
@@ -27,7 +28,6 @@ from xtrace.api.operators import (
     unary_function,
 )
 from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
@@ -93,7 +93,7 @@ float_power = binary_function(
 )
 
 
-@unit
+@inline_jit
 def fmod(x1: Any, x2: Any, /) -> Any:
     """Remainder with the sign of x1; 0 for an integer divided by 0."""
     _, dtype, _ = common_dtype("fmod", (x1, x2))
@@ -119,7 +119,7 @@ fabs = unary_function(
 )
 
 
-@unit
+@inline_jit
 def hypot(x1: Any, x2: Any, /) -> Any:
     """Length of the vector (x1, x2), without overflow of the squares. TypeError for complex numbers."""
     x, y = promote("hypot", x1, x2, adjust=as_inexact)
@@ -290,7 +290,7 @@ def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> 
     return found[0], lax.mul(tangents[0], found[1])
 
 
-@unit
+@inline_jit
 def sinc(x: Any, /) -> Any:
     """sin(πx) / (πx), and 1 at 0."""
     (x,) = promote("sinc", x, adjust=as_inexact)
@@ -324,21 +324,21 @@ minimum = as_ufunc(
 )
 
 
-@unit
+@inline_jit
 def fmax(x1: Any, x2: Any) -> Any:
     """Larger element, and not NaN where one is."""
     x, y = promote("fmax", x1, x2)
     return choose(lax.bitwise_or(operators.greater(x, y), lax.ne(y, y)), x, y)
 
 
-@unit
+@inline_jit
 def fmin(x1: Any, x2: Any) -> Any:
     """Smaller element, and not NaN where one is."""
     x, y = promote("fmin", x1, x2)
     return choose(lax.bitwise_or(operators.less(x, y), lax.ne(y, y)), x, y)
 
 
-@unit
+@inline_jit
 def _clip(*operands: Any, bounds: str) -> Any:
     if any(dtypes.is_complex(operand_aval("clip", i, x).dtype) for i, x in enumerate(operands)):
         raise ValueError(
@@ -353,7 +353,7 @@ def _clip(*operands: Any, bounds: str) -> Any:
     return as_array(found)
 
 
-@one_program()
+@inline_jit(public=True)
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """Elements moved into [min, max], `max` where min > max; a bound of None does not bound.
 
@@ -397,7 +397,7 @@ rint = unary_function(
 )
 
 
-@one_program("decimals", "out")
+@inline_jit(static=("decimals", "out"), public=True)
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """Round to a number of decimals, halves to even.
 
@@ -412,20 +412,20 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     return rounded(a, decimals=places)
 
 
-@one_program("decimals", "out")
+@inline_jit(static=("decimals", "out"), public=True)
 def around(a: Any, decimals: int = 0, out: None = None) -> Any:
     """Round to a number of decimals, halves to even; another name of `round`."""
     return round(a, decimals, out)
 
 
-@unit
+@inline_jit
 def _modf(x: Any) -> tuple[Any, Any]:
     (x,) = promote("modf", x, adjust=as_inexact)
     whole = choose(operators.greater_equal(x, 0), lax.floor(x), lax.ceil(x))
     return lax.sub(x, whole), whole
 
 
-@one_program("out")
+@inline_jit(static=("out",), public=True)
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integer parts, both with the sign of x."""
     if out is not None:
@@ -453,7 +453,7 @@ def _as_default_float(dtype: Any, weak: bool) -> tuple[Any, bool]:
     return (dtype, weak) if dtypes.is_inexact(dtype) else (dtypes.default_float(config.enable_x64.value), weak)
 
 
-@unit
+@inline_jit
 def _angle(z: Any, *, deg: bool) -> Any:
     (x,) = promote("angle", z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
@@ -469,7 +469,7 @@ def _angle(z: Any, *, deg: bool) -> Any:
     return lax.mul(found, constant_like(found, 180 / math.pi)) if deg else found
 
 
-@one_program("deg")
+@inline_jit(static=("deg",), public=True)
 def angle(z: Any, deg: bool = False) -> Any:
     """Angle of a complex number in radians, or degrees if `deg`; of a real one, 0 or π."""
     return _angle(z, deg=bool(deg))
@@ -492,14 +492,14 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-@unit
+@inline_jit
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part is not zero."""
     part = imag(x)
     return lax.ne(part, constant_like(part, 0))
 
 
-@unit
+@inline_jit
 def isreal(x: Any) -> Any:
     """Whether the imaginary part is zero."""
     part = imag(x)
@@ -567,7 +567,7 @@ def isneginf(x: Any, /, out: None = None) -> Any:
     return _is_infinity["isneginf"](x)
 
 
-@unit
+@inline_jit
 def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
     (x,) = promote("nan_to_num", x)
     dtype = aval_of(x).dtype
@@ -584,7 +584,7 @@ def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
     return choose(lax.eq(x, _strong(x, -math.inf)), cast_as(x, values["n"]), x)
 
 
-@one_program("copy")
+@inline_jit(static=("copy",), public=True)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace NaN by `nan`, and infinities by `posinf` and `neginf` or the largest finite numbers.
 
@@ -595,7 +595,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return _nan_to_num(x, *kept.values(), given="".join(kept))
 
 
-@unit
+@inline_jit
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     x, y = promote("isclose", a, b, adjust=as_inexact)
     if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
@@ -611,7 +611,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
     return found
 
 
-@one_program("equal_nan")
+@inline_jit(static=("equal_nan",), public=True)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves, and NaN is if `equal_nan`.
 
@@ -676,7 +676,7 @@ def _scaled_jvp(primals: Any, tangents: Any) -> Any:
     return mantissa, converted(tangent, x.dtype, aval_of(x).weak_type)
 
 
-@unit
+@inline_jit
 def _frexp(x: Any) -> tuple[Any, Any]:
     (x,) = promote("frexp", x, adjust=as_inexact)
     dtype = aval_of(x).dtype
@@ -703,13 +703,13 @@ def _frexp(x: Any) -> tuple[Any, Any]:
     return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
 
 
-@one_program()
+@inline_jit(public=True)
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """Mantissa in [0.5, 1) and exponent: x = mantissa * 2**exponent. TypeError for complex numbers."""
     return _frexp(x)
 
 
-@unit
+@inline_jit
 def _ldexp(x: Any, exponent: Any) -> Any:
     (x,) = promote("ldexp", x, adjust=as_inexact)
     x = converted(x, aval_of(x).dtype)
@@ -724,7 +724,7 @@ def _ldexp(x: Any, exponent: Any) -> Any:
     return choose(lax.bitwise_or(_infinite(x), operators.equal(x, 0)), x, found)
 
 
-@one_program()
+@inline_jit(public=True)
 def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 * 2**x2, without overflow of 2**x2. ValueError if x1 is complex or x2 no integer."""
     left, right = operand_aval("ldexp", 0, x1).dtype, operand_aval("ldexp", 1, x2).dtype
@@ -733,7 +733,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return _ldexp(x1, x2)
 
 
-@unit
+@inline_jit
 def spacing(x: Any, /) -> Any:
     """Distance to the next number away from zero, with the sign of x; in float16, to the next larger one.
 
@@ -751,7 +751,7 @@ def spacing(x: Any, /) -> Any:
     return choose(operators.equal(distance, 0), smallest, distance)
 
 
-@unit
+@inline_jit
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN."""
     _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
@@ -793,7 +793,7 @@ def _logical(name: str, combine: Callable[[Any, Any], Any], doc: str) -> Callabl
 
     logical.__name__ = logical.__qualname__ = name
     logical.__doc__ = doc
-    return as_ufunc(unit(logical))
+    return as_ufunc(inline_jit(logical))
 
 
 logical_and = _logical("logical_and", lax.bitwise_and, "Whether both are true or not zero.")
@@ -812,10 +812,10 @@ less_equal = operators.less_equal
 greater = operators.greater
 greater_equal = operators.greater_equal
 
-_choose = unit(choose)
+_choose = inline_jit(choose)
 
 
-@one_program()
+@inline_jit(public=True)
 def _where(condition: Any, x: Any, y: Any) -> Any:
     for position, operand in enumerate((condition, x, y)):
         operand_aval("where", position, operand)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import power, true_divide
 from xtrace.api.promotion import check_broadcast
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.array_protocol import operation
 from xtrace.core.arrays import Array
@@ -77,7 +77,7 @@ def _index_vectors(
     return (columns[0] if len(columns) == 1 else shapes.concatenate(columns, len(whole))), axes
 
 
-@unit
+@inline_jit
 def _scattered(
     x: Any, values: Any, *operands: Any, plan: Plan, options: Options, dtype: Any, write: Any, apply: Any
 ) -> Any:
@@ -144,7 +144,7 @@ def _update(
 def _common_dtype(x: Any, values: Any) -> Any:
     """Return the dtype in which values are combined with those of `x`; a FutureWarning if it is not that of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
-    dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
+    dtype, _ = dtypes.promote(pairs, *config.promotion())
     if dtype != x.dtype:
         warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "

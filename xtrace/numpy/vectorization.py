@@ -44,7 +44,7 @@ def vectorize(
     """Return `pyfunc`, a function of single numbers, as one of arrays that broadcast against each other, by `vmap`.
 
     signature: the axes that `pyfunc` itself takes and gives, such as "(n,m),(m)->(n)"; the others broadcast.
-    excluded: positions and names of arguments handed over as they are; with a signature, so is None.
+    excluded: positions and names of arguments handed over as they are. With a signature, None is so, too.
     TypeError or ValueError, at the call, for arguments or results that do not fit the signature.
     """
     if any(not isinstance(exclude, (str, int)) for exclude in excluded):

@@ -189,9 +189,9 @@ def _check_like(function: str, what: str, body: Body, tree: Any, avals: Sequence
 
 
 def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
-    """Return `function`, replayed from its jaxpr in `body` for arguments of the types that it was staged for.
+    """Return `function` that is not traced again for an argument of the types for which it was staged as `body`.
 
-    Traced again at each call of the solver, nested solvers would multiply the traces at every level.
+    A function around others of the kind would be traced as often as solvers call it, to the power of the levels.
     """
 
     def call(x: Any) -> Any:

@@ -310,8 +310,8 @@ def _log_density(a: Any, x: Any) -> Any:
     return select(near, central, a * log(x) - x - lgamma(a))
 
 
-# From this parameter on, in float32 and in float64, Temme's uniform expansion has full precision, where the series and
-# the fraction would take about as many terms as the square root of the parameter: DLMF 8.12.3, coefficients of 8.12.8.
+# From this parameter on, in float32 and in float64, Temme's uniform expansion has all digits, where the series and the
+# fraction would take as many terms as the square root of the parameter: DLMF 8.12.3, the coefficients of 8.12.8.
 _UNIFORM = {32: 2.0**14, 64: 2.0**17}
 _UNIFORM_TERMS = (
     (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600),

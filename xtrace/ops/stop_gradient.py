@@ -30,7 +30,7 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
 
 
 def _transpose(cotangent: Any, operand: Any) -> list[Any]:
-    # Under vmap a branch that is not taken has tangents, too, which are constants: they have no cotangent.
+    # A branch that is not taken under vmap gets tangents, too, as constants: nothing goes back through it.
     return [None]
 
 

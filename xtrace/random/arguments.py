@@ -10,7 +10,6 @@ import numpy as np
 
 from xtrace.algebra.vector_space import canonical_shape, converted
 from xtrace.api.operators import spread
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of, not_an_array
@@ -20,10 +19,9 @@ from xtrace.ops.slicing import index_in_dim
 from xtrace.random.keys import as_typed, check_key
 
 
-def program(sample: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``sample(key, *parameters, **static)`` as one program; of keys in either form `sample` sees typed ones."""
+def with_typed_key(sample: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``sample(key, *parameters, **static)`` for keys in either form; `sample` gets typed ones."""
 
-    @unit
     @functools.wraps(sample)
     def run(key: Any, *parameters: Any, **static: Any) -> Any:
         return sample(as_typed(key), *parameters, **static)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose, spread
-from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
@@ -25,8 +25,8 @@ from xtrace.random.arguments import (
     draw,
     float_dtype,
     new_keys,
-    program,
     shape_of_parameter,
+    with_typed_key,
 )
 from xtrace.random.keys import check_key, warns_of_legacy
 
@@ -47,7 +47,7 @@ def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
     return random_bits.apply((key,), (width, shape))
 
 
-@one_program("shape", "dtype", "out_sharding", unless=warns_of_legacy)
+@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return random bits as unsigned integers of `dtype`, by default uint32, or uint64 where 64 bits are enabled.
 
@@ -64,7 +64,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     return bits_program(key, shape=canonical_shape("bits", shape), width=max(8, dtypes.bit_width(found)))
 
 
-bits_program = program(_bits)
+bits_program = inline_jit(with_typed_key(_bits))
 
 
 def uniform_numbers(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -81,7 +81,8 @@ def uniform_numbers(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dt
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
 
-@program
+@inline_jit
+@with_typed_key
 def _uniform(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return uniform_numbers(key, converted(low, dtype), converted(high, dtype), shape=shape, dtype=dtype)
 
@@ -91,7 +92,7 @@ def unit_interval(key: Any, *, shape: tuple[int, ...], dtype: Any, low: Any = 0)
     return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
 
-@one_program("shape", "dtype", "out_sharding", unless=warns_of_legacy)
+@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -127,10 +128,10 @@ def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(constant(math.sqrt(2), dtype), erf_inv(drawn))
 
 
-_normal = program(normal_numbers)
+_normal = inline_jit(with_typed_key(normal_numbers))
 
 
-@one_program("shape", "dtype", "out_sharding", unless=warns_of_legacy)
+@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return numbers drawn from the normal distribution of mean 0 and variance 1.
 
@@ -152,7 +153,7 @@ def gumbel_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any, mode: str) -
     return -lax.log(-lax.log1p(-choose(lax.ge(high, constant(0.5, dtype)), high, fine)))
 
 
-_gumbel = program(gumbel_numbers)
+_gumbel = inline_jit(with_typed_key(gumbel_numbers))
 
 
 def gumbel_mode(mode: Any) -> str:

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis, canonical_shape, converted, moved_axis
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import spread
 from xtrace.core import config, dtypes, explain
 from xtrace.core.abbreviation import abbreviated
@@ -27,9 +28,9 @@ from xtrace.random.arguments import (
     float_dtype,
     int_dtype,
     new_keys,
-    program,
     result_shape,
     shape_of_parameter,
+    with_typed_key,
 )
 from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
 from xtrace.random.keys import check_key
@@ -81,7 +82,8 @@ def _beyond(maxval: Any, highest: int) -> Any:
     return lax.gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
 
 
-@program
+@inline_jit
+@with_typed_key
 def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     if dtypes.bit_width(dtype) >= 32:
         return integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
@@ -130,7 +132,8 @@ def coins(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
     return lax.lt(lax.mul(low, eps), lax.sub(p, high))
 
 
-@program
+@inline_jit
+@with_typed_key
 def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
     return coins(key, p, shape=shape, mode=mode)
 
@@ -161,7 +164,7 @@ def signs(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return 2 * converted(heads, dtype) - 1
 
 
-_rademacher = program(signs)
+_rademacher = inline_jit(with_typed_key(signs))
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -175,7 +178,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=found)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
@@ -213,12 +217,14 @@ def _numbers(count: int) -> Any:
     return broadcasted_iota.apply((), (dtype, (count,), 0, None))
 
 
-@program
+@inline_jit
+@with_typed_key
 def _permuted_numbers(key: Any, *, count: int) -> Any:
     return shuffled(key, _numbers(count), 0)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
     if independent or aval_of(x).ndim == 1:
         return shuffled(key, x, axis)
@@ -250,19 +256,22 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     return _permutation(key, x, axis=axis, independent=bool(independent))
 
 
-@program
+@inline_jit
+@with_typed_key
 def _chosen_numbers(key: Any, *, count: int, shape: tuple[int, ...]) -> Any:
     dtype = dtypes.default_int(config.enable_x64.value)
     return integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _chosen(key: Any, a: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
     dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
     return take(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...]) -> Any:
     drawn = math.prod(shape)
     if a and aval_of(a[0]).ndim == 1:
@@ -271,7 +280,8 @@ def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...
     return take(a[0], numbers, axis) if a else numbers
 
 
-@program
+@inline_jit
+@with_typed_key
 def _chosen_by_chance(
     key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str
 ) -> Any:
@@ -335,7 +345,8 @@ def _integral(a: Any) -> int:
     return int(a)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _categorical(
     key: Any, logits: Any, *, axis: int, prefix: tuple[int, ...], batch: tuple[int, ...], replace: bool, mode: str
 ) -> Any:

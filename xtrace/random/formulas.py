@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted, reduce_sum
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import spread
 from xtrace.core import dtypes
 from xtrace.ops import elementwise as lax
@@ -18,8 +19,8 @@ from xtrace.random.arguments import (
     draw,
     fitted,
     new_keys,
-    program,
     shape_of_parameter,
+    with_typed_key,
 )
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
 from xtrace.random.discrete import signs
@@ -33,7 +34,7 @@ def exponential_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
 
 
-_exponential = program(exponential_numbers)
+_exponential = inline_jit(with_typed_key(exponential_numbers))
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -41,7 +42,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     return draw("exponential", _exponential, key, shape, dtype, out_sharding)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _laplace(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     low = -1 + float(dtypes.finfo(dtype).epsneg)
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
@@ -53,7 +55,8 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return draw("laplace", _laplace, key, shape, dtype, out_sharding)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _logistic(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).tiny)
     return lax.sub(lax.log(drawn), lax.log1p(-drawn))
@@ -64,7 +67,8 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return draw("logistic", _logistic, key, shape, dtype, out_sharding)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
     return lax.tan(constant(math.pi, dtype) * (drawn - 0.5))
@@ -82,7 +86,7 @@ def maxwell_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.sqrt(reduce_sum(lax.mul(vectors, vectors), (len(shape),)))
 
 
-_maxwell = program(maxwell_numbers)
+_maxwell = inline_jit(with_typed_key(maxwell_numbers))
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -96,7 +100,8 @@ def _whole_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...
     return (*shape, *broadcast(function, own))
 
 
-@program
+@inline_jit
+@with_typed_key
 def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     shape = _whole_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
     first, second = new_keys(key, 2)
@@ -116,7 +121,8 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return draw("double_sided_maxwell", lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     drawn = -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
     power, scale = [converted(x, dtype) for x in (concentration, scale)]
@@ -130,7 +136,8 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
     return draw("weibull_min", lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _pareto(key: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.exp(lax.div(exponential_numbers(key, shape=shape, dtype=dtype), fitted(b, shape, dtype)))
 
@@ -140,7 +147,8 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     return draw("pareto", _pareto, key, shape, dtype, out_sharding, b=b)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     drawn = lax.log(unit_interval(key, shape=shape, dtype=dtype))
     return lax.mul(fitted(scale, shape, dtype), lax.sqrt(drawn * -2.0))
@@ -151,7 +159,8 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     return draw("rayleigh", _rayleigh, key, shape, dtype, out_sharding, scale=scale)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     # Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
     first, second = new_keys(key, 2)
@@ -169,7 +178,8 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     return draw("wald", _wald, key, shape, dtype, out_sharding, mean=mean)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fitted(sigma, shape, dtype)))
 
@@ -181,7 +191,8 @@ def lognormal(
     return draw("lognormal", _lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     root = constant(math.sqrt(2), dtype)
     lower, upper = converted(lower, dtype), converted(upper, dtype)
@@ -200,7 +211,8 @@ def truncated_normal(
     return draw("truncated_normal", _truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     left, mode, right = [fitted(x, shape, dtype) for x in (left, mode, right)]
     peak = (mode - left) / (right - left)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_shape, converted, reduce_sum, reshape, with_axis
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import spread
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
@@ -20,7 +21,7 @@ from xtrace.ops.reductions import reduce_max, reduce_or
 from xtrace.ops.slicing import index_in_dim
 from xtrace.ops.special import random_gamma_grad
 from xtrace.ops.stop_gradient import stop_gradient
-from xtrace.random.arguments import broadcast, draw, fitted, new_keys, program
+from xtrace.random.arguments import broadcast, draw, fitted, new_keys, with_typed_key
 from xtrace.random.continuous import constant, normal_numbers, unit_interval
 from xtrace.random.discrete import signs
 from xtrace.random.formulas import exponential_numbers
@@ -123,7 +124,7 @@ def gamma_numbers(key: Any, a: Any, *, shape: tuple[int, ...], dtype: Any, log_s
     return random_gamma_p.apply((key, fitted(a, shape, dtype)), (log_space,))
 
 
-_gamma = program(gamma_numbers)
+_gamma = inline_jit(with_typed_key(gamma_numbers))
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -139,7 +140,8 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     return draw("loggamma", lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     keys = zip(new_keys(key, 2), (a, b), strict=True)
     x, y = [gamma_numbers(k, p, shape=shape, dtype=dtype, log_space=True) for k, p in keys]
@@ -153,7 +155,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     return draw("beta", _beta, key, shape, dtype, out_sharding, a=a, b=b)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     whole = (*shape, aval_of(alpha).shape[-1])
     logs = gamma_numbers(key, alpha, shape=whole, dtype=dtype, log_space=True)
@@ -183,7 +186,7 @@ def chisquare_numbers(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) 
     return lax.exp(gamma_numbers(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
 
 
-_chisquare = program(chisquare_numbers)
+_chisquare = inline_jit(with_typed_key(chisquare_numbers))
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -191,7 +194,8 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     return draw("chisquare", _chisquare, key, shape, dtype, out_sharding, df=df)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     dfnum, dfden = fitted(dfnum, shape, dtype), fitted(dfden, shape, dtype)
     below, above = new_keys(key, 2)
@@ -204,7 +208,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     return draw("f", _f, key, shape, dtype, out_sharding, dfnum=dfnum, dfden=dfden)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     first, second = new_keys(key, 2)
     half = fitted(df, shape, dtype) / 2.0
@@ -224,7 +229,7 @@ def _generalized(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any
     return lax.mul(signs(second, shape=shape, dtype=dtype), size**power)
 
 
-_generalized_normal = program(_generalized)
+_generalized_normal = inline_jit(with_typed_key(_generalized))
 
 
 def generalized_normal(
@@ -236,7 +241,8 @@ def generalized_normal(
     )
 
 
-@program
+@inline_jit
+@with_typed_key
 def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
     # Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
     first, second = new_keys(key, 2)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import canonical_shape, converted
-from xtrace.api.units import unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.arrays import Array
@@ -171,12 +171,12 @@ def as_typed(key: Any) -> Any:
 
 
 def _in_form_of(key: Any, found: Any) -> Any:
-    """Return typed keys in the form of `key`, or as they are if the setting jax_enable_custom_prng is on."""
+    """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
     return found if typed else random_unwrap.apply((found,))
 
 
-@unit
+@inline_jit
 def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
     return _in_form_of(key, random_split.apply((as_typed(key),), (shape,)))
 
@@ -190,7 +190,7 @@ def split(key: Any, num: Any = 2) -> Any:
     return _split(check_key("split", key), shape=shape)
 
 
-@unit
+@inline_jit
 def _fold_in(key: Any, data: Any) -> Any:
     return _in_form_of(key, random_fold_in.apply((as_typed(key), converted(data, dtypes.uint32))))
 

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_shape, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import spread
 from xtrace.api.promotion import as_inexact, common_dtype
 from xtrace.core.abbreviation import abbreviated
@@ -19,8 +20,8 @@ from xtrace.random.arguments import (
     check_unsharded,
     draw,
     float_dtype,
-    program,
     shape_of_parameter,
+    with_typed_key,
 )
 from xtrace.random.continuous import normal_numbers
 from xtrace.random.keys import check_key
@@ -28,7 +29,8 @@ from xtrace.random.keys import check_key
 _METHODS = ("cholesky", "eigh", "svd")
 
 
-@program
+@inline_jit
+@with_typed_key
 def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
     own = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
     mean, cov = converted(mean, own), converted(cov, own)
@@ -77,7 +79,8 @@ def multivariate_normal(
     return _multivariate_normal(key, mean, cov, shape=found, dtype=dtype, method=method)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: Any) -> Any:
     # Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the signs of the diagonal
     # make the factor of a normal matrix uniformly distributed.

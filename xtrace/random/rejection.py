@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import spread
 from xtrace.core import config, dtypes
 from xtrace.core.avals import aval_of
@@ -13,7 +14,7 @@ from xtrace.ops.control_flow.while_loop import while_loop
 from xtrace.ops.random.keys import generator_of, random_clone
 from xtrace.ops.reductions import reduce_or
 from xtrace.ops.special import lgamma
-from xtrace.random.arguments import check_unsharded, fitted, int_dtype, new_keys, program, result_shape
+from xtrace.random.arguments import check_unsharded, fitted, int_dtype, new_keys, result_shape, with_typed_key
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key
 
@@ -71,7 +72,8 @@ def _rejected(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     return converted(while_loop(going, attempt, start)[1], dtype)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     rate = fitted(rate, shape, dtypes.float32)
     small = lax.ne(rate, rate) | (rate < 10)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted, moved_axis
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace.core import dtypes
@@ -25,9 +26,9 @@ from xtrace.random.arguments import (
     fitted,
     float_dtype,
     new_keys,
-    program,
     result_shape,
     shape_of_parameter,
+    with_typed_key,
 )
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key
@@ -127,7 +128,8 @@ def _sample(key: Any, n: Any, p: Any) -> Any:
     return choose(rare | undefined | endless, found, whole - found)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _binomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     number = as_inexact(dtype_of_all(n, p), False)[0]
     return converted(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
@@ -142,7 +144,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     return draw("binomial", _binomial, key, shape, dtype, n=n, p=p)
 
 
-@program
+@inline_jit
+@with_typed_key
 def _multinomial(
     key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any, unroll: Any
 ) -> Any:

@@ -202,7 +202,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
 
 
 def to_constant(value: Any) -> ConcreteArray:
-    """Return `to_concrete(value)`, which no transfer guard refuses while a function is traced."""
+    """Return `value` as `to_concrete` does; while a function is traced, this is no transfer that a guard refuses."""
     if current_trace.get() is base_trace or config.transfer_guard_host_to_device.value in (None, "allow"):
         return to_concrete(value)
     with guards.asked_for("put"):

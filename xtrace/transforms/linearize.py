@@ -111,11 +111,10 @@ class Tape(StagingTrace):
         return equation.outvars
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
-        if self.keeps_calls:
-            assert isinstance(tracer, StagedTracer)
-            self.equations, (variable,) = inline_calls(self, [tracer.variable])
-            self.keeps_calls, tracer = False, StagedTracer(self, tracer.aval, variable)
-        return super().provenance_of(tracer)
+        assert isinstance(tracer, StagedTracer)
+        # The tape itself stays as it is: the error may be caught.
+        equations, (variable,) = inline_calls(self, [tracer.variable])
+        return self.provenance_in(equations, variable)
 
     def constant(self, value: Any, aval: Any) -> Any:
         assert self.parent is not None

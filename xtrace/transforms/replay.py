@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace.core import config, pytree
-from xtrace.core.arrays import Array
 from xtrace.core.ir import Atom, can_be_remembered
 from xtrace.core.primitive import Primitive
 from xtrace.core.source import Position, user_position
@@ -277,26 +276,20 @@ class Subprogram:
         return stack.unflatten(self.results, outputs), self.rest
 
 
-def call(function: Callable[..., Any], operands: Sequence[Any], static: dict[str, Any], table: Table) -> Any:
-    """Return ``function(*operands, **static)``, replayed from `table` under a trace that records.
+def call(function: Callable[..., Any], operands: Sequence[Any], key: tuple[Any, ...], table: Table) -> Any:
+    """Return ``function(*operands)``, replayed from `table` under a trace that records.
 
-    The function depends on its operands' types, on `static` and on the settings only. Python's and NumPy's numbers
-    are left to the function, which may look at them.
+    The function depends on its operands' types, on `key` and on the settings only.
     """
     trace = current_trace.get()
     while isinstance(trace, StackedTrace) and not trace.owns_any(operands):
         trace = trace.parent  # type: ignore[assignment]
     stack = trace.stack if isinstance(trace, StackedTrace) else TraceStack.below(trace)
     if stack is not None:
-        for x in operands:
-            if not isinstance(x, Array):
-                break
-        else:
-            bound = functools.partial(_apply_function, function, static)
-            replayed = stack.replay(table, tuple(static.items()), bound, operands)
-            if replayed is not None:
-                return replayed[1].unflatten(replayed[0])
-    return function(*operands, **static)
+        replayed = stack.replay(table, key, functools.partial(_apply_function, function), operands)
+        if replayed is not None:
+            return replayed[1].unflatten(replayed[0])
+    return function(*operands)
 
 
 def _apply_rule(
@@ -306,7 +299,5 @@ def _apply_rule(
     return (results if primitive.multiple_results else [results]), None
 
 
-def _apply_function(
-    function: Callable[..., Any], static: dict[str, Any], top: Trace, *operands: Any
-) -> tuple[Sequence[Any], Any]:
-    return pytree.tree_flatten(function(*operands, **static))
+def _apply_function(function: Callable[..., Any], top: Trace, *operands: Any) -> tuple[Sequence[Any], Any]:
+    return pytree.tree_flatten(function(*operands))

@@ -161,8 +161,12 @@ class StagingTrace(Trace):
     def provenance_of(self, tracer: Tracer) -> Provenance:
         """Return what the tracer depends on, for messages."""
         assert isinstance(tracer, StagedTracer)
+        return self.provenance_in(self.equations, tracer.variable)
+
+    def provenance_in(self, equations: list[JaxprEqn], variable: Atom) -> Provenance:
+        """Return what a variable depends on by `equations`, which are the trace's."""
         outer = [(v, value) for v, value in self.constants if isinstance(value, Tracer)]
-        return explain.Provenance.of(tracer.variable, self.inputs, self.equations, self.debug_info, outer)
+        return explain.Provenance.of(variable, self.inputs, equations, self.debug_info, outer)
 
     def made_at(self, tracer: Tracer) -> Position | None:
         """Return where the equation that made `tracer` was bound, if it was not an input."""

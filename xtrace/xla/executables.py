@@ -111,9 +111,9 @@ def hlo_text(executable: Any) -> str:
 
 
 def layouts_of(executable: Any) -> tuple[list[Any], list[Any]]:
-    """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` returns it."""
-    parameters, results = executable.get_parameter_layouts(), executable.get_output_layouts()
-    return [buffers.read_layout(x) for x in parameters], [buffers.read_layout(x) for x in results]
+    """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` says it."""
+    layouts = executable.get_parameter_layouts(), executable.get_output_layouts()
+    return tuple([buffers.read_layout(x) for x in each] for each in layouts)  # type: ignore[return-value]
 
 
 def unoptimised_hlo(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Messages as users read them: they name the public function that was called, and their lines are cut."""
+"""Messages as they reach the user: they name the public function that was called, and have no endless lines."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from types import CodeType, FrameType, TracebackType
 
 from xtrace.core.source import is_internal
 
-# How messages of operations, and Python's about arguments, begin; the name may be a private one. The patterns are
-# compiled by the first error, not by `import xtrace`.
-_HEAD = r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )"
-_PRIVATE = r"<locals>|(?:^|\.)_(?!_)|__call__"
-# The inner function numbers later arguments otherwise than the public one: then the message keeps its name, too.
-_LATER = r"(?:argument|position) [1-9]"
+# How messages of operations, and Python's about arguments, begin; the name may be a private one.
+_HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
+_PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
+# Later arguments have other numbers in the function that the user called.
+_LATER = re.compile(r"(?:argument|position) [1-9]")
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", "xtrace.api.operators")
+
 
 # The beginning says what happened, the end what to write.
 _LONGEST, _BEGINNING, _END = 1000, 700, 250
 
 
 def name_public_function(error: BaseException, entry: TracebackType | None) -> None:
-    """Write the name of the called public function at the start of the message of `error`.
+    """Let the message of `error`, which leaves a public function by the frames of `entry`, name that function.
 
-    entry: its traceback; the outermost public function there is the called one. Errors that a function of the user's
-    raises, and messages that do not begin with the name of a function, stay as they are.
+    Errors that come out of a function of the user's are left as they are, like those that begin otherwise.
     """
     if len(error.args) != 1 or not isinstance(error.args[0], str):
         return
     message = error.args[0]
-    found = re.match(_HEAD, message)
+    found = _HEAD.match(message)
     if found is None:
         return
     public = ""
@@ -46,14 +45,14 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
     if not public or head == public or head.rpartition(".")[2] == last or f".{last}." in f".{head}.":
         return
     rest = message[found.end() :]
-    if re.search(_LATER, rest) and not re.search(_PRIVATE, head):
+    if _LATER.search(rest) and not _PRIVATE.search(head):
         error.args = (f"{public}: {message}",)
     else:
         error.args = (public + rest,)
 
 
 def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
-    """Cut long lines of the message of an error that xtrace raised; NumPy's messages, for one, hold whole values."""
+    """Cut lines of the message of an error that xtrace raised, or NumPy for it: they hold a whole value."""
     if len(error.args) != 1 or not isinstance(error.args[0], str) or len(error.args[0]) <= _LONGEST:
         return
     while entry is not None and entry.tb_next is not None:
@@ -65,7 +64,7 @@ def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
 
 
 def _public_name(frame: FrameType, code: CodeType) -> str:
-    """Return the name of the public function whose frame this is, as in ``norm.pdf`` with a distribution's; else ""."""
+    """Return the name of the public function whose frame this is, or nothing; distributions have their module's."""
     name, module = code.co_name, str(frame.f_globals.get("__name__"))
     if name.startswith(("_", "<")) or not module.startswith(_MODULES):
         return ""
@@ -74,7 +73,7 @@ def _public_name(frame: FrameType, code: CodeType) -> str:
     if code.co_qualname != name:
         return ""
     if module == "xtrace.api.operators":
-        # The module also makes the functions of `xtrace.numpy`; its own functions, of the same names, are private.
+        # Functions made there have the names of those that they are for, but are no names of that module.
         own = getattr(sys.modules[module], name, None)
         return "" if getattr(own, "__code__", None) is code else name
     while module != "xtrace":

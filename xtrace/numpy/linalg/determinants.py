@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
 from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -109,12 +109,12 @@ def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
 _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
 
 
-@unit
+@inline_jit
 def _slogdet(a: Any, *, method: str) -> SlogdetResult:
     return _SLOGDET[method](*inexact("slogdet", a))
 
 
-@one_program("method")
+@inline_jit(static=("method",), public=True)
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Return the sign and the logarithm of the size of the determinants of square matrices.
 
@@ -215,7 +215,7 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
     return found, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
 
 
-@unit
+@inline_jit
 def _det(a: Any) -> Any:
     (a,) = inexact("det", a)
     aval = aval_of(a)
@@ -225,7 +225,7 @@ def _det(a: Any) -> Any:
     return _det_by_lu(a)
 
 
-@one_program()
+@inline_jit(public=True)
 def det(a: Any) -> Any:
     """Return the determinants of square matrices; integers become floats.
 

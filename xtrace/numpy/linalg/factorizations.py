@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import broadcast_in_dim
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
 from xtrace.numpy.arguments import scalar_of
@@ -49,13 +49,13 @@ class EighResult(NamedTuple):
     eigenvectors: Any
 
 
-@unit
+@inline_jit
 def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
     found = triangular.cholesky(*inexact("cholesky", a), symmetrize_input=symmetrize)
     return adjoint(found) if upper else found
 
 
-@one_program("upper", "symmetrize_input")
+@inline_jit(static=("upper", "symmetrize_input"), public=True)
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """Return the lower triangular L with a = L Lᴴ, or its adjoint if `upper`, of positive definite matrices.
 
@@ -66,7 +66,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return _cholesky(a, upper=bool(upper), symmetrize=bool(symmetrize_input))
 
 
-@unit
+@inline_jit
 def _qr(a: Any, *, mode: str) -> Any:
     (a,) = inexact("qr", a)
     if mode == "raw":
@@ -76,7 +76,7 @@ def _qr(a: Any, *, mode: str) -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-@one_program("mode")
+@inline_jit(static=("mode",), public=True)
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Return Q and R with a = Q R of the matrices in the last two axes.
 
@@ -114,7 +114,7 @@ def _part(x: Any, axis: int, subset: tuple[int, int] | None) -> Any:
     return x if subset is None else slice_in_dim(x, *subset, 1, axis)
 
 
-@unit
+@inline_jit
 def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
     (a,) = inexact("svd", a)
     if hermitian:
@@ -123,7 +123,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[in
     return SVDResult(*found) if vectors else found
 
 
-@one_program("full_matrices", "compute_uv", "hermitian", "subset_by_index")
+@inline_jit(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"), public=True)
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
@@ -145,13 +145,13 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False)
 
 
-@unit
+@inline_jit
 def _eig(a: Any, *, vectors: bool) -> Any:
     found = spectral.eig(*inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
     return EigResult(*found) if vectors else found[0]
 
 
-@one_program()
+@inline_jit(public=True)
 def eig(a: Any) -> EigResult:
     """Return the complex eigenvalues and eigenvectors of square matrices, on CPU and GPU.
 
@@ -162,14 +162,14 @@ def eig(a: Any) -> EigResult:
     return _eig(a, vectors=True)
 
 
-@one_program()
+@inline_jit(public=True)
 def eigvals(a: Any) -> Any:
     """Return the complex eigenvalues of square matrices, on CPU and GPU. ValueError if they are not square."""
     matrix_type("eigvals", a, square=True)
     return _eig(a, vectors=False)
 
 
-@unit
+@inline_jit
 def _eigh(a: Any, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
     found, values = spectral.eigh(*inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
     return EighResult(values, found) if vectors else values
@@ -182,7 +182,7 @@ def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vector
     return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
 
 
-@one_program("UPLO", "symmetrize_input")
+@inline_jit(static=("UPLO", "symmetrize_input"), public=True)
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return the real eigenvalues, which rise, and orthonormal eigenvectors of Hermitian matrices.
 
@@ -192,7 +192,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)
 
 
-@one_program("UPLO", "symmetrize_input")
+@inline_jit(static=("UPLO", "symmetrize_input"), public=True)
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Return the real eigenvalues of Hermitian matrices, which rise; arguments and errors as in `eigh`."""
     return _checked_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -106,7 +106,7 @@ def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdim
     )
 
 
-@unit
+@inline_jit
 def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
     (x,) = inexact(name, x)
     x = converted(x, aval_of(x).dtype)
@@ -115,7 +115,7 @@ def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdi
     return _vector_norm(name, x, ord, axes, keepdims)
 
 
-@one_program("axis", "keepdims", "ord")
+@inline_jit(static=("axis", "keepdims", "ord"), public=True)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Return the `ord`-norm over `axis` (None: all, as one vector), which may be several axes.
 
@@ -128,7 +128,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _norm(x, name="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
 
 
-@one_program("keepdims", "ord")
+@inline_jit(static=("keepdims", "ord"), public=True)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norm of the matrices in the last two axes: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
 
@@ -141,7 +141,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     )  # fmt: skip
 
 
-@one_program("ord", "axis", "keepdims")
+@inline_jit(static=("ord", "axis", "keepdims"), public=True)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the norm of vectors along one axis, or of matrices along two; without `ord` and `axis`, of all elements.
 
@@ -161,7 +161,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return _norm(x, name="norm", ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
 
 
-@unit
+@inline_jit
 def _cond(x: Any, *, p: Any) -> Any:
     (x,) = inexact("cond", x)
     aval = aval_of(x)
@@ -180,7 +180,7 @@ def _cond(x: Any, *, p: Any) -> Any:
     return lax.select(undefined, full_like(found, math.inf), found)
 
 
-@one_program("p")
+@inline_jit(static=("p",), public=True)
 def cond(x: Any, p: Any = None) -> Any:
     """Return the condition number of the matrices in the last two axes, in the norm `p` (None: 2), as `matrix_norm`.
 
@@ -198,13 +198,13 @@ def cond(x: Any, p: Any = None) -> Any:
     return _cond(x, p=order)
 
 
-@unit
+@inline_jit
 def _rank_of_vector(x: Any, *, axes: _Axes, dtype: Any) -> Any:
     found = lax.ne(x, scalar_of(0, aval_of(x).dtype))
     return converted(reduce_or(found, axes), dtype)
 
 
-@unit
+@inline_jit
 def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
     (x,) = inexact("matrix_rank", x)
     values = svd(x, compute_uv=False, hermitian=hermitian)
@@ -215,7 +215,7 @@ def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
     return summed(values > expand_dims(tolerance, -1), -1, dtype)
 
 
-@one_program("hermitian")
+@inline_jit(static=("hermitian",), public=True)
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """Return the number of singular values above `rtol` (or `tol`), by default the largest times the size times eps.
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace.algebra.vector_space import canonical_axis
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import cast, common_dtype
-from xtrace.api.units import one_program, unit
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.numpy import contraction, manipulation
@@ -76,13 +76,13 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return manipulation.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
-@one_program("offset", "dtype")
+@inline_jit(static=("offset", "dtype"), public=True)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Return the sum of the diagonal `offset` of the matrices in the last two axes. ValueError for fewer axes."""
     return contraction.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-@unit
+@inline_jit
 def _matrix_power(a: Any, *, n: int) -> Any:
     if n < 0:
         a, n = inv(a), -n
@@ -101,7 +101,7 @@ def _matrix_power(a: Any, *, n: int) -> Any:
         a = contraction.matmul(a, a)
 
 
-@one_program("n")
+@inline_jit(static=("n",), public=True)
 def matrix_power(a: Any, n: int) -> Any:
     """Return square matrices multiplied `n` times, by repeated squaring; inverted if `n` is negative.
 
@@ -137,7 +137,7 @@ def _best_order(sizes: Sequence[int]) -> list[list[int]]:
     return splits
 
 
-@unit
+@inline_jit
 def _multi_dot(*arrays: Any, splits: tuple[tuple[int, ...], ...], precision: Any) -> Any:
     avals, dtype, weak = common_dtype("multi_dot", arrays)
     operands = [cast(x, aval, dtype, weak) for x, aval in zip(arrays, avals, strict=True)]

@@ -9,8 +9,8 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import check_broadcast, check_mapped_ranks
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
@@ -51,7 +51,7 @@ def _spread_batch(x: Any, batch: tuple[int, ...]) -> Any:
     return spread_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
 
 
-@unit
+@inline_jit
 def _solve(a: Any, b: Any) -> Any:
     a, b = inexact("solve", a, b)
     left, right = aval_of(a), aval_of(b)
@@ -66,7 +66,7 @@ def _solve(a: Any, b: Any) -> Any:
     return solved(_spread_batch(a, batch), _spread_batch(b, batch))
 
 
-@one_program()
+@inline_jit(public=True)
 def solve(a: Any, b: Any) -> Any:
     """Return x with a x = b for square matrices; `b` is one vector, or matrices whose batch axes broadcast with `a`'s.
 
@@ -84,14 +84,14 @@ def solve(a: Any, b: Any) -> Any:
     return _solve(a, b)
 
 
-@unit
+@inline_jit
 def _inv(a: Any) -> Any:
     (a,) = inexact("inv", a)
     aval = aval_of(a)
     return solved(a, identity(aval.dtype, aval.shape))
 
 
-@one_program()
+@inline_jit(public=True)
 def inv(a: Any) -> Any:
     """Return the inverses of square matrices; infinities or NaN for singular ones. ValueError for others."""
     matrix_type("inv", a, square=True)
@@ -136,7 +136,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     return found, reduce_sum(lax.mul(size, size), (0,)), kept, values
 
 
-@unit
+@inline_jit
 def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, Any]:
     a, b = inexact("lstsq", a, b)
     vector = aval_of(b).ndim == 1
@@ -214,14 +214,14 @@ def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> 
     return found, _pinv_tangent(primals[0], tangents[0], found)
 
 
-@unit
+@inline_jit
 def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
     (a,) = inexact("pinv", a)
     a = converted(a, aval_of(a).dtype)
     return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
 
 
-@one_program("hermitian")
+@inline_jit(static=("hermitian",), public=True)
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
     """Return the Moore-Penrose inverses of the matrices in the last two axes.
 
@@ -238,7 +238,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 # Systems of tensors
 
 
-@one_program("ind")
+@inline_jit(static=("ind",), public=True)
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """Return the inverse of `a` as a matrix of its first `ind` axes by the others: tensordot(result, a, ind) is one.
 
@@ -262,7 +262,7 @@ def _axes_at_end(a: Any, axes: Sequence[Any], rank: int) -> Any:
     return transpose(a, [i for i in range(rank) if i not in last] + last)
 
 
-@one_program("axes")
+@inline_jit(static=("axes",), public=True)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """Return x with tensordot(a, x, x.ndim) = b, once the `axes` of `a` are moved to its end.
 

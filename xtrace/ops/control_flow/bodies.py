@@ -219,7 +219,7 @@ def promoted_carry(
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
         if aval.weak_type and not same_type(aval, out):
             pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
-            dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
+            dtype, _ = dtypes.promote(pairs, *config.promotion())
             if dtype != aval.dtype:
                 found[i], changed = convert_element_type(values[i], dtype), True
     return found if changed else None

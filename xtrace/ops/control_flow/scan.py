@@ -118,7 +118,7 @@ class _Steps:
         jaxpr = self.jaxpr
         rows = [x.seen_as(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
         values = [*self.consts, *carry, *rows]
-        # In profiles the body has a name of its own, apart from the operations of the loop itself, as in JAX.
+        # Profiles show the body apart from what the loop is made of, as they do with JAX.
         scope = builder.scope
         builder.scope = builder.path("closed_call")
         if self.called:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.linalg import norm
@@ -14,7 +14,7 @@ from xtrace.numpy.reductions import argmin, min
 __all__ = ["vq"]
 
 
-@unit
+@inline_jit
 def _nearest(observations: Any, codes: Any) -> tuple[Any, Any]:
     if observations.ndim == 1:
         observations, codes = observations[:, None], codes[:, None]

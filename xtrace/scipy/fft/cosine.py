@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy import fft as fourier
@@ -54,7 +54,7 @@ def _backward(x: Any, ortho: bool) -> Any:
     return stack([even, odd], -1).reshape((*x.shape[:-1], 2 * half))[..., :n]
 
 
-@unit
+@inline_jit
 def _transformed(x: Any, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Any:
     if dtypes.is_complex(x.dtype):
         details = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -41,19 +41,19 @@ from xtrace.ops.stop_gradient import stop_gradient
 # Arguments that say memory may be reused, or that values are to be checked, change nothing here.
 
 
-@one_program("overwrite_a", "check_finite")
+@inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the determinants of square matrices, as `xtrace.numpy.linalg.det` does."""
     return linalg.det(a)
 
 
-@one_program("overwrite_a", "check_finite")
+@inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the inverses of square matrices, as `xtrace.numpy.linalg.inv` does."""
     return linalg.inv(a)
 
 
-@one_program("full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver")
+@inline_jit(static=("full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver"), public=True)
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
@@ -68,13 +68,16 @@ def svd(
     return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), by_qr=lapack_driver == "gesvd")
 
 
-@unit
+@inline_jit
 def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
     algorithm = spectral.SvdAlgorithm.QR if by_qr else None
     return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
 
-@one_program("lower", "eigvals_only", "overwrite_a", "overwrite_b", "turbo", "eigvals", "type", "check_finite")
+@inline_jit(
+    static=("lower", "eigvals_only", "overwrite_a", "overwrite_b", "turbo", "eigvals", "type", "check_finite"),
+    public=True,
+)
 def eigh(
     a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
@@ -90,7 +93,7 @@ def eigh(
     return linalg.eigvalsh(a, triangle) if eigvals_only else tuple(linalg.eigh(a, triangle))
 
 
-@one_program("lower", "overwrite_a", "check_finite")
+@inline_jit(static=("lower", "overwrite_a", "check_finite"), public=True)
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the upper triangular R with a = Rᴴ R of positive definite matrices, or its adjoint if `lower`.
 
@@ -100,7 +103,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return _cholesky(a, lower=bool(lower))
 
 
-@unit
+@inline_jit
 def _cholesky(a: Any, *, lower: bool) -> Any:
     (a,) = inexact("cholesky", a)
     if lower:
@@ -151,7 +154,7 @@ def _as_given(x: Any, vector: bool) -> Any:
     return squeeze(x, (aval_of(x).ndim - 1,)) if vector else x
 
 
-@unit
+@inline_jit
 def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
     c, b, vector = _columns("cho_solve", c, b)
     b = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
@@ -168,7 +171,7 @@ def cho_solve(
     return _cho_solve(c, b, lower=bool(lower))
 
 
-@one_program("lower", "overwrite_a", "overwrite_b", "debug", "check_finite", "assume_a")
+@inline_jit(static=("lower", "overwrite_a", "overwrite_b", "debug", "check_finite", "assume_a"), public=True)
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
@@ -185,7 +188,7 @@ def solve(
     return _solve_positive(a, b, lower=bool(lower))
 
 
-@unit
+@inline_jit
 def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
     a, b, vector = _columns("solve", a, b)
     factor = cholesky(stop_gradient(a), lower)
@@ -201,7 +204,7 @@ def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
     return _as_given(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
 
 
-@unit
+@inline_jit
 def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool) -> Any:
     a, b, vector = _columns("solve_triangular", a, b)
     found = triangular_solve(
@@ -210,7 +213,7 @@ def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal:
     return _as_given(found, vector)
 
 
-@one_program("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite")
+@inline_jit(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"), public=True)
 def solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
@@ -231,7 +234,7 @@ def solve_triangular(
 # LU
 
 
-@unit
+@inline_jit
 def _lu(a: Any, *, permute_l: bool) -> Any:
     factors, _, permutation = lu_forms.lu(*inexact("lu", a))
     *batch, rows, columns = aval_of(factors).shape
@@ -246,27 +249,27 @@ def _lu(a: Any, *, permute_l: bool) -> Any:
     return exchanges, lower, upper
 
 
-@one_program("permute_l", "overwrite_a", "check_finite")
+@inline_jit(static=("permute_l", "overwrite_a", "check_finite"), public=True)
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the permutation P, unit lower triangular L and upper triangular U with a = P L U; or P L and U."""
     matrix_type("lu", a)
     return _lu(a, permute_l=bool(permute_l))
 
 
-@unit
+@inline_jit
 def _lu_factor(a: Any) -> Any:
     factors, pivots, _ = lu_forms.lu(*inexact("lu_factor", a))
     return factors, pivots
 
 
-@one_program("overwrite_a", "check_finite")
+@inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Return L and U in one matrix, and for each row that it was exchanged with: what `lu_solve` takes."""
     matrix_type("lu_factor", a)
     return _lu_factor(a)
 
 
-@unit
+@inline_jit
 def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
     permutation = lu_forms.lu_pivots_to_permutation(pivots, aval_of(factors).shape[-1])
     factors, b, vector = _columns("lu_solve", factors, b)
@@ -293,13 +296,13 @@ def lu_solve(
 # QR
 
 
-@unit
+@inline_jit
 def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
     found = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return found[1:] if mode == "r" else found
 
 
-@one_program("overwrite_a", "lwork", "mode", "pivoting", "check_finite")
+@inline_jit(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"), public=True)
 def qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
@@ -315,7 +318,7 @@ def qr(
     return _qr(a, mode=mode, pivoting=bool(pivoting))
 
 
-@unit
+@inline_jit
 def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool) -> tuple[Any, ...]:
     a, c = inexact("qr_multiply", a, c)
     q, *rest = qr_forms.qr(a, pivoting=pivoting, full_matrices=False)
@@ -323,7 +326,7 @@ def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool)
     return (matmul(q, c) if left else matmul(c, q)), *rest
 
 
-@one_program("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c")
+@inline_jit(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"), public=True)
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
@@ -351,13 +354,13 @@ def complex_form(x: Any) -> Any:
     return converted(x, dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
 
 
-@unit
+@inline_jit
 def _schur(a: Any, *, complex_output: bool) -> list[Any]:
     (a,) = inexact("schur", a)
     return list(reduced.schur(complex_form(a) if complex_output else a))
 
 
-@one_program("output")
+@inline_jit(static=("output",), public=True)
 def schur(a: Any, output: str = "real") -> list[Any]:
     """Return [T, Z] with a = Z T Zᴴ and unitary Z, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
 
@@ -388,7 +391,7 @@ def _rotation(block: Any) -> Any:
     return concatenate([concatenate([as_column(as_column(x)) for x in row], 1) for row in rows], 0)
 
 
-@unit
+@inline_jit
 def _rsf2csf(form: Any, vectors: Any) -> Any:
     return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", form, vectors)])
 
@@ -413,7 +416,7 @@ def _triangular_form(form: Any, vectors: Any) -> tuple[Any, Any]:
     return upper_triangle(form), vectors
 
 
-@one_program("check_finite")
+@inline_jit(static=("check_finite",), public=True)
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """Return the complex Schur form, triangular, of the real one that `schur` gives.
 
@@ -425,7 +428,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return _rsf2csf(T, Z)
 
 
-@unit
+@inline_jit
 def _hessenberg(a: Any, *, calc_q: bool) -> Any:
     (a,) = inexact("hessenberg", a)
     packed, factors = reduced.hessenberg(a)
@@ -444,14 +447,14 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
     return form, concatenate([slice_in_dim(one, 0, 1, 1, column), right], column)
 
 
-@one_program("calc_q", "overwrite_a", "check_finite")
+@inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
     matrix_type("hessenberg", a, square=True)
     return _hessenberg(a, calc_q=bool(calc_q))
 
 
-@unit
+@inline_jit
 def _polar(a: Any, *, right: bool, method: str, eps: float | None, max_iterations: int | None) -> tuple[Any, Any]:
     (a,) = inexact("polar", a)
     if method == "qdwh":
@@ -471,7 +474,7 @@ def complex_or_real(values: Any, like: Any) -> Any:
     return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
 
 
-@one_program("side", "method", "eps", "max_iterations")
+@inline_jit(static=("side", "method", "eps", "max_iterations"), public=True)
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.grad import jvp
-from xtrace.api.units import one_program, unit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -106,13 +106,13 @@ def _exponential(a: Any, upper_triangular: bool, most: int) -> Any:
     return lax.select(spread(lax.gt(count, constant_of(count, most))), full_like(found, math.nan), found)
 
 
-@unit
+@inline_jit
 def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
     (a,) = inexact("expm", a)
     return _exponential(a, upper_triangular, most)
 
 
-@one_program("upper_triangular", "max_squarings")
+@inline_jit(static=("upper_triangular", "max_squarings"), public=True)
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """Return the exponentials of square matrices, by squaring and a Padé approximant (Higham 2005).
 
@@ -123,14 +123,14 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     return _expm(A, upper_triangular=bool(upper_triangular), most=int(max_squarings))
 
 
-@unit
+@inline_jit
 def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
     a, e = inexact("expm_frechet", a, e)
     found = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
     return found[0], found[1]
 
 
-@one_program("method", "compute_expm")
+@inline_jit(static=("method", "compute_expm"), public=True)
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """Return `expm` of `A` and its derivative in the direction `E`, or the derivative alone without `compute_expm`.
 
@@ -196,7 +196,7 @@ def _number(x: Any) -> Any:
     return reduce_sum(x, (0, 1))
 
 
-@unit
+@inline_jit
 def _sqrtm(a: Any) -> Any:
     form, vectors = reduced.schur(complex_form(*inexact("sqrtm", a)))
     size = aval_of(form).shape[-1]
@@ -212,7 +212,7 @@ def _sqrtm(a: Any) -> Any:
     return product(product(vectors, found), adjoint(vectors))
 
 
-@one_program("blocksize")
+@inline_jit(static=("blocksize",), public=True)
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """Return the principal square root of a square matrix, as complex numbers, on the CPU.
 
@@ -271,7 +271,7 @@ def _parlett_error(form: Any, main: Any) -> Any:
     return lax.min(constant_of(least, 1), lax.max(eps, lax.mul(lax.div(eps, least), above)))
 
 
-@unit
+@inline_jit
 def _solve_sylvester(a: Any, b: Any, c: Any, *, tol: float, method: str) -> Any:
     a, b, c = inexact("solve_sylvester", a, b, c)
     given = [complex_form(x) for x in (a, b, c)]
@@ -313,7 +313,7 @@ def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
     return broadcast_in_dim(values, (rows, columns), (axis,))
 
 
-@one_program("method", "tol")
+@inline_jit(static=("method", "tol"), public=True)
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import check_mapped_ranks
-from xtrace.api.units import one_program
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import aval_of
@@ -91,7 +91,7 @@ def _default_float() -> Any:
     return dtypes.default_float(config.enable_x64.value)
 
 
-@one_program()
+@inline_jit(public=True)
 def toeplitz(c: Any, r: Any = None) -> Any:
     """Return the matrix with `c` as its first column, `r` (None: its conjugate) as its first row, constant diagonals.
 
@@ -107,7 +107,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _placed(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
 
 
-@one_program()
+@inline_jit(public=True)
 def hankel(c: Any, r: Any = None) -> Any:
     """Return the matrix with `c` as its first column, `r` (None: zeros) as its last row, constant antidiagonals.
 
@@ -123,7 +123,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
 
 
-@one_program()
+@inline_jit(public=True)
 def circulant(c: Any) -> Any:
     """Return the matrix with `c` as its first column, which every further column has one place further down."""
     (column,) = _vectors("circulant", c)
@@ -131,7 +131,7 @@ def circulant(c: Any) -> Any:
     return _placed(column, (i - j) % max(column.shape[-1], 1))
 
 
-@one_program("n", "mode")
+@inline_jit(static=("n", "mode"), public=True)
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """Return the matrix whose product with a vector of `n` elements is its convolution with `a`.
 
@@ -167,7 +167,7 @@ def _monic(function: str, a: Any, least: int) -> Any:
     return -a[..., 1:] / a[..., :1]
 
 
-@one_program()
+@inline_jit(public=True)
 def companion(a: Any) -> Any:
     """Return the matrix whose eigenvalues are the roots of the polynomial with coefficients `a`, the highest first.
 
@@ -179,14 +179,14 @@ def companion(a: Any) -> Any:
     return _placed(_with_constants(row), np.where(i == 0, 2 + j, i == j + 1))
 
 
-@one_program()
+@inline_jit(public=True)
 def fiedler(a: Any) -> Any:
     """Return the symmetric matrix of the distances between the elements of `a`."""
     (vector,) = _vectors("fiedler", a)
     return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
 
 
-@one_program()
+@inline_jit(public=True)
 def fiedler_companion(a: Any) -> Any:
     """Return a pentadiagonal companion matrix of the polynomial `a` (Fiedler 2003, A note on companion matrices).
 
@@ -209,7 +209,7 @@ def fiedler_companion(a: Any) -> Any:
     return _placed(_with_constants(terms), positions)
 
 
-@one_program()
+@inline_jit(public=True)
 def leslie(f: Any, s: Any) -> Any:
     """Return the matrix with `f` as its first row and `s` below the diagonal, for the growth of populations.
 
@@ -229,7 +229,7 @@ def leslie(f: Any, s: Any) -> Any:
     return _placed(_with_constants(concatenate([first, below], axis=-1)), positions)
 
 
-@one_program()
+@inline_jit(public=True)
 def block_diag(*arrs: Any) -> Any:
     """Return the matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
 
@@ -255,7 +255,7 @@ def block_diag(*arrs: Any) -> Any:
 # Matrices of a size
 
 
-@one_program("n", "scale", "dtype")
+@inline_jit(static=("n", "scale", "dtype"), public=True)
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """Return the matrix of `fft` of `n` numbers, divided by n or its root if `scale` is "n" or "sqrtn".
 
@@ -271,7 +271,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return fft(unit_vectors, norm=_NORMS[scale]) if size else unit_vectors
 
 
-@one_program("n", "dtype")
+@inline_jit(static=("n", "dtype"), public=True)
 def hadamard(n: int, dtype: Any = int) -> Any:
     """Return Sylvester's matrix of 1 and -1 with orthogonal rows. ValueError unless `n` is a power of 2."""
     size = _size("hadamard", n)
@@ -285,7 +285,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return where(equal(bitwise_and(common, 1), 0), 1, -1).astype(wanted)
 
 
-@one_program("n", "full")
+@inline_jit(static=("n", "full"), public=True)
 def helmert(n: int, full: bool = False) -> Any:
     """Return the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
 
@@ -298,14 +298,14 @@ def helmert(n: int, full: bool = False) -> Any:
     return found if full else getitem(found, slice(1, None))
 
 
-@one_program("n")
+@inline_jit(static=("n",), public=True)
 def hilbert(n: int) -> Any:
     """Return the matrix with the elements 1 / (i + j + 1)."""
     i, j = _computed_grid(_size("hilbert", n), _default_float())
     return true_divide(1, add(add(i, j), 1))
 
 
-@one_program("n")
+@inline_jit(static=("n",), public=True)
 def invhilbert(n: int) -> Any:
     """Return the inverse of `hilbert`, integers as floats (Choi 1983, Tricks or treats with the Hilbert matrix)."""
     size = _size("invhilbert", n)
@@ -332,7 +332,7 @@ def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
     return {"symmetric": symmetric, "lower": lower, "upper": lower.T}[found]
 
 
-@one_program("n", "kind")
+@inline_jit(static=("n", "kind"), public=True)
 def pascal(n: int, kind: str | None = None) -> Any:
     """Return the matrix of binomial coefficients: symmetric (None), or "lower" or "upper" triangular.
 
@@ -343,7 +343,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return asarray(_triangle(lower, found, lower.dot(lower.T)).astype(np.float32))
 
 
-@one_program("n", "kind")
+@inline_jit(static=("n", "kind"), public=True)
 def invpascal(n: int, kind: str | None = None) -> Any:
     """Return the inverse of `pascal`, exact where the integers are. ValueError for another kind."""
     found = _kind("invpascal", kind)

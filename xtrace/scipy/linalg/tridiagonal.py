@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace.algebra.vector_space import broadcast_in_dim, converted
 from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.jit import jit
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import operand_aval
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
@@ -120,7 +120,7 @@ def _decomposition_jvp(first: int, last: int, vectors: bool, primals: Any, tange
     return found, changes
 
 
-@functools.partial(jit, static_argnames=("first", "last", "vectors"), inline=True)
+@inline_jit
 def _solved(d: Any, e: Any, key: Any, tol: Any, *, first: int, last: int, vectors: bool) -> Any:
     sizes, diagonal = e, real(d)
     if dtypes.is_complex(e.dtype):

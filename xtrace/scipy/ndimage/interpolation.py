@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import check_broadcast
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import type_of
@@ -54,7 +54,7 @@ def _neighbours(x: Any, order: int) -> list[tuple[Any, Any]]:
     return [(index, 1 - upper), (index + 1, upper)]
 
 
-@unit
+@inline_jit
 def _interpolated(image: Any, fill: Any, *coordinates: Any, order: int, mode: str) -> Any:
     parts = []
     sides = [_neighbours(x, order) for x in coordinates]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy import fft as fourier
@@ -42,7 +42,7 @@ def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
         )
 
 
-@unit
+@inline_jit
 def _slid(x: Any, kernel: Any, *, mode: str, flipped: bool, late: bool, precision: Any) -> Any:
     rank = x.ndim
     if not rank:
@@ -126,7 +126,7 @@ def correlate2d(
     return _direct("correlate2d", in1, in2, mode, precision, False, 2)
 
 
-@unit
+@inline_jit
 def _by_spectra(x: Any, y: Any, *, axes: tuple[int, ...], mode: str) -> Any:
     sizes = [x.shape[i] + y.shape[i] - 1 for i in axes]
     shape = [max(m, n) for m, n in zip(x.shape, y.shape, strict=True)]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.diagnostics.warn import warn_user
@@ -204,7 +204,7 @@ def _powers(
     return _frequencies(plan, fs, dtype), moveaxis(found, -1, axis)
 
 
-_powers_program = unit(_powers)
+_powers_program = inline_jit(_powers)
 
 
 def _power_spectra(
@@ -296,7 +296,7 @@ def _short_time(
     return _frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
 
 
-_short_time_program = unit(_short_time)
+_short_time_program = inline_jit(_short_time)
 
 
 def stft(
@@ -330,7 +330,7 @@ def stft(
     return found
 
 
-@unit
+@inline_jit
 def _restored(
     fs: Any, window: Any, spectra: Any, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
 ) -> tuple[Any, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import canonical_axis
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import cast_to, refuse
 from xtrace.numpy.contraction import matmul
@@ -26,7 +26,7 @@ def _straightened(x: Any) -> Any:
     return x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
 
 
-@unit
+@inline_jit
 def _detrended(x: Any, *, axis: int, breaks: tuple[int, ...] | None) -> Any:
     if breaks is None:
         return x - mean(x, axis, keepdims=True)

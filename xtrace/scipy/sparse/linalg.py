@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import program_of_trees
 from xtrace.core import dtypes, pytree
 from xtrace.core.avals import aval_of, is_array_like
 from xtrace.core.late import make_public as _make_public
@@ -88,7 +88,7 @@ def _weak_as(x: Any, b: Any, x0: Any) -> Any:
     return pytree.tree_map(leaf, x, b, x0)
 
 
-@program_of_trees()
+@inline_jit(trees=True)
 def cg(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
@@ -129,7 +129,7 @@ def cg(
     return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=symmetric), None
 
 
-@program_of_trees()
+@inline_jit(trees=True)
 def bicgstab(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
@@ -260,7 +260,7 @@ def _in_steps(product: Callable[[Any], Any], first: Any, size: Any, width: int, 
 _METHODS = {"batched": _at_once, "incremental": _in_steps}
 
 
-@program_of_trees("restart", "solve_method")
+@inline_jit(static=("restart", "solve_method"), trees=True)
 def gmres(
     A: Any,
     b: Any,

@@ -7,9 +7,9 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.api.promotion import operand_aval
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.manipulation import stack
@@ -17,7 +17,7 @@ from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.scipy.special.series import real_operands
 
 
-@unit
+@inline_jit
 def _orders(z: Any, *, highest: int, count: int) -> Any:
     """Miller's backward recurrence (DLMF 3.6.3), of ratios J(k) / J(k - 1) rather than values, which would overflow."""
     (z,), dtype = real_operands("bessel_jn", z)

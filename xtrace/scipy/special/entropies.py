@@ -6,14 +6,15 @@ import math
 from typing import Any
 
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.nn import normalization
 from xtrace.numpy.ufuncs import expm1, log, log1p
-from xtrace.scipy.special.primitive import inlined, inlined_strongly, operands, refuse_complex
+from xtrace.scipy.special.primitive import operands, refuse_complex, with_strong_results
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def xlogy(x: Any, y: Any) -> Any:
     """x log(y), and 0 for x = 0 unless y is NaN."""
     x, y = operands("xlogy", x, y)
@@ -27,7 +28,7 @@ def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def xlog1py(x: Any, y: Any) -> Any:
     """x log(1 + y), exact for small y, and 0 for x = 0 unless y is NaN."""
     x, y = operands("xlog1py", x, y)
@@ -41,7 +42,7 @@ def _xlog1py_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[A
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def _xlogx(x: Any) -> Any:
     return xlogy(x, x)
 
@@ -49,7 +50,7 @@ def _xlogx(x: Any) -> Any:
 _xlogx.defjvps(lambda t, y, x: t * (log(x) + 1))
 
 
-@inlined
+@inline_jit(public=True)
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, -inf for negative numbers. ValueError for complex ones."""
     refuse_complex("entr", x)
@@ -57,7 +58,8 @@ def entr(x: Any) -> Any:
     return choose(x < 0, -math.inf, -_xlogx(x))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q), 0 for p = 0 and q >= 0, inf where that is undefined. ValueError for complex numbers."""
     refuse_complex("rel_entr", p, q)
@@ -68,7 +70,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     return choose(positive, _xlogx(inner_p) - xlogy(inner_p, inner_q), choose(zero, 0.0, math.inf))
 
 
-@inlined
+@inline_jit(public=True)
 def kl_div(p: Any, q: Any) -> Any:
     """p log(p / q) - p + q, inf where that is undefined. ValueError for complex numbers."""
     refuse_complex("kl_div", p, q)
@@ -77,7 +79,8 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 @custom_jvp
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logit(x: Any) -> Any:
     """log(x / (1 - x)), the inverse of `expit`."""
     (x,) = operands("logit", x)
@@ -96,14 +99,14 @@ def _power_transformed(logarithm: Any, exponent: Any) -> Any:
     return choose(zero, logarithm, expm1(divisor * logarithm) / divisor)
 
 
-@inlined
+@inline_jit(public=True)
 def boxcox(x: Any, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda, log(x) for lmbda = 0."""
     x, exponent = operands("boxcox", x, lmbda)
     return _power_transformed(log(x), exponent)
 
 
-@inlined
+@inline_jit(public=True)
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """((1 + x)**lmbda - 1) / lmbda, log1p(x) for lmbda = 0."""
     x, exponent = operands("boxcox1p", x, lmbda)

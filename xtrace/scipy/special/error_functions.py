@@ -7,20 +7,21 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import exp, maximum
 from xtrace.ops.elementwise import imag
 from xtrace.ops.special import erfc
 from xtrace.scipy.special import fits
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import promoted
 from xtrace.scipy.special.series import fitted, polynomial, quotient, real_operands, rolled_polynomial, square_parts
 
 _ROOT = math.sqrt(math.pi)
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def dawsn(x: Any) -> Any:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x. ValueError for complex numbers."""
     (x,), dtype = real_operands("dawsn", x)
@@ -49,7 +50,7 @@ def _scaled(x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def erfcx(x: Any) -> Any:
     """exp(x²) erfc(x), of real or complex numbers, without overflow for large positive x."""
     (value,) = promoted("erfcx", x)
@@ -78,7 +79,7 @@ def _faddeeva(z: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def wofz(z: Any) -> Any:
     """Faddeeva's function exp(-z²) erfc(-i z), complex also for real z; to rounding relative to its modulus."""
     (z,) = promoted("wofz", z)

@@ -9,8 +9,8 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
-from xtrace.api.units import unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.creation import asarray
@@ -18,11 +18,11 @@ from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, min
 from xtrace.ops.elementwise import complex as of_parts
 from xtrace.ops.elementwise import conj, imag, real
 from xtrace.ops.shape import zeros_like
-from xtrace.scipy.special.primitive import digamma, gammaln, inlined, operands, refuse_complex
+from xtrace.scipy.special.primitive import digamma, gammaln, operands, refuse_complex
 from xtrace.scipy.special.series import polynomial
 
 
-@inlined
+@inline_jit(public=True)
 def gammasgn(x: Any) -> Any:
     """The sign of the gamma function: 1 or -1, and NaN at negative integers. ValueError for complex numbers."""
     refuse_complex("gammasgn", x)
@@ -34,7 +34,7 @@ def gammasgn(x: Any) -> Any:
     return converted(found, x.dtype)
 
 
-@inlined
+@inline_jit(public=True)
 def gamma(x: Any) -> Any:
     """The gamma function of real or complex numbers; NaN at negative integers."""
     (x,) = operands("gamma", x)
@@ -43,7 +43,7 @@ def gamma(x: Any) -> Any:
     return gammasgn(x) * exp(gammaln(x))
 
 
-@inlined
+@inline_jit(public=True)
 def loggamma(x: Any) -> Any:
     """The logarithm of the gamma function, NaN for negative real numbers.
 
@@ -116,7 +116,7 @@ def _complex_loggamma(z: Any) -> Any:
     return choose(pole, complex(math.nan, math.nan), choose(below, conj(found), found))
 
 
-@inlined
+@inline_jit(public=True)
 def betaln(a: Any, b: Any) -> Any:
     """The logarithm of |beta(a, b)|, without the cancellation of log gammas of large numbers."""
     a, b = operands("betaln", a, b)
@@ -129,7 +129,7 @@ def betaln(a: Any, b: Any) -> Any:
     return gammaln(a) + choose(b < 8, gammaln(b) - gammaln(a + b), joined)
 
 
-@inlined
+@inline_jit(public=True)
 def beta(a: Any, b: Any) -> Any:
     """gamma(a) gamma(b) / gamma(a + b). ValueError for complex numbers."""
     refuse_complex("beta", a, b)
@@ -138,7 +138,7 @@ def beta(a: Any, b: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def poch(z: Any, m: Any) -> Any:
     """The rising factorial gamma(z + m) / gamma(z), 1 for m = 0. ValueError for complex numbers."""
     refuse_complex("poch", z, m)
@@ -153,7 +153,7 @@ def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
     return found, found * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
 
 
-@inlined
+@inline_jit(public=True)
 def _factorial(n: Any) -> Any:
     (n,) = operands("factorial", n)
     return choose(n < 0, 0.0, exp(gammaln(n + 1)))
@@ -166,7 +166,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return _factorial(n)
 
 
-@unit
+@inline_jit
 def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
     n, k = operands("comb", n, k)
     nothing = (k == 0) & (n >= 0)
@@ -184,7 +184,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     return _comb(N, k, repetition=bool(repetition))
 
 
-@unit
+@inline_jit
 def _multigammaln(a: Any, *, dimension: int) -> Any:
     (a,) = operands("multigammaln", a)
     total: Any = dimension * (dimension - 1) / 4 * math.log(math.pi)

@@ -17,6 +17,7 @@ from typing import Any
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import SymbolicZero, custom_jvp
 from xtrace.api.grad import jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.jit import jit
 from xtrace.api.operators import choose
 from xtrace.core import dtypes
@@ -24,7 +25,7 @@ from xtrace.numpy.reductions import any
 from xtrace.numpy.ufuncs import abs, exp, floor, log, maximum, minimum, rint, sign, sin, sqrt
 from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace.ops.stop_gradient import stop_gradient
-from xtrace.scipy.special.primitive import gammaln, inlined, operands
+from xtrace.scipy.special.primitive import gammaln, operands
 from xtrace.scipy.special.series import real_operands
 
 # Terms of a series, steps of a continuation and of a recurrence, far more than any value that is finite needs.
@@ -215,7 +216,7 @@ def _laguerre(k: Any, last: Any, now: Any, a: Any, b: Any, z: Any) -> tuple[Any,
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """Kummer's confluent hypergeometric function 1F1(a; b; x); inf where it has a pole in b, 1 for x = 0.
 
@@ -296,7 +297,7 @@ def _degree(a: Any, b: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss's hypergeometric function 2F1(a, b; c; x); inf where it has a pole in c, 1 for x = 0.
 

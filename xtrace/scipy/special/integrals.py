@@ -7,13 +7,14 @@ from typing import Any
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.api.promotion import operand_aval
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import abs, cos, exp, floor, log, log1p, maximum, minimum, remainder, sin
 from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.scipy.special import fits
-from xtrace.scipy.special.primitive import digamma, gammaln, inlined, operands, wide_operand
+from xtrace.scipy.special.primitive import digamma, gammaln, operands, wide_operand
 from xtrace.scipy.special.series import fitted, odd, polynomial, quotient, real_operands, square_parts
 
 _EULER = 0.57721566490153286061
@@ -51,7 +52,7 @@ def _ei(x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def exp1(x: Any) -> Any:
     """The exponential integral E1, the integral of exp(-t) / t from x on; inf at 0, NaN for negative numbers.
 
@@ -65,7 +66,7 @@ exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def expi(x: Any) -> Any:
     """The exponential integral Ei, the integral of exp(t) / t up to x; -inf at 0. ValueError for complex numbers."""
     (x,), dtype = real_operands("expi", x)
@@ -100,7 +101,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def expn(n: Any, x: Any) -> Any:
     """The exponential integral of order n, an integer: that of exp(-x t) / t**n from 1 on.
 
@@ -134,7 +135,7 @@ def _quarter_turns(x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def fresnel(x: Any) -> tuple[Any, Any]:
     """The integrals S and C of sin(pi t² / 2) and cos(pi t² / 2) from 0 to x.
 
@@ -177,7 +178,7 @@ def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def sici(x: Any) -> tuple[Any, Any]:
     """The sine integral Si(x) and the cosine integral Ci(|x|). ValueError for complex numbers."""
     (x,), dtype = real_operands("sici", x)
@@ -221,7 +222,7 @@ def _log_of_rest(x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x; NaN for negative numbers.
 

@@ -7,18 +7,18 @@ import operator
 from typing import Any
 
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.ops.special import erfc
-from xtrace.scipy.special.primitive import inlined, wide_operand
+from xtrace.scipy.special.primitive import wide_operand
 from xtrace.scipy.special.series import quotient
 
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
-@inlined
+@inline_jit(public=True)
 def ndtr(x: Any) -> Any:
     """The normal distribution's cumulative function. TypeError for other dtypes than float32 and float64."""
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
@@ -41,7 +41,7 @@ def _series(x: Any, order: int) -> Any:
     return total
 
 
-@unit
+@inline_jit
 def _log_ndtr_value(x: Any, *, order: int) -> Any:
     x = wide_operand("log_ndtr", x)
     lower, upper = _BOUNDS[x.dtype]
@@ -96,7 +96,7 @@ _FAR = (
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def ndtri(p: Any) -> Any:
     """The inverse of `ndtr`: -inf at 0, inf at 1, NaN outside of [0, 1].
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core import config, dtypes
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum
 from xtrace.ops.special import erf, erfc
-from xtrace.scipy.special.primitive import inlined, operands, refuse_complex
+from xtrace.scipy.special.primitive import operands, refuse_complex
 from xtrace.scipy.special.series import odd, square_parts
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(36)
@@ -46,7 +47,7 @@ def _upper_tail(x: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def owens_t(h: Any, a: Any) -> Any:
     """Owen's T function, the integral of exp(-h² (1 + x²) / 2) / (2 pi (1 + x²)) for x from 0 to `a`.
 

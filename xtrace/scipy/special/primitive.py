@@ -13,9 +13,9 @@ import numpy as np
 from xtrace.algebra.vector_space import converted
 from xtrace.api.custom_derivatives import custom_jvp
 from xtrace.api.grad import jvp
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, cast_as, spread, unary_function
 from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
-from xtrace.api.units import inlined
 from xtrace.core import dtypes
 from xtrace.numpy.ufuncs import abs, exp, sign
 from xtrace.ops import special
@@ -39,7 +39,7 @@ i0e = unary_function("i0e", special.bessel_i0e, "`i0` times exp(-|x|).", adjust=
 i1e = unary_function("i1e", special.bessel_i1e, "`i1` times exp(-|x|).", adjust=as_inexact, by_keyword=True)
 
 
-@inlined
+@inline_jit(public=True)
 def i0(x: Any) -> Any:
     """Modified Bessel function of the first kind, order 0. TypeError for complex numbers."""
     (x,) = operands("i0", x)
@@ -47,15 +47,15 @@ def i0(x: Any) -> Any:
     return exp(x * sign(x)) * special.bessel_i0e(x)
 
 
-@inlined
+@inline_jit(public=True)
 def i1(x: Any) -> Any:
     """Modified Bessel function of the first kind, order 1. TypeError for complex numbers."""
     (x,) = operands("i1", x)
     return exp(abs(x)) * special.bessel_i1e(x)
 
 
-def inlined_strongly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` as `inlined` does, with strongly typed results unless its first operand is a single number.
+def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with strongly typed results unless its first operand is a single number.
 
     In JAX the constants of such functions are strongly typed where they meet arrays, here the first operand.
     """
@@ -66,7 +66,7 @@ def inlined_strongly(function: Callable[..., Any]) -> Callable[..., Any]:
         found, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
         return converted(found, found.dtype) if found.aval.weak_type and np.ndim(first) else found
 
-    return inlined(strong)
+    return strong
 
 
 def promoted(function: str, *values: Any) -> list[Any]:
@@ -99,19 +99,19 @@ def wide_operand(function: str, x: Any) -> Any:
     return converted(as_array(promote(function, x)[0]), dtype)
 
 
-@inlined
+@inline_jit(public=True)
 def gammainc(a: Any, x: Any) -> Any:
     """Regularized lower incomplete gamma function P(a, x). TypeError for complex numbers."""
     return special.igamma(*operands("gammainc", a, x))
 
 
-@inlined
+@inline_jit(public=True)
 def gammaincc(a: Any, x: Any) -> Any:
     """Regularized upper incomplete gamma function 1 - P(a, x). TypeError for complex numbers."""
     return special.igammac(*operands("gammaincc", a, x))
 
 
-@inlined
+@inline_jit(public=True)
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function. TypeError for complex numbers."""
     return special.betainc(*operands("betainc", a, b, x))
@@ -142,7 +142,7 @@ def _zeta_expansion(x: Any, q: Any) -> Any:
 
 
 @custom_jvp
-@inlined
+@inline_jit(public=True)
 def _zeta(x: Any, q: Any) -> Any:
     return special.zeta(*operands("zeta", x, q))
 
@@ -160,7 +160,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     return _zeta(x, 1.0 if q is None else q)
 
 
-@inlined
+@inline_jit(public=True)
 def polygamma(n: Any, x: Any) -> Any:
     """The derivative of `digamma` of order `n`, which is an integer; ValueError for another dtype."""
     order = operand_aval("polygamma", 0, n)

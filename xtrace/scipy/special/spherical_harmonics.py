@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, choose, spread
 from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.errors import ConcretizationTypeError
 from xtrace.core.trace import Tracer
@@ -19,7 +19,7 @@ from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.ops.elementwise import complex as complex_of
 
 
-@unit
+@inline_jit
 def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
     """The recurrences of normalized associated Legendre functions upwards in the degree (DLMF 14.10.3, 14.30.1)."""
     dtype = theta.dtype

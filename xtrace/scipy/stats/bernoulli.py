@@ -6,16 +6,18 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import promoted, with_strong_results
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, p, loc = promoted("bernoulli.logpmf", k, p, loc)
@@ -23,13 +25,14 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return choose((n < 0) | (n > 1), -math.inf, xlogy(n, p) + xlog1py(1 - n, -p))
 
 
-@inlined
+@inline_jit(public=True)
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The probability of k."""
     return exp(logpmf(k, p, loc))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def cdf(k: Any, p: Any) -> Any:
     """The probability of a value up to k."""
     k, p = promoted("bernoulli.cdf", k, p)
@@ -37,7 +40,8 @@ def cdf(k: Any, p: Any) -> Any:
     return choose(wrong, math.nan, choose(k < 0, 0.0, choose(k < 1, 1 - p, 1.0)))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def ppf(q: Any, p: Any) -> Any:
     """The smallest value whose `cdf` is at least q."""
     q, p = promoted("bernoulli.ppf", q, p)

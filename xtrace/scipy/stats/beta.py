@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import clip, exp, log
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.factorials import betaln
-from xtrace.scipy.special.primitive import betainc, inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import betainc, promoted, with_strong_results
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density; NaN unless a, b and scale are positive."""
     x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
@@ -26,33 +28,35 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, found))
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, a, b, loc, scale))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, a, b, loc, scale = promoted("beta.cdf", x, a, b, loc, scale)
     return betainc(a, b, clip((x - loc) / scale, 0, 1))
 
 
-@inlined
+@inline_jit(public=True)
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
     return log(cdf(x, a, b, loc, scale))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     x, a, b, loc, scale = promoted("beta.sf", x, a, b, loc, scale)
     return betainc(b, a, clip(1 - (x - loc) / scale, 0, 1))
 
 
-@inlined
+@inline_jit(public=True)
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     return log(sf(x, a, b, loc, scale))

@@ -6,17 +6,19 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.avals import aval_of
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, floor, log1p
 from xtrace.scipy.special.factorials import betaln
-from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import promoted, with_strong_results
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of floor(k - loc); NaN for a negative n, and unless a and b are positive."""
     weak = all(aval.weak_type or not aval.ndim for aval in map(aval_of, (k, n, a, b, loc)))
@@ -32,7 +34,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     return converted(found, found.dtype, aval_of(found).weak_type and weak)
 
 
-@inlined
+@inline_jit(public=True)
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The probability of floor(k - loc)."""
     return exp(logpmf(k, n, a, b, loc))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+from xtrace.scipy.special.primitive import gammaln, promoted
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, n, p, loc = promoted("binom.logpmf", k, n, p, loc)
@@ -26,7 +27,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     return choose(outside, -math.inf, ways + xlogy(m, p) + xlog1py(n - m, -p))
 
 
-@inlined
+@inline_jit(public=True)
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The probability of k."""
     return exp(logpmf(k, n, p, loc))

@@ -6,8 +6,8 @@ import math
 from typing import Any, NamedTuple
 
 from xtrace.algebra.vector_space import canonical_axis, converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
-from xtrace.api.units import one_program, unit
 from xtrace.core import config, dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import type_of
@@ -61,7 +61,7 @@ def _places(x: Any, axis: int) -> Any:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
-@unit
+@inline_jit
 def _mode(a: Any, *, axis: int, keepdims: bool) -> Any:
     ordered = sort(a, axis)
     places = _places(ordered, axis)
@@ -73,7 +73,7 @@ def _mode(a: Any, *, axis: int, keepdims: bool) -> Any:
     return (found, count) if keepdims else (found.squeeze(axis), count.squeeze(axis))
 
 
-@one_program("axis", "nan_policy", "keepdims")
+@inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """Return the most frequent values along `axis` (None: of all), the smallest of equally frequent ones, and counts.
 
@@ -94,7 +94,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     return ModeResult(*[x.reshape((1,) * rank) for x in found]) if axis is None and keepdims and rank > 1 else found
 
 
-@unit
+@inline_jit
 def _ranks(a: Any, *, axis: int, method: str) -> Any:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
@@ -119,7 +119,7 @@ def _ranks(a: Any, *, axis: int, method: str) -> Any:
     return found
 
 
-@one_program("method", "axis", "nan_policy")
+@inline_jit(static=("method", "axis", "nan_policy"), public=True)
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """Return the ranks, from 1 on, of the elements along `axis` (None: of all, in one axis), as default floats.
 
@@ -137,7 +137,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return _ranks(a, axis=canonical_axis("rankdata", axis, aval.ndim), method=method)
 
 
-@unit
+@inline_jit
 def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> Any:
     own = type_of("sem", a)
     if omit:
@@ -151,7 +151,7 @@ def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> 
     return converted(found, own.dtype if dtypes.is_complex(own.dtype) else found.dtype)
 
 
-@one_program("axis", "nan_policy", "keepdims")
+@inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
 def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
     """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.manipulation import concatenate
@@ -22,7 +22,7 @@ __all__ = ["logpdf", "pdf"]
 _TOLERANCE = 1e-6
 
 
-@unit
+@inline_jit
 def _log_density(x: Any, alpha: Any) -> Any:
     count = alpha.shape[0]
     if x.shape[0] == count - 1:

@@ -5,36 +5,37 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import promoted
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("expon.logpdf", x, loc, scale)
     return choose(x < loc, -math.inf, (loc - x) / scale - log(scale))
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, loc, scale))
 
 
-@inlined
+@inline_jit(public=True)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, loc, scale = promoted("expon.cdf", x, loc, scale)
     return choose(x < loc, 0.0, -expm1((loc - x) / scale))
 
 
-@inlined
+@inline_jit(public=True)
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
     x, loc, scale = promoted("expon.logcdf", x, loc, scale)
@@ -43,20 +44,20 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return choose(below, -math.inf, log1mexp(choose(below, 1.0, (x - loc) / scale)))
 
 
-@inlined
+@inline_jit(public=True)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     x, loc, scale = promoted("expon.logsf", x, loc, scale)
     return choose(x < loc, 0.0, (loc - x) / scale)
 
 
-@inlined
+@inline_jit(public=True)
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     return exp(logsf(x, loc, scale))
 
 
-@inlined
+@inline_jit(public=True)
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to q."""
     q, loc, scale = promoted("expon.ppf", q, loc, scale)

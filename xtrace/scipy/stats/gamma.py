@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln, inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln, promoted, with_strong_results
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, a, loc, scale = promoted("gamma.logpdf", x, a, loc, scale)
@@ -24,13 +26,14 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return choose(below, -math.inf, xlogy(a - 1, z) - z - gammaln(a) - log(scale))
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, a, loc, scale))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, a, loc, scale = promoted("gamma.cdf", x, a, loc, scale)
@@ -38,13 +41,13 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gammainc(a, choose(z < 0, 0.0, z))
 
 
-@inlined
+@inline_jit(public=True)
 def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
     return log(cdf(x, a, loc, scale))
 
 
-@inlined
+@inline_jit(public=True)
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     x, a, loc, scale = promoted("gamma.sf", x, a, loc, scale)
@@ -52,7 +55,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gammaincc(a, choose(z < 0, 0.0, z))
 
 
-@inlined
+@inline_jit(public=True)
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     return log(sf(x, a, loc, scale))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.entropies import xlog1py
-from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import promoted, with_strong_results
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, p, loc = promoted("geom.logpmf", k, p, loc)
@@ -22,7 +24,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return choose(n <= 0, -math.inf, xlog1py(n - 1, -p) + log(p))
 
 
-@inlined
+@inline_jit(public=True)
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The probability of k."""
     return exp(logpmf(k, p, loc))

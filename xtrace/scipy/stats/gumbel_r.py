@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log
-from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import promoted, with_strong_results
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("gumbel_r.logpdf", x, loc, scale)
@@ -22,38 +23,39 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return choose(scale > 0, -z - exp(-z) - log(scale), math.nan)
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, loc, scale))
 
 
-@inlined
+@inline_jit(public=True)
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
     x, loc, scale = promoted("gumbel_r.logcdf", x, loc, scale)
     return choose(scale > 0, -exp((loc - x) / scale), math.nan)
 
 
-@inlined
+@inline_jit(public=True)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     return exp(logcdf(x, loc, scale))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value above x: 1 - cdf."""
     return -expm1(logcdf(x, loc, scale))
 
 
-@inlined
+@inline_jit(public=True)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
     return log1mexp(-logcdf(x, loc, scale))
 
 
-@inlined
+@inline_jit(public=True)
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that `cdf` maps to p."""
     p, loc, scale = promoted("gumbel_r.ppf", p, loc, scale)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.pytree import register_pytree_node_class
@@ -30,7 +30,7 @@ from xtrace.scipy.special.normal import ndtr
 from xtrace.scipy.stats.multivariate_normal import logpdf as normal_logpdf
 
 
-@unit
+@inline_jit
 def _normalized(dataset: Any, *weights: Any) -> tuple[Any, Any]:
     """Return weights whose sum is 1, equal ones where there are none, and how many equal ones they are worth."""
     count = dataset.shape[1]
@@ -38,7 +38,7 @@ def _normalized(dataset: Any, *weights: Any) -> tuple[Any, Any]:
     return 1 / sum(square(found)), found
 
 
-@unit
+@inline_jit
 def _spread(dataset: Any, weights: Any, neff: Any, *given: Any, rule: str) -> tuple[Any, Any]:
     """Return the covariance of each normal distribution and its inverse: the data's, times a squared bandwidth."""
     d = dataset.shape[0]
@@ -56,19 +56,19 @@ def _log_kernels(dataset: Any, inverse: Any, points: Any) -> Any:
     return sum(log(diagonal(factor))) - dataset.shape[0] * math.log(2 * math.pi) / 2 - distances / 2
 
 
-@unit
+@inline_jit
 def _evaluated(dataset: Any, weights: Any, inverse: Any, points: Any, *, logarithm: bool) -> Any:
     kernels = _log_kernels(dataset, inverse, points)
     return logsumexp(kernels, -1, weights[None]) if logarithm else sum(exp(kernels) * weights[None], -1)
 
 
-@unit
+@inline_jit
 def _overlap_of_normal(dataset: Any, weights: Any, covariance: Any, mean: Any, cov: Any) -> Any:
     density = normal_logpdf(dataset.T, mean.reshape((1, -1)), covariance + cov.reshape(covariance.shape))
     return sum(exp(density) * weights)
 
 
-@unit
+@inline_jit
 def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Any:
     """Return the integral of the product of two densities; each has samples, weights and a covariance."""
     (x, x_weights, x_covariance), (y, y_weights, y_covariance) = first, second
@@ -77,7 +77,7 @@ def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Any:
     return sum(products * x_weights[:, None] * y_weights[None])
 
 
-@unit
+@inline_jit
 def _mass_between(dataset: Any, weights: Any, covariance: Any, low: Any, high: Any) -> Any:
     deviation = sqrt(covariance[0, 0])
     below = [ndtr((limit - dataset[0]) / deviation) for limit in (low, high)]

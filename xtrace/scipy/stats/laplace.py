@@ -5,28 +5,31 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log
-from xtrace.scipy.special.primitive import inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import promoted, with_strong_results
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density."""
     x, loc, scale = promoted("laplace.logpdf", x, loc, scale)
     return -abs(x - loc) / scale - log(scale) - math.log(2)
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, loc, scale))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value up to x."""
     x, loc, scale = promoted("laplace.cdf", x, loc, scale)

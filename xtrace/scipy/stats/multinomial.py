@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, choose
 from xtrace.api.promotion import common_dtype
 from xtrace.core import dtypes
@@ -13,12 +14,12 @@ from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammaln, inlined, promoted
+from xtrace.scipy.special.primitive import gammaln, promoted
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpmf(x: Any, n: Any, p: Any) -> Any:
     """The logarithm of the probability of the numbers `x`; -inf where their sum is not `n`.
 

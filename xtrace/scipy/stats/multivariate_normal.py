@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import as_array, spread
 from xtrace.api.promotion import as_inexact, cast, check_broadcast, common_dtype
-from xtrace.api.units import unit
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.linalg import cholesky
 from xtrace.numpy.manipulation import diagonal
@@ -31,7 +31,7 @@ def _whitened(differences: Any, factor: Any) -> Any:
     return triangular_solve(spread(factor, (*batch, n, n)), rows, lower=True, transpose_a=True)[..., 0, :]
 
 
-@unit
+@inline_jit
 def _log_density(x: Any, mean: Any, cov: Any) -> Any:
     differences = x - mean
     if not mean.ndim:

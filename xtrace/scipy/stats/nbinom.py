@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import gammaln, inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import gammaln, promoted, with_strong_results
 
 __all__ = ["logpmf", "pmf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, n, p, loc = promoted("nbinom.logpmf", k, n, p, loc)
@@ -26,7 +28,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     return choose(below, -math.inf, ways + xlogy(n, p) + xlog1py(m, -p))
 
 
-@inlined
+@inline_jit(public=True)
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The probability of k."""
     return exp(logpmf(k, n, p, loc))

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose, spread
 from xtrace.api.promotion import check_broadcast
 from xtrace.core.late import make_public as _make_public
@@ -13,12 +14,12 @@ from xtrace.numpy.creation import arange
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, floor, log
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammaincc, gammaln, inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import gammaincc, gammaln, promoted, with_strong_results
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k."""
     k, mu, loc = promoted("poisson.logpmf", k, mu, loc)
@@ -26,13 +27,14 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return choose((n < 0) | (floor(n) < n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
 
 
-@inlined
+@inline_jit(public=True)
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of k."""
     return exp(logpmf(k, mu, loc))
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of a value up to k."""
     k, mu, loc = promoted("poisson.cdf", k, mu, loc)
@@ -44,7 +46,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
 _LARGE_MEAN, _COUNTS = 100, 250
 
 
-@inlined
+@inline_jit(public=True)
 def entropy(mu: Any, loc: Any = 0) -> Any:
     """The entropy; for means from 100 on by the first terms of its series in 1 / mu (Evans and Boersma 1988).
 

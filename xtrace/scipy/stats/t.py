@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
-from xtrace.scipy.special.primitive import gammaln, inlined, inlined_strongly, promoted
+from xtrace.scipy.special.primitive import gammaln, promoted, with_strong_results
 
 __all__ = ["logpdf", "pdf"]
 
 
-@inlined_strongly
+@inline_jit(public=True)
+@with_strong_results
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density, in which the sign of `scale` is without effect, as in JAX."""
     x, df, loc, scale = promoted("t.logpdf", x, df, loc, scale)
@@ -21,7 +23,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return normal - (df + 1) / 2 * log1p(square(z) / df)
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density."""
     return exp(logpdf(x, df, loc, scale))

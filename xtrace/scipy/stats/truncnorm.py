@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace.algebra.vector_space import converted
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
-from xtrace.api.units import unit
 from xtrace.core import dtypes
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import promoted
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -62,7 +62,7 @@ def _log_below(z: Any, a: Any, b: Any) -> Any:
 def _function(name: str, contract: str, logarithm: Callable[..., Any], exponential: bool = False) -> Any:
     """Return the function called `name` of the distribution, whose `logarithm` is given for a < b."""
 
-    @unit
+    @inline_jit
     def program(*values: Any) -> Any:
         ready = _parameters(name, *values)
         found = logarithm(*ready)
@@ -75,7 +75,7 @@ def _function(name: str, contract: str, logarithm: Callable[..., Any], exponenti
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
     function.__doc__ = f"{contract}; NaN unless a < b. TypeError for other dtypes than float32 and float64."
-    return inlined(function)
+    return inline_jit(function, public=True)
 
 
 def _log_cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:

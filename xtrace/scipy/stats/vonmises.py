@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
-from xtrace.scipy.special.primitive import i0e, inlined, promoted
+from xtrace.scipy.special.primitive import i0e, promoted
 
 __all__ = ["logpdf", "pdf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpdf(x: Any, kappa: Any) -> Any:
     """The logarithm of the density."""
     x, kappa = promoted("vonmises.logpdf", x, kappa)
     return choose(kappa > 0, kappa * (cos(x) - 1) - log(2 * math.pi * i0e(kappa)), math.nan)
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, kappa: Any) -> Any:
     """The density."""
     return exp(logpdf(x, kappa))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace.api.inline_jit import inline_jit
 from xtrace.api.operators import choose
 from xtrace.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
-from xtrace.scipy.special.primitive import inlined, promoted
+from xtrace.scipy.special.primitive import promoted
 
 __all__ = ["logpdf", "pdf"]
 
 
-@inlined
+@inline_jit(public=True)
 def logpdf(x: Any, c: Any) -> Any:
     """The logarithm of the density on [0, 2 pi]; NaN unless 0 < c < 1."""
     x, c = promoted("wrapcauchy.logpdf", x, c)
@@ -21,7 +22,7 @@ def logpdf(x: Any, c: Any) -> Any:
     return choose((c > 0) & (c < 1), choose((x >= 0) & (x <= 2 * math.pi), found, -math.inf), math.nan)
 
 
-@inlined
+@inline_jit(public=True)
 def pdf(x: Any, c: Any) -> Any:
     """The density."""
     c = promoted("wrapcauchy.pdf", x, c)[1]

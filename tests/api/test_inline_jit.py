@@ -1,10 +1,10 @@
-"""Functions that run as one program: operands by keyword, and what a static argument must be."""
+"""Functions of the library as programs: operands by keyword, static arguments, and what is replayed."""
 
 import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace.api.units import unit
+from xtrace.api.inline_jit import inline_jit
 
 X = jnp.arange(3.0)
 
@@ -13,7 +13,7 @@ X = jnp.arange(3.0)
 def scaled():
     calls = []
 
-    @unit
+    @inline_jit
     def scaled(x, factor=2.0, /, offset=0.0, *, times=1):
         calls.append(times)
         return (x * factor + offset) * times
@@ -51,3 +51,35 @@ def test_static_arguments_that_are_not_hashable(scaled, value):
     with pytest.raises(ValueError, match=message):
         xtrace.jit(lambda x: scaled(x, x, times=value))(X)
     assert scaled(X, times=3).tolist() == [0, 6, 12]
+
+
+@pytest.mark.parametrize(
+    "values", [(1, True, 1.0, 1 + 0j), (0.0, -0.0), ((1,), (True,), (1.0,)), ((2, (0.0,)), (2, (-0.0,)))]
+)
+def test_equal_static_values_of_unlike_types_are_told_apart(values):
+    seen = []
+
+    @inline_jit
+    def noted(x, *, value):
+        seen.append(value)
+        return x + 1
+
+    for _ in range(2):
+        for value in values:
+            xtrace.make_jaxpr(lambda x, value=value: noted(x, value=value))(X)
+    assert [repr(x) for x in seen] == [repr(x) for x in values]
+
+
+def test_operands_by_keyword_are_replayed():
+    seen = []
+
+    @inline_jit(static=("axis",), public=True)
+    def total(x, y=None, axis=0):
+        seen.append(axis)
+        return jnp.sum(x + y, axis)
+
+    texts = {str(xtrace.make_jaxpr(lambda x: total(x, y=x, axis=0))(X)) for _ in range(3)}
+    assert len(texts) == 1 and seen == [0]
+    # An array in the place of a static argument is for the function to report.
+    with pytest.raises(xtrace.errors.ConcretizationTypeError, match="axis"):
+        xtrace.make_jaxpr(lambda x: total(x, x, x.sum().astype(int)))(X)
