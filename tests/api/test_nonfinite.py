@@ -176,3 +176,12 @@ def test_keys_and_integers_have_no_bad_numbers():
         keys = jit(lambda k: xtrace.random.split(k))(xtrace.random.key(0))
         assert keys.shape == (2,) and int(jit(lambda x: x + 1)(1)) == 2
         assert jnp.isnan(jnp.asarray(np.float32(np.nan)))
+
+
+def test_a_constant_inside_of_a_library_function_is_no_result():
+    matrix = np.array([[3.0, 0.5], [0.25, 2.0]], np.float32)
+    with xtrace.debug_infs(True):
+        # The logarithm of a determinant of 0 is -inf, which is not chosen here.
+        out, pullback = xtrace.vjp(lambda a: jnp.linalg.slogdet(a, method="lu"), jnp.asarray(matrix))
+        (found,) = pullback(type(out)(*map(jnp.ones_like, out)))
+    np.testing.assert_allclose(found, np.linalg.inv(matrix).T, rtol=1e-6)

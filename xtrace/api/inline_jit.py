@@ -118,7 +118,8 @@ def _call_of(
                 hash(tuple(kwargs.values()))
             except TypeError:
                 raise _refused(function, args, kwargs) from None
-        if trace_of_thread().evaluates:
+        trace = trace_of_thread()  # `nonfinite` looks for it
+        if trace.evaluates:
             return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
         operands: list[Any] = []
         key = None if trees else _key_of(args, kwargs, numbers, names, public, operands)
