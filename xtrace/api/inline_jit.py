@@ -147,8 +147,9 @@ def _key_of(
                 return None
             operands.append(x)
             key.append(_OPERAND)
-        elif (isinstance(x, _STATIC_TYPES) and not _holds_array(x)) or (not public and type(x) in _SCALARS):
-            key += _key_of_value(x)
+        elif isinstance(x, _STATIC_TYPES) or (not public and type(x) in _SCALARS):
+            if not _add_value(key, x):
+                return None
         else:
             return None
     for name, x in kwargs.items():
@@ -158,23 +159,24 @@ def _key_of(
                 return None
             operands.append(x)
             key.append(_OPERAND)
-        elif (not public or isinstance(x, _STATIC_TYPES)) and not _holds_array(x):
-            key += _key_of_value(x)
-        else:
+        elif (public and not isinstance(x, _STATIC_TYPES)) or not _add_value(key, x):
             return None
     return tuple(key)
 
 
-def _holds_array(value: Any) -> bool:
-    return isinstance(value, tuple) and any(isinstance(x, Array) for x in pytree.tree_leaves(value))
-
-
-def _key_of_value(value: Any) -> tuple[Any, Any]:
-    """Return a key that tells values apart which are equal for Python, such as 0.0 and -0.0, and 1 and True."""
+def _add_value(key: list[Any], value: Any) -> bool:
+    """Append a value to a key that tells 0.0 from -0.0 and 1 from True; return whether no array is in it."""
     kind = type(value)
-    if kind is tuple:
-        return kind, tuple([_key_of_value(x) for x in value])
-    return kind, repr(value) if kind is float or kind is complex else value
+    if not isinstance(value, tuple):
+        key.append(kind)
+        key.append(repr(value) if kind is float or kind is complex else value)
+        return True
+    key.append(kind)
+    key.append(len(value))
+    for x in value:  # noqa: SIM110 - a generator would be another frame for each value
+        if isinstance(x, Array) or not _add_value(key, x):
+            return False
+    return True
 
 
 def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
