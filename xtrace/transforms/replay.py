@@ -30,12 +30,12 @@ class StackedTrace(Trace):
     # The traces from this one down to a staging trace; None where no staging trace is below.
     stack: TraceStack | None
 
+    # The trace that records the linear operations on tangents.
+    tape: StagingTrace | None = None
+
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
         self.evaluates, self.fuses = parent.evaluates, parent.fuses
-
-    # The trace that records the linear operations on tangents.
-    tape: StagingTrace | None = None
 
     def rebind(self, parent: Trace | None) -> None:
         """Put the trace above another parent."""
@@ -80,8 +80,9 @@ class TraceStack:
     """The traces from one of them, the top, down to the staging trace at the bottom.
 
     The *recorders* are the bottom, number 0, and the tapes. The *levels* are the numbers of the other traces, from the
-    lowest. The *spec* of a value, hashable, says how it is made of atoms of the recorders: an aval is an atom of the
-    bottom, (number, aval) one of a tape, and (level, label, specs …) a tracer.
+    lowest. The *spec* of values, a list of hashable steps, says how they are made of atoms of the recorders. An aval is
+    an atom of the bottom; a number and an aval are an atom of that tape; the parts of a tracer are followed by
+    (level, label, number of parts).
     """
 
     __slots__ = ("traces", "recorders", "signature", "_levels", "_numbers")
