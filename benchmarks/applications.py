@@ -201,7 +201,7 @@ def option_prices(root: Any) -> Application:
     arguments = (
         np.linspace(90, 110, count), np.full(count, 100), np.linspace(0.15, 0.4, count), np.full(count, 0.02),
         np.linspace(0.5, 2, count),
-    )  # fmt: skip
+    )
     # Volatility comes from a price whose error, relative to the slope, is some tens of times its own.
     return Application(function, tuple(x.astype(np.float32) for x in arguments), roundings=300)
 
@@ -230,7 +230,7 @@ def planets(root: Any, bodies: int = 6, steps: int = 5) -> Application:
     arguments = (
         normal(bodies, 3, seed=1), normal(bodies, 3, seed=2, scale=0.1),
         np.linspace(0.5, 1.5, bodies).astype(np.float32),
-    )  # fmt: skip
+    )
     function = root.value_and_grad(energy, (0, 1, 2), has_aux=True)
     return Application(function, arguments, roundings=steps * bodies * 20)
 

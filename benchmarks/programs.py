@@ -115,9 +115,7 @@ def transformer_gradient(library: Library, layers: int, width: int = 32, heads: 
 
     def attention(parameters: dict[str, Any], x: Any) -> Any:
         parts = jnp.split(x @ parameters["in"], 3, axis=-1)
-        query, key, value = (
-            part.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3) for part in parts
-        )
+        query, key, value = (part.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3) for part in parts)
         scores = query @ jnp.swapaxes(key, -1, -2) / np.sqrt(width // heads)
         mask = jnp.tril(jnp.ones((length, length), dtype=bool))
         mixed = softmax(jnp.where(mask, scores, -1e9)) @ value
@@ -145,7 +143,7 @@ def transformer_gradient(library: Library, layers: int, width: int = 32, heads: 
             "down": uniform(4 * width, width, seed=n + 3) / width,
         }
         for n in range(layers)
-    ]  # fmt: skip
+    ]
     parameters = {"words": uniform(vocabulary, width), "places": uniform(length, width, seed=1), "blocks": blocks}
     tokens = np.random.default_rng(2).integers(0, vocabulary, (batch, length + 1)).astype(np.int32)
     # `root` loads its differentiation when it is first asked for.

@@ -286,11 +286,11 @@ PRIMITIVE_STATEMENTS = ("jnp.exp(a)", "jnp.where(mask, a, b)", "jnp.sum(a)", "ma
 COMPOSITE_STATEMENTS = (
     "nn.softmax(matrix)", "a[1:3]", "a[index]", "a.at[0].set(1.0)", "jnp.concatenate([a, b])",
     "jnp.einsum('ij,jk->ik', matrix, matrix)", "random.normal(key, (8,))", "jnp.std(matrix, axis=0)",
-)  # fmt: skip
+)
 MIXED_STATEMENTS = (
     "[jnp.exp(x) for x in mixed][0]", "[jnp.sum(x, axis=0) for x in mixed][0]", "[x + x for x in mixed][0]",
     "jnp.clip(a, 0.1, 0.9)", "list(matrix)[0]", "jnp.median(a)", "jnp.arange(8)",
-)  # fmt: skip
+)
 SMALL = ("selu", "log2", "mlp")
 GRADIENTS = ("gradient of a transformer, 12 layers", "gradient of a transformer, 48 layers")
 EQUATIONS = {"straightline 1,000": 1_000, "straightline 5,000": 5_000, "straightline 20,000": 20_000}
@@ -358,11 +358,7 @@ ROWS = [
         for program in (*SMALL, "straightline 5,000", "straightline 20,000")
     ),
     *(Row(f"first call {program}", partial(staged, program=program, stage=first_call), unit="ms") for program in SMALL),
-    Row(
-        "first call straightline 1,000",
-        partial(staged, program="straightline 1,000", stage=first_call),
-        unit="ms",
-    ),
+    Row("first call straightline 1,000", partial(staged, program="straightline 1,000", stage=first_call), unit="ms"),
     *(Row(f"cold first call {program}", cold(program, FIRST_CALL), unit="ms") for program in SMALL),
     dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=1.0),
     dispatch("2 arrays", "f(a, b)", jitted_sum, target=1.0),

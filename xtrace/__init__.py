@@ -88,13 +88,13 @@ __all__ = [
     "numpy_rank_promotion", "print_environment_info", "process_count", "process_index", "process_indices",
     "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
     "transfer_guard_device_to_host", "transfer_guard_host_to_device", "typeof",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)
 
 # JAX has context managers for some of the settings that change nothing here.
 _of_jax = ("auto_pcast", "jax2tf_associative_scan_reductions",
-           "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard")  # fmt: skip
+           "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard")
 globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _of_jax})
 __all__ += _of_jax
 
@@ -118,5 +118,5 @@ _late, __getattr__, __dir__ = _late_names(
         "extend", "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler",
         "random", "scipy", "stages", "test_util", "tree", "tree_util", "typing",
     ),
-)  # fmt: skip
+)
 __all__ += _late

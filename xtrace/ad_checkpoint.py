@@ -8,6 +8,6 @@ from xtrace.ops.saving import Offloadable, Recompute, Saveable
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
     "print_saved_residuals", "remat",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

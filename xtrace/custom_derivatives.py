@@ -18,6 +18,6 @@ from xtrace.ops.custom_rules import custom_vjp_call as custom_vjp_call_p
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
     "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -13,7 +13,7 @@ from xtrace.core.late import make_public as _make_public
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",
     "itemsize_bits", "prng_key", "result_type", "scalar_type_of",
-]  # fmt: skip
+]
 
 bfloat16 = _core.bfloat16.type
 itemsize_bits = _renamed(_core.bit_width, "itemsize_bits")

@@ -24,6 +24,6 @@ __all__ = [
     "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
     "StaticArgumentError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
     "UnexpectedTracerError",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -13,7 +13,7 @@ __all__ = [
     "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
     "register_ffi_target_as_batch_partitionable",
     "register_ffi_type", "register_ffi_type_id",
-]  # fmt: skip
+]
 
 
 def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
@@ -55,5 +55,6 @@ def pycapsule(funcptr: Any) -> Any:
 def include_dir() -> str:
     """Return the folder of the header files that handlers are compiled with."""
     return _foreign.include_folder()
+
 
 _make_public(globals(), __all__)

@@ -54,7 +54,7 @@ _NAMES = {
     "tricubic": ResizeMethod.CUBIC, "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
     "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH, "tricubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
     "area": ResizeMethod.AREA,
-}  # fmt: skip
+}
 
 
 # Kernels of the distance x >= 0 between an output and an input, in samples
@@ -140,7 +140,7 @@ def _applied(x: Any, axis: int, matrix: Any, precision: Any) -> Any:
 def _resampled(
     image: Any, scale: Any, translation: Any, *, shape: tuple[int, ...], axes: tuple[int, ...],
     method: ResizeMethod, antialias: bool, precision: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     found = as_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
     scale, translation = [converted(as_array(x), found.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
@@ -166,9 +166,7 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
         return ResizeMethod(method)
     except Exception:
         # The message of an enumeration holds the whole repr.
-        raise ValueError(
-            f"{abbreviated(method)} is not a resize method; use one of {', '.join(_NAMES)}"
-        ) from None
+        raise ValueError(f"{abbreviated(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
 
 
 def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) -> None:
@@ -207,9 +205,8 @@ def scale_and_translate(
         if found != (len(axes),):
             raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {found}")
     return _resampled(
-        image, scale, translation, shape=shape, axes=axes, method=chosen, antialias=bool(antialias),
-        precision=precision,
-    )  # fmt: skip
+        image, scale, translation, shape=shape, axes=axes, method=chosen, antialias=bool(antialias), precision=precision
+    )
 
 
 @inline_jit
@@ -225,11 +222,7 @@ def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antial
 
 @inline_jit(static=("shape", "method", "antialias", "precision"), public=True)
 def resize(
-    image: Any,
-    shape: Any,
-    method: str | ResizeMethod,
-    antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST
 ) -> Any:
     """`image` resampled to an array of `shape`, of as many axes.
 
@@ -243,5 +236,6 @@ def resize(
     if chosen is ResizeMethod.NEAREST:
         return _nearest(image, shape=shape, axes=tuple([i for i, n in enumerate(shape) if n != own[i]]))
     return _resized(image, shape=shape, method=chosen, antialias=bool(antialias), precision=precision)
+
 
 _make_public(globals(), __all__)

@@ -22,6 +22,6 @@ __all__ = [
     "register_event_duration_secs_listener", "register_event_listener", "register_event_time_span_listener",
     "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
     "unregister_event_time_span_listener", "unregister_scalar_listener",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -11,19 +11,13 @@ from typing import Any
 
 from xtrace.core.late import make_public as _make_public
 from xtrace.xla import profiler as _xla
-from xtrace.xla.profiler import (
-    ProfileData,
-    ProfileEvent,
-    ProfileOptions,
-    ProfilePlane,
-    register_subprocess,
-)
+from xtrace.xla.profiler import ProfileData, ProfileEvent, ProfileOptions, ProfilePlane, register_subprocess
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation", "TraceAnnotation",
     "annotate_function", "device_memory_profile", "register_subprocess", "save_device_memory_profile", "start_server",
     "start_trace", "stop_server", "stop_trace", "trace",
-]  # fmt: skip
+]
 
 
 class TraceAnnotation(_xla.Annotation):

@@ -111,9 +111,7 @@ def check_vjp(
     forward = _projection(_difference(f, args, tangents, eps), cotangents)
     backward = _projection(tangents, pullback(cotangents))
     kind = _narrowest(args, value)
-    _assert_close(
-        backward.astype(kind), forward.astype(kind), atol, rtol, f"{err_msg} cotangent projection".strip()
-    )
+    _assert_close(backward.astype(kind), forward.astype(kind), atol, rtol, f"{err_msg} cotangent projection".strip())
 
 
 def _direction(random: np.random.RandomState, tree: Any) -> Any:
@@ -143,7 +141,7 @@ def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, eps
     return tree_map(
         lambda above, below: ((_wide(above) - _wide(below)) / (2 * eps)).astype(aval_of(above).dtype),
         moved(eps), moved(-eps),
-    )  # fmt: skip
+    )
 
 
 def _wide(value: Any) -> Any:
@@ -187,7 +185,7 @@ def _assert_close(actual: Any, expected: Any, atol: float | None, rtol: float | 
         np.testing.assert_allclose(
             _wide(x), _wide(y), tolerance if rtol is None else rtol, tolerance if atol is None else atol,
             err_msg=message,
-        )  # fmt: skip
+        )
 
 
 def _tolerance(value: Any) -> float:

@@ -22,6 +22,6 @@ unflatten = _renamed(_pytree.tree_unflatten, "unflatten")
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
     "reduce", "reduce_associative", "static", "structure", "transpose", "unflatten",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__, quick={"flatten", "leaves", "structure", "unflatten"})

@@ -38,6 +38,7 @@ def test_the_demo_step_compiles_for_a_device_that_is_not_here(target: str) -> No
 def test_calls_of_python_compile_for_gpus_and_tpus() -> None:
     def f(x):
         xtrace.debug.callback(lambda: None)
+
         def step(carry, y):
             xtrace.debug.print("{}", carry, ordered=True)
             return carry + xtrace.pure_callback(np.sin, xtrace.ShapeDtypeStruct((), np.float32), y), None

@@ -25,7 +25,7 @@ OBJECT = StandIn(X)
 BINARY = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
     operator.matmul, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, divmod,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("function", BINARY, ids=lambda f: f.__name__)
@@ -34,7 +34,7 @@ def test_operators_take_objects_on_either_side(function):
     for found in (
         function(X, OBJECT), function(OBJECT, X), xtrace.jit(lambda x: function(x, OBJECT))(X),
         xtrace.jit(lambda x: function(OBJECT, x))(X), xtrace.jit(lambda x: function(x, StandIn(x)))(X),
-    ):  # fmt: skip
+    ):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -50,7 +50,7 @@ def test_operators_take_objects_on_either_side(function):
         (lambda: jnp.linalg.norm(OBJECT, 1), 6), (lambda: jnp.reshape(OBJECT, (3,)), X),
         (lambda: jnp.where(StandIn([True, False, True]), OBJECT, OBJECT), X),
     ],
-)  # fmt: skip
+)
 def test_functions_and_methods_take_objects(call, expected):
     np.testing.assert_allclose(call(), expected, rtol=1e-6)
     np.testing.assert_allclose(xtrace.jit(call)(), expected, rtol=1e-6)
@@ -77,7 +77,7 @@ def test_derivatives_go_through_objects():
         lambda x: xtrace.checkpoint(jnp.sin)(x), lambda x: xtrace.linearize(jnp.sin, x),
         lambda x: xtrace.jacrev(jnp.sin)(x), lambda x: xtrace.jit(jnp.sin).lower(x),
     ],
-)  # fmt: skip
+)
 def test_transformations_refuse_them(value, call):
     with pytest.raises(ValueError, match=r"__jax_array__|masked array"):
         call(value)
@@ -91,7 +91,7 @@ def test_transformations_refuse_them(value, call):
         lambda m: jnp.where(m > 1, 1, 2), lambda m: X[m.astype(int)], lambda m: xtrace.nn.softmax(m),
         lambda m: jnp.zeros(2).at[m.astype(int)].get(), lambda m: jnp.linspace(0, m, 2), lambda m: jnp.append(X, m),
     ],
-)  # fmt: skip
+)
 def test_masked_arrays_are_refused(call):
     masked = np.ma.array([1.0, 2.0], mask=[0, 1])
     for function in (call, lambda m: xtrace.jit(lambda: call(m))()):

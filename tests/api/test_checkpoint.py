@@ -70,7 +70,7 @@ CASES = {
     "of cond": checkpointed(lambda library, x, w: library.lax.cond(
         library.np.sum(x) > 1, lambda y: layer(library, y, w), lambda y: y, library.lax.cos(x))
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -127,7 +127,7 @@ def text_of(maker, function, *args):
         lambda api, x: api.grad(api.checkpoint(lambda x: api.checkpoint(
             lambda x: api.lax.sin(api.lax.sin(x)))(api.lax.sin(x)).sum()))(x),
     ],
-)  # fmt: skip
+)
 def test_jaxprs_read_as_those_of_jax(function):
     got = text_of(xtrace.make_jaxpr, lambda x: function(xtrace, x), X)
     assert got == text_of(jax.make_jaxpr, lambda x: function(jax, x), X)
@@ -244,7 +244,7 @@ def _offloading(lib):
     by_name = p.save_and_offload_only_these_names(
         names_which_can_be_saved=["kept"], names_which_can_be_offloaded=["moved"], offload_src="device",
         offload_dst="pinned_host",
-    )  # fmt: skip
+    )
 
     def body(x, w):
         return np_.sin(names(np_.sin(names(np_.sin(x @ w), "moved") @ w), "kept") @ w), None
@@ -295,7 +295,7 @@ def test_offloaded_values_in_second_derivatives_and_maps():
     x, w = X[:2, :2], np.stack([X[:2, :2], Y[:2, :2]])
     f, theirs = _offloading(xtrace)["names"], _offloading(jax)["names"]
     assert_same(xtrace.jit(xtrace.vmap(xtrace.grad(f), (None, 0)))(x, w[:, None]),
-                jax.jit(jax.vmap(jax.grad(theirs), (None, 0)))(x, w[:, None]), 64)  # fmt: skip
+                jax.jit(jax.vmap(jax.grad(theirs), (None, 0)))(x, w[:, None]), 64)
     assert_same(xtrace.jit(xtrace.hessian(f))(x, w), jax.jit(jax.hessian(theirs))(x, w), 256)
 
 
@@ -319,7 +319,7 @@ def lines_of_kept_values(package, capsys):
         f, package.checkpoint(f), package.checkpoint(f, policy=policies.save_only_these_names("y")),
         package.checkpoint(f, policy=policies.dots_saveable),
         lambda w, x: numpy.sum(package.jit(numpy.cos)(x) * x),
-    ):  # fmt: skip
+    ):
         package.ad_checkpoint.print_saved_residuals(function, {"w": X}, X[0])
         print("-")
     return capsys.readouterr().out.split("-\n")
@@ -334,7 +334,7 @@ def test_values_that_are_kept_are_printed_as_jax_prints_them(capsys):
     assert mine[3].splitlines() == [
         "f32[3,3] from the argument w['w']", "f32[3] from the argument x",
         f"f32[3] output of dot_general from {__file__}:{line}:37 (lines_of_kept_values.<locals>.f)",
-    ]  # fmt: skip
+    ]
 
 
 def test_differentiating_logs_what_is_kept(caplog):
@@ -358,7 +358,7 @@ ERRORS = {
         lambda: xtrace.checkpoint(lambda x: x if x > 0 else -x)(1.0), xtrace.errors.TracerBoolConversionError,
         "for checkpoint / remat[\\s\\S]*xnp.where",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -413,7 +413,7 @@ def _in_cond(library, x, ws):
     return library.lax.cond(
         library.np.sum(x) > 0, lambda x: layer(library, x, ws[0]),
         lambda x: library.np.sin(layer(library, layer(library, x, ws[0]), ws[1])), x,
-    )  # fmt: skip
+    )
 
 
 def _in_cond_in_scan(library, x, ws):
@@ -428,7 +428,7 @@ def _in_cond_in_scan(library, x, ws):
 def _dots(jaxpr):
     """How many products there are, those inside of loops and branches included."""
     inner = [getattr(j, "jaxpr", j) for e in jaxpr.eqns for p in e.params.values()
-             for j in (p if isinstance(p, (tuple, list)) else [p])]  # fmt: skip
+             for j in (p if isinstance(p, (tuple, list)) else [p])]
     here = sum(e.primitive.name == "dot_general" for e in jaxpr.eqns)
     return here + sum(_dots(j) for j in inner if hasattr(j, "eqns"))
 
@@ -437,7 +437,7 @@ def _dots(jaxpr):
     "function, policy",
     [*itertools.product([_in_scan, _in_cond, _in_cond_in_scan], ["nothing", "dots", "only names"]),
      (_in_cond, "everything")],
-)  # fmt: skip
+)
 def test_policies_look_inside_of_loops_and_branches(function, policy):
     weights = np.stack([Y, Y[::-1]])
 

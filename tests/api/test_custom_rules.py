@@ -220,9 +220,8 @@ def of_linear_call(library):
 
 
 JVP = {"symbolic zeros": of_symbolic_zeros, "defjvps": of_defjvps,
-       "nondiff": of_nondiff_jvp, "jitted rule": of_jitted_rule}  # fmt: skip
-VJP = {"recursive": of_recursive_vjp, "symbolic": of_symbolic_vjp,
-       "custom_gradient": of_custom_gradient}  # fmt: skip
+       "nondiff": of_nondiff_jvp, "jitted rule": of_jitted_rule}
+VJP = {"recursive": of_recursive_vjp, "symbolic": of_symbolic_vjp, "custom_gradient": of_custom_gradient}
 
 
 def transformed(library, function, stack):
@@ -248,7 +247,7 @@ def check(make, stack, **options):
 
 STACKS = [s for n in (0, 1, 2) for s in itertools.product(("jit", "grad", "vmap", "jvp"), repeat=n)]
 FEW = [(), ("jit",), ("jvp",), ("jit", "grad"), ("grad", "jit"), ("grad", "vmap"), ("vmap", "grad"), ("jvp", "vmap"),
-       ("vmap", "jvp"), ("grad", "grad"), ("vmap", "jit", "grad")]  # fmt: skip
+       ("vmap", "jvp"), ("grad", "grad"), ("vmap", "jit", "grad")]
 DEEP = [("grad", "vmap", "jit"), ("vmap", "jit", "grad"), ("jit", "vmap", "grad"), ("vmap", "grad", "grad")]
 
 
@@ -290,7 +289,7 @@ def test_forward_over_reverse_differentiates_the_rules(stack):
 
 
 BATCHED = [(), ("jit",), ("vmap",), ("grad",), ("vmap", "grad"), ("grad", "vmap"), ("jit", "grad", "vmap"),
-           ("vmap", "jit", "grad")]  # fmt: skip
+           ("vmap", "jit", "grad")]
 
 
 @pytest.mark.parametrize("stack", BATCHED, ids="-".join)
@@ -647,7 +646,7 @@ BAD_JVP = [
      lambda p, t: ({"a": p[0], "b": p[0]}, {"a": t[0], "b": np.int32(1)})),
     (r"rule <lambda>: 'text' of type <class 'str'> at output\['a'\] is not an array",
      lambda p, t: ({"a": "text", "b": p[0]}, {"a": t[0], "b": t[0]})),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("message, rule", BAD_JVP)
@@ -662,7 +661,7 @@ def test_rules_return_what_the_function_does():
         (lambda p, t: ((p[0], p[0]), (t[0], t[0])), "of the same container/pytree structure"),
         (lambda p, t: ({"a": p[0], "b": np.ones(3, np.float32)}, {"a": t[0], "b": np.ones(3, np.float32)}),
          r"at output\['b'\] it is f32\[3\], while <lambda> returned f32\[\]"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(TypeError, match=message):
             xtrace.grad(xtrace.jit(with_jvp(rule)))(1.0, 2.0)
         f = xtrace.custom_vjp(lambda x, y: {"a": x * y, "b": x})
@@ -683,7 +682,7 @@ BAD_VJP = [
     (TypeError, r"for argument y the bwd rule produced 'text'", None, lambda r, ct: (None, "text")),
     (TypeError, r"for argument y the bwd rule produced c64\[\] .*take its real part", None,
      lambda r, ct: (None, ct * np.complex64(1j))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("error, message, fwd, bwd", BAD_VJP)

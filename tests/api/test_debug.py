@@ -33,7 +33,7 @@ FORMATS = {
     "empty": lambda m, np_, s, a: (("",), {}),
     "ordered": lambda m, np_, s, a: (("{}", s), {"ordered": True}),
     "unchecked": lambda m, np_, s, a: (("{}", s, a), {"skip_format_check": True}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", ["jit", "eager"])
@@ -132,7 +132,7 @@ def test_wrong_formats_are_errors_of_the_call(case):
         ("{:d}", ValueError, "Unknown format code 'd'"), ("{1:.2f}", TypeError, "'.2f' is for numbers.* float32.3."),
         ("{!x}", ValueError, "conversion"), (3, TypeError, "a string; got int 3"),
     ],
-)  # fmt: skip
+)
 def test_formats_that_do_not_fit_are_found_while_tracing(fmt, kind, words):
     with pytest.raises(kind, match=words):
         xtrace.make_jaxpr(lambda x: xtrace.debug.print(fmt, x, np.ones(3, np.float32)))(1.0)

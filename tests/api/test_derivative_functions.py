@@ -53,7 +53,7 @@ def _kept(m, pullback):
     shown = m.tree_util.tree_map(
         lambda x: repr(x) if "NotNeeded" in repr(x) else np.asarray(x).tolist(), pullback.args_res,
         is_leaf=lambda x: type(x).__name__ == "NotNeeded",
-    )  # fmt: skip
+    )
     return shown, [np.asarray(x).tolist() for x in pullback.opaque_residuals]
 
 
@@ -66,7 +66,7 @@ def test_residuals_of_pullbacks_are_jax_s(jitted):
             (lambda x: x + 1, _arguments(m)[:1]), (lambda x, y: x * y, (_arguments(m)[0],) * 2),
             (lambda x, y: x * y["b"], _arguments(m)),
             (lambda x, t: x * t["a"][0] * t["b"]["c"], (_arguments(m)[0], {"a": [3.0, None], "b": {"c": 2.0}})),
-        ]  # fmt: skip
+        ]
         rows = []
         for function, arguments in functions:
             of = lambda *args, m=m, function=function: m.vjp(function, *args)[1]  # noqa: E731

@@ -154,7 +154,7 @@ def test_cotangents_of_weak_complex_numbers_are_strong(part):
 
 @pytest.mark.parametrize(("custom", "names"), [
     (False, ["jacrev"] * 2), (False, ["jacfwd", "jacrev"]), (True, ["jacrev"] * 3), (True, ["grad", "jacrev"]),
-])  # fmt: skip
+])
 def test_nested_jacobians_keep_weak_types(custom, names):
     def derivative(package):
         sin, cos = package.lax.sin, package.lax.cos

@@ -106,7 +106,7 @@ CASES = {
     "functions of numpy": lambda lib, lax, np_, note: (
         np_.std(np_.arange(3.0)), np_.cumsum(np_.arange(3)), np_.sort(np_.arange(3.0)[::-1])),
     "random numbers": lambda lib, lax, np_, note: lib.random.permutation(lib.random.key(0), 4),
-}  # fmt: skip
+}
 
 
 def outcome(lib, np_, case):

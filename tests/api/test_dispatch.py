@@ -52,7 +52,7 @@ DTYPES = [np.dtype(t) for t in (
     np.float64, np.complex64, np.complex128, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2,
     ml_dtypes.float8_e3m4, ml_dtypes.float8_e8m0fnu, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2,
     ml_dtypes.float4_e2m1fn,
-)]  # fmt: skip
+)]
 
 LAYOUTS = {
     "contiguous": lambda a: a,
@@ -88,7 +88,7 @@ def test_numpy_data_of_every_dtype_and_layout(dtype):
 @pytest.mark.parametrize("value", [
     True, False, 0, 1, -1, 2**31 - 1, -(2**31), 0.0, -0.0, 1.5, float("inf"), float("-inf"), 1e300, 1e-300, 1e-40, 1j,
     -0.0 + 0j, complex(0.0, -0.0), complex(float("inf"), 1.0),
-], ids=stable_name)  # fmt: skip
+], ids=stable_name)
 def test_python_scalars(value):
     """Bit by bit what jax makes of them."""
     with np.errstate(over="ignore"):
@@ -525,7 +525,7 @@ def test_hidden_constants_and_unused_arguments():
     lambda x: Point(x, x), lambda x: {1: x}, lambda x: {(1, 2): x}, lambda x: {"a b'": x},
     lambda x: collections.OrderedDict(b=x, a=x),
     lambda x: [[[[[x]]]]], lambda x: {"x": x, "y": x + 1, "z": 3}, lambda x: {True: x},
-])  # fmt: skip
+])
 def test_results_of_every_form(make):
     f, expected = jit(make), jax.jit(make)(1.5)
     for _ in range(CALLS):

@@ -145,7 +145,7 @@ def test_pages_show_equations_beside_their_lines(tmp_path):
         folder = tmp_path / package.__name__
         folder.mkdir()
         paths.append(dumped(package, function, folder, dump_ir_modes="jaxpr_html",
-                            source_url_schema="https://code.example{file}?a&line={line}"))  # fmt: skip
+                            source_url_schema="https://code.example{file}?a&line={line}"))
         assert paths[-1].name.endswith(".jaxpr.html")
     page = paths[0].read_text()
     line = function.__code__.co_firstlineno + 1

@@ -8,10 +8,10 @@ import pytest
 import xtrace
 
 _UNARY = ("tanh sin cos exp exp2 log log1p log2 log10 expm1 sqrt cbrt arctan arcsinh arccosh sinh cosh arctanh arcsin "
-          "arccos square reciprocal sinc tan")  # fmt: skip
+          "arccos square reciprocal sinc tan")
 _BINARY = "logaddexp power hypot arctan2 divide float_power multiply subtract maximum"
 _ACTIVATIONS = ("celu elu hard_silu leaky_relu log_sigmoid log_softmax mish relu selu silu soft_sign softmax softplus "
-                "squareplus")  # fmt: skip
+                "squareplus")
 _INSIDE = ("arctanh", "arcsin", "arccos")
 
 

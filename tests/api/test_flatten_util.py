@@ -19,7 +19,7 @@ def trees(numpy):
         {"a": one((2, 2)), "b": 1}, [numpy.arange(3), one(2, "float16")], [], 3.0, [1, 2], [True, one(2, bool)],
         [one(2, "float16"), one(2, "bfloat16")], [1.0, one(2, "complex64")], [numpy.zeros((0, 2))],
         (np.ones(2, np.int8), 3), {"x": (one(()), None, [one((1, 3))])},
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("index", range(len(trees(np))))
@@ -27,8 +27,9 @@ def test_there_and_back(index):
     got, back = ravel_pytree(trees(jnp)[index])
     expected, their_back = jax.flatten_util.ravel_pytree(trees(jax.numpy)[index])
     assert_same(got, expected)
-    again, their_again = back(got + 1 if got.dtype != bool else got), their_back(
-        expected + 1 if expected.dtype != bool else expected
+    again, their_again = (
+        back(got + 1 if got.dtype != bool else got),
+        their_back(expected + 1 if expected.dtype != bool else expected),
     )
     assert xtrace.tree.structure(again) == xtrace.tree.structure(trees(jnp)[index])
     assert_same(xtrace.tree.leaves(again), jax.tree.leaves(their_again))
@@ -59,7 +60,7 @@ def test_functions_of_equal_trees_are_equal():
     others = [
         {"a": jnp.ones((4, 1)), "b": (jnp.zeros(3), 0)}, {"a": jnp.ones((2, 2)), "b": [jnp.zeros(3), 0]},
         {"a": jnp.ones((2, 2)), "b": (jnp.zeros(3), 0.0)}, {"c": jnp.ones((2, 2)), "b": (jnp.zeros(3), 0)}, [], {},
-    ]  # fmt: skip
+    ]
     assert len({ravel_pytree(t)[1] for t in [*same, *others]}) == 7
     # With jax it is the same.
     theirs = [jax.flatten_util.ravel_pytree(jax.tree.map(np.asarray, t))[1] for t in [*same, *others]]

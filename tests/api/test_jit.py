@@ -219,7 +219,7 @@ def with_defaults(a, b=10, /, c=100, *rest, d=1000, **named):
         ((1, 2), {"d": 4, "c": 3}), ((1, 2, 3, 4), {"z": 5, "y": 6, "d": 7}), ((1,), {"args": 2, "kwargs": 3}),
         ((1,), {"self": 1, "fun": 2, "jitted": 3, "objects": 4, "slow": 5}),
     ],
-)  # fmt: skip
+)
 def test_positional_named_and_default_arguments(args, kwargs):
     jitted, theirs = jit(with_defaults), jax.jit(with_defaults)
     for _ in range(6):
@@ -292,7 +292,7 @@ TREES = [
     Point(1.0, (2, None)), collections.OrderedDict(b=1, a=2.0), collections.defaultdict(list, b=1, a=2.0),
     {"a b": 1, "it's": 2, "new\nline": 3, "{brace}": 4, "<miss>": 5}, {True: 1.0}, [[[[[[1.0]]]]]],
     {"deep": {"er": [{"still": (1, 2.5)}]}, "flat": True},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("tree", TREES, ids=stable_name)

@@ -90,7 +90,7 @@ BAD_LEAVES = [
     "text", b"bytes", object(), {1, 2}, np.array(["a"]), np.array([object()]), np.array(["2020"], "M8[D]"),
     np.zeros(2, [("a", "f4")]), np.array([1], np.longdouble), np.str_("a"), int, print, np.float32,
     types.SimpleNamespace(), slice(1), Ellipsis, np.ma.array([1.0, 2.0], mask=[0, 1]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("leaf", BAD_LEAVES, ids=stable_name)

@@ -53,7 +53,7 @@ SELECTIONS = [
     {}, *({"static_argnums": n} for n in (0, 1, 2, 3, -4, (0, 1), (1, 0), (0, 0), (), [1], (5,))),
     *({"static_argnames": n} for n in ("a", "b", "c", "rest", "x", "z", ("a", "b"), ["c"], (), ("a", "a"))),
     *({"static_argnums": n, "static_argnames": m} for n in (0, 1, (0, 1), ()) for m in ("a", "b", "c", ())),
-]  # fmt: skip
+]
 
 
 def outcome(package_jit, function, selection, args, kwargs):
@@ -182,7 +182,7 @@ def test_values_that_python_may_call_equal_but_are_not_one(values):
 @pytest.mark.parametrize("make", [
     lambda: 10**20, lambda: 1.5e300, lambda: "some text"[:], lambda: (1, ("x", 2.5)), lambda: Config(10**10),
     lambda: frozenset({1, "a"}), lambda: Colour.RED, lambda: float("inf"), lambda: np.float32(2.5),
-])  # fmt: skip
+])
 def test_equal_values_of_one_type_are_one(make):
     traces = []
 

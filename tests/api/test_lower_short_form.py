@@ -221,6 +221,7 @@ def test_what_is_no_function(value):
 
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="Error interpreting argument x of f as an abstract array"):
+
         def f(x):
             return x
 

@@ -20,7 +20,7 @@ KINDS = {
         (1.0, 2.0),
     ),
     "scalar": ("record_scalar", "register_scalar_listener", "unregister_scalar_listener", (3,)),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,7 @@ CASES = [
      "jnp.linalg.inv(np.zeros((2, 2), np.float32))"),
     (lambda: jit(lambda x: x / x, donate_argnums=0)(values(0)), "div", "(0.0, 0.0) at [0].", "x / x"),
     (lambda: jit(lambda x: x / x).lower(0.0).compile()(0.0), "div", "It reaches the result of <lambda>.", "x / x"),
-]  # fmt: skip
+]
 
 
 def marked(text):

@@ -110,7 +110,7 @@ def test_names_and_parameters_are_those_of_jax():
     for name in (
         "StepTraceAnnotation", "annotate_function", "device_memory_profile", "register_subprocess",
         "save_device_memory_profile", "start_server", "start_trace", "stop_server", "stop_trace", "trace",
-    ):  # fmt: skip
+    ):
         mine, theirs = (inspect.signature(getattr(m.profiler, name)) for m in (xtrace, jax))
         assert [(p.name, p.default) for p in mine.parameters.values()] == [
             (p.name, p.default) for p in theirs.parameters.values()

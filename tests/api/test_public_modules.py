@@ -195,7 +195,7 @@ def test_what_is_around():
             seen.append(
                 (core.unsafe_am_i_under_a_jit_DO_NOT_USE(), core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
                  core.unsafe_get_axis_names_DO_NOT_USE(), core.nonempty_axis_env_DO_NOT_USE())
-            )  # fmt: skip
+            )
             return x
 
         note(X)

@@ -82,7 +82,7 @@ def functions_of(name):
         if not full.endswith("_p") and callable(theirs) and isinstance(getattr(mine, "__name__", None), str)
         and isinstance(getattr(theirs, "__name__", None), str) and not isinstance(mine, type)
         and not isinstance(theirs, type) and typing.get_origin(mine) is None and typing.get_origin(theirs) is None
-    ]  # fmt: skip
+    ]
 
 
 def parameters_of(function):
@@ -178,7 +178,7 @@ def objects(package):
         "array": x, "ufunc": package.numpy.add, "x.at": x.at, "x.at[0]": x.at[0], "jitted": jitted, "traced": traced,
         "lowered": lowered, "compiled": lowered.compile(), "custom_jvp": package.custom_jvp(abs),
         "device": package.devices()[0], "key": package.random.key(0), "Array": package.Array,
-    }  # fmt: skip
+    }
 
 
 # Public names here that jax's objects have not.
@@ -187,7 +187,7 @@ OWN_NAMES = {
     "ufunc": {"args", "func", "keywords"},  # it is a functools.partial
     "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"devices", "format", "traceback", "weak_type"},
     "key": {"clone", "format", "is_ready", "platform", "tobytes", "tolist", "traceback", "weak_type"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", objects(xtrace))
@@ -205,5 +205,5 @@ def test_dir_of_tracers_lists_no_internals():
     package_names = {n for n in listed[0] if not n.startswith("_")}
     assert package_names - set(listed[1]) == {
         "block_until_ready", "copy_to_host_async", "format", "is_ready", "weak_type"
-    }  # fmt: skip
+    }
     assert {"sum", "at", "T", "shape"} <= package_names

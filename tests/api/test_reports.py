@@ -225,9 +225,7 @@ def test_what_an_entry_is_keyed_on():
     one, two, three = info.entries
     assert one.arguments == {"params['w']": "f32[3]"} and one.static == {"n": 2} and one.settings == {}
     assert (one.calls, one.is_specialised) == (2, False)
-    assert two.arguments == {
-        "params['w']": f"f32[3] on {device}", "rest[0]": "f32[] weakly typed (as Python's float)",
-    }  # fmt: skip
+    assert two.arguments == {"params['w']": f"f32[3] on {device}", "rest[0]": "f32[] weakly typed (as Python's float)"}
     assert two.static == {"n": (1, 2)} and two.calls == 1
     assert three.settings == {"jax_default_matmul_precision": "highest"}
     assert three.calls == 0 and three.compile_seconds is None
@@ -254,7 +252,7 @@ def test_calls_are_counted_until_they_run_code_of_their_own():
 
 
 def test_a_failed_trace_is_no_entry():
-    f = jit(lambda x, fails: (1 / 0 if fails else x), static_argnums=1)
+    f = jit(lambda x, fails: 1 / 0 if fails else x, static_argnums=1)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             f(1.0, True)
@@ -309,7 +307,7 @@ def test_a_function_compiled_too_often_is_warned_of_once(limit):
         ([(1.0, 0), (1.0, 1), (ones(2), 1), (ones(3), 1)], "argument x changed its shape in 2 of 3 compilations"),
         ([(ones(2).astype(t), 0) for t in "fihe"], "argument x changed its dtype in 3 of 3 compilations"),
     ],
-)  # fmt: skip
+)
 def test_the_reason_that_recurs(calls, words, limit):
     limit(3)
     f = jit(lambda x, n: x, static_argnums=1)

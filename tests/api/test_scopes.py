@@ -111,7 +111,6 @@ def scanned(p):
     return lambda x: p.lax.scan(lambda c, y: (p.numpy.sin(c) * y, c), x, p.numpy.stack([x, 2 * x]))[0]
 
 
-
 V, M = np.ones(4, np.float32), np.ones((3, 4), np.float32)
 # Programs whose operations have the names that they have with jax, but for moves and spreads of values, which differ.
 PROGRAMS = {
@@ -147,7 +146,7 @@ PROGRAMS = {
     "loop without a carry": (lambda p: lambda x: p.lax.map(p.numpy.sin, x), (V,)),
     "map of an inner call": (lambda p: p.vmap(p.jit(lambda x: p.numpy.sin(x) * x)), (V,)),
     "tangents of an inner call": (lambda p: lambda x: p.jvp(p.jit(lambda x: p.numpy.sin(x) * x), (x,), (x,)), (V,)),
-}  # fmt: skip
+}
 _MOVES = re.compile("/(broadcast_in_dim|reshape|reduce_sum|convert_element_type|transpose|split|iota|squeeze)$")
 
 
@@ -172,7 +171,7 @@ def test_loops_over_rows_and_checkpoints_are_named():
     found = set(names(xtrace.lower(xtrace.grad(scanned), V)))
     assert {
         "jit(scanned)/jvp()/while/body/closed_call/cos", "jit(scanned)/transpose(jvp())/while/body/closed_call/mul"
-    } <= found  # fmt: skip
+    } <= found
 
     def kept(x):
         return xtrace.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x).sum()

@@ -112,10 +112,10 @@ def test_compiled_programs_name_their_arguments_as_jax_does():
         constant = numpy.asarray(large)
 
         def function(state, unused, *rest, odd, n):
-            return state["w\n\"é"] * state["b"] * constant[0] + rest[1][0] + odd, n
+            return state['w\n"é'] * state["b"] * constant[0] + rest[1][0] + odd, n
 
         jitted = package.jit(function, static_argnames="n")
-        return jitted.lower({"w\n\"é": large, "b": 1.0}, 2.0, 3.0, (large,), odd=4.0, n=5).compile()
+        return jitted.lower({'w\n"é': large, "b": 1.0}, 2.0, 3.0, (large,), odd=4.0, n=5).compile()
 
     mine = names_of_arguments(named(xtrace, jnp))
     assert mine == names_of_arguments(named(jax, jax.numpy)) and len(mine) == 4
@@ -168,7 +168,7 @@ def test_how_arguments_and_results_lie_in_memory(name):
         function, args = FORMATS[name](package)
         compiled = package.jit(function).lower(*args).compile()
         found.append([str(getattr(compiled, f"{which}_{what}")) for which in ("input", "output")
-                      for what in ("formats", "shardings")])  # fmt: skip
+                      for what in ("formats", "shardings")])
     assert found[0] == found[1]
 
 

@@ -40,7 +40,7 @@ class Duck:
         lambda m: (np.float64(1), 1j), lambda m: ([VECTOR, (MATRIX,)], {"b": 1, "a": SCALAR}), lambda m: (None, Duck()),
         lambda m: (VECTOR.astype(np.float64), np.arange(3)),
     ],
-)  # fmt: skip
+)
 def test_inputs_are_typed_as_jax_s(arguments):
     found = xtrace.make_jaxpr(lambda x, y: (y, x))(*arguments(xtrace))
     expected = jax.make_jaxpr(lambda x, y: (y, x))(*arguments(jax))
@@ -104,7 +104,7 @@ class Callable:
     "function, operation",
     [(Callable(), "sin"), (Callable().method, "cos"), (functools.partial(lambda s, x: lax.tanh(x), 1), "tanh"),
      (lax.exp, "exp"), (jnp.negative, "neg")],
-)  # fmt: skip
+)
 def test_everything_that_can_be_called_can_be_traced(function, operation):
     assert xtrace.make_jaxpr(function)(VECTOR).eqns[0].primitive.name == operation
 

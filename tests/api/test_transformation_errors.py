@@ -66,8 +66,10 @@ def test_numbers_of_arguments():
 
 def test_the_argument_that_argnums_chose_is_named():
     with pytest.raises(TypeError, match=r"argument p\['n'\] of f"):
+
         def f(x, p):
             return x
+
         xt.grad(f, argnums=(1, 0))(1.0, {"a": 1.0, "n": 2})
     with pytest.raises(TypeError, match="argument p of f"):
         xt.grad(f, argnums=1)(1.0, "word")
@@ -92,8 +94,10 @@ def test_gradients_of_weakly_typed_arguments_are_weakly_typed():
 def test_tangents_and_cotangents_of_the_wrong_type():
     x = np.ones(3, F32)
     with pytest.raises(ValueError, match=r"argument x of f.*f32\[3\]; got f32\[2\]"):
+
         def f(x):
             return x
+
         xt.jvp(f, (x,), (x[:2],))
     with pytest.raises(TypeError, match="got 'a'"):
         xt.jvp(xnp.sin, (1.0,), ("a",))

@@ -82,7 +82,7 @@ KEPT = [
         "xtrace.core.b": "'''Doc.'''\nclass B(a.A):\n    '''Doc.'''\n    def f(self): pass",
     }),
     (st.undocumented, {"xtrace.core.a": "'''Doc.'''\ndef _f(): pass\nclass _C:\n    def f(self): pass"}),
-]  # fmt: skip
+]
 
 
 def _name(value):

@@ -72,7 +72,7 @@ def test_running_does_not_load_jax():
 def packages():
     """Every package whose names users read, and the modules below it."""
     found = [xtrace, *[importlib.import_module(m.name) for m in pkgutil.walk_packages(xtrace.__path__, "xtrace.")
-                       if m.ispkg and not m.name.startswith("xtrace.cli")]]  # fmt: skip
+                       if m.ispkg and not m.name.startswith("xtrace.cli")]]
     return [(p, {m.name for m in pkgutil.iter_modules(p.__path__)}) for p in found if hasattr(p, "__all__")]
 
 

@@ -17,5 +17,5 @@ def test_errors_abbreviate_values():
             # Attributes are often asked for in vain, so those messages cost little.
             if isinstance(statement, ast.Raise) and "AttributeError" not in ast.unparse(statement):
                 whole += [f"{module.name}:{node.lineno}: {ast.unparse(node.value)}" for node in ast.walk(statement)
-                          if isinstance(node, ast.FormattedValue) and node.conversion == ord("r")]  # fmt: skip
+                          if isinstance(node, ast.FormattedValue) and node.conversion == ord("r")]
     assert whole == [], "write {abbreviated(value)} in place of {value!r}"

@@ -20,12 +20,12 @@ MODULES = [
     "numpy", "numpy.linalg", "numpy.fft", "random", "nn", "nn.initializers", "image", "ops", "flatten_util",
     "scipy.linalg", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "experimental.checkify",
     "experimental.ode",
-]  # fmt: skip
+]
 # Each distribution is a module with functions of its own.
 _NESTED = {"scipy.stats": [m.name for m in pkgutil.iter_modules(xtrace.scipy.stats.__path__)]}
 # They are the classes of scalars of a dtype, which all are made alike, and aliases of them.
 _SCALAR_TYPES = {"cdouble", "csingle", "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "int_",
-                 "object_"}  # fmt: skip
+                 "object_"}
 
 
 class _Names(ast.NodeVisitor):
@@ -68,7 +68,7 @@ def public_functions(name: str) -> list[str]:
     found = [
         n for n, v in values.items()
         if callable(v) and (listed is not None or getattr(v, "__module__", "").startswith(f"xtrace.{name}"))
-    ]  # fmt: skip
+    ]
     return [*found, *(f for n in _NESTED.get(name, ()) for f in (n, *public_functions(f"{name}.{n}")))]
 
 

@@ -41,13 +41,13 @@ def test_every_primitive_is_documented(primitive):
 CHECKED_AS_ONE = {
     "composite", "custom_linear_solve", "formula_loop", "linear_call", "reduce", "reduce_window", "scatter",
     "scatter-add", "scatter-max", "scatter-min", "scatter-mul", "scatter-sub", "select_and_scatter",
-}  # fmt: skip
+}
 
 
 def test_operations_that_hold_functions_hand_errors_on():
     # Of all others that have no rule of their own, `checkify` looks for NaN among the results.
     holding = {p.name for p in PRIMITIVES if any(n in ("branches", "call", "callee", "condition") or "jaxpr" in n
-                                                 for n in p.parameters)}  # fmt: skip
+                                                 for n in p.parameters)}
     assert {p.name for p in PRIMITIVES if p.checked is not None} == (holding - CHECKED_AS_ONE) | {"check"}
     assert holding >= CHECKED_AS_ONE
 

@@ -12,7 +12,7 @@ GIVEN_UP = {
     "inlined_strongly": "with_strong_results", "Recording": "EquationTemplate", "Linearized": "Subprogram",
     "Stack": "TraceStack", "written_out": "inline_calls", "without_groups": "without_calls",
     "records_copies": "TraceStack.replay", "recordable": "replayable", "NEVER": "NOT_REPLAYABLE",
-}  # fmt: skip
+}
 
 
 def names(tree):

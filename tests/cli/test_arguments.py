@@ -18,7 +18,7 @@ DTYPES = {
     "f16": "float16", "f32": "float32", "c64": "complex64", "float32": "float32", "int32": "int32",
     "bf16": ml_dtypes.bfloat16, "f8_e4m3fn": ml_dtypes.float8_e4m3fn, "f8_e5m2": ml_dtypes.float8_e5m2,
     "bfloat16": ml_dtypes.bfloat16, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4, "f4_e2m1fn": ml_dtypes.float4_e2m1fn,
-}  # fmt: skip
+}
 
 
 def described(value):
@@ -152,10 +152,10 @@ def containers(items):
     return st.one_of(
         several.map(lambda pairs: (f"[{', '.join(t for t, _ in pairs)}]", [v for _, v in pairs])),
         several.map(lambda pairs: (f"({''.join(t + ', ' for t, _ in pairs)})", tuple(v for _, v in pairs))),
-        keyed.map(lambda d: (
-            f"{{{', '.join(f'{k!r}: {t}' for k, (t, _) in d.items())}}}", {k: v for k, (_, v) in d.items()}
-        )),
-    )  # fmt: skip
+        keyed.map(
+            lambda d: (f"{{{', '.join(f'{k!r}: {t}' for k, (t, _) in d.items())}}}", {k: v for k, (_, v) in d.items()})
+        ),
+    )
 
 
 @given(st.recursive(types | literals, containers, max_leaves=8))

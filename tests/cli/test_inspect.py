@@ -208,7 +208,7 @@ def test_an_unknown_target(model, inspect):
         ("{}:jitted", ["--arg", "1.", "--arg", "2."], 2, ["jitted(x) was given 2 --arg", "too many are given"]),
         ("{}:static_first", ["--static=n=1", "--arg=1"], 2, ["nothing is given for shift"]),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_command(target, arguments, code, texts, model, inspect):
     found, out, err = inspect(target.format(model, parent=model.parent), *arguments)
     assert (found, out) == (code, "")
@@ -280,11 +280,13 @@ def run_module(*arguments, **options):
 
 def test_as_a_process(tmp_path):
     path = tmp_path / "user.py"
-    path.write_text(textwrap.dedent("""
+    path.write_text(
+        textwrap.dedent("""
         import xtrace.numpy as jnp
         def f(x):
             return jnp.log(x)
-    """))
+    """)
+    )
     done = run_module("inspect", f"{path}:f", "--arg", "f32[3]")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "{ lambda ; a:f32[3]. let b:f32[3] = log a in (b,) }\n"

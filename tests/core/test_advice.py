@@ -120,7 +120,7 @@ def test_an_expression(expression, args, first):
         ("x[0] //= 2\nreturn x", [X, 1], "x = x.at[0].set(x[0] // 2)"),
         ("for i in x:\n    y = y + i\nreturn y", [2, 1], "y = lax.fori_loop(0, x, lambda i, y: y + i, y)"),
     ],
-)  # fmt: skip
+)
 def test_a_statement(body, args, first):
     text = message("def f(x, y):\n" + textwrap.indent(body, "    "), *args)
     assert fixes(text)[0].startswith(first), text
@@ -138,7 +138,7 @@ def test_a_statement(body, args, first):
         ("def f(x, n):\n    return jnp.repeat(x, n)",
          ["jnp.repeat(x, n, total_repeat_length=N) with a fixed number N of results, which fills or cuts", STATIC_N]),
     ],
-)  # fmt: skip
+)
 def test_the_argument_that_could_be_static(source, expected):
     assert fixes(message(source, 1.0, 3)) == expected
 
@@ -182,7 +182,7 @@ def test_values_of_vmap_and_grad_explain_themselves(transform, args, name):
 
 
 @pytest.mark.parametrize("transform", [lambda f: xtrace.grad(f, argnums=1), lambda f: lambda x, y: xtrace.jvp(
-    f, (x, y), (x, y))])  # fmt: skip
+    f, (x, y), (x, y))])
 def test_a_value_being_differentiated(transform):
     text = message("def f(a, x):\n    y = x * 2\n    return a * np.sin(y)", 1.0, 2.0, transform=transform)
     assert "depends on the value of the argument x. The value is being differentiated" in text

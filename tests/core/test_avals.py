@@ -54,7 +54,7 @@ def test_different_avals_differ():
     others = [
         ShapedArray((2, 1), one.dtype), ShapedArray((), one.dtype), ShapedArray((2,), np.dtype(np.int32)),
         ShapedArray((2,), one.dtype, True), ShapedArray((2,), one.dtype, False, "sharding"),
-    ]  # fmt: skip
+    ]
     assert len({one, *others}) == 6 and all(one != other for other in others)
 
 
@@ -94,7 +94,7 @@ def test_a_size_that_is_no_integer_is_an_error(shape):
 
 @pytest.mark.parametrize("shape, dtype", [
     ((2**57,), np.int8), ((2**55,), np.float32), ((10**6,) * 4, np.float32), ((2**62, 4, 0), np.float32),
-])  # fmt: skip
+])
 def test_arrays_that_no_device_can_address_have_no_type_in_stablehlo(shape, dtype):
     with pytest.raises(ValueError, match=r"an array of type .* would have 2\*\*57 bytes or more"):
         _ = ShapedArray(shape, np.dtype(dtype)).mlir_type
@@ -144,7 +144,7 @@ VALUES = [
     True, 1, 1.0, 1j, np.float64(1), np.float32(1), np.bool_(True), np.complex128(1), np.int64(1), Colour.RED,
     np.zeros((2, 3)), np.zeros(2, np.int64), np.zeros(0, np.uint8), np.zeros(2, ml_dtypes.bfloat16),
     np.zeros(2, ml_dtypes.int4), ml_dtypes.bfloat16(1), np.zeros((2, 3)).T, np.zeros(4, np.float16)[::2],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("x64", [False, True])

@@ -189,7 +189,7 @@ def test_a_constant_of_another_type():
     "value, aval",
     [(1.0, F32), (1.0, WEAK), (1, I32), (True, ShapedArray((), "bool")), (1j, ShapedArray((), "complex64")),
      (np.float32(1), F32), (np.int32(1), I32), (1.0, ShapedArray((), "bfloat16"))],
-)  # fmt: skip
+)
 def test_literals_of_their_type(value, aval):
     check_jaxpr(Jaxpr([], [], [Literal(value, aval)], []))
 

@@ -245,7 +245,7 @@ def test_a_wrong_environment_variable_is_named():
 
 ELSEWHERE = {
     # More is written than in jax.
-    "jax_dump_ir_modes": "jaxpr,stablehlo,hlo",
+    "jax_dump_ir_modes": "jaxpr,stablehlo,hlo"
 }
 SETTINGS = sorted(jax.config.values)
 

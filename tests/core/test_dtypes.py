@@ -25,7 +25,7 @@ ALL_AND_FLOAT0 = [*ALL, dtypes.float0]
 ABSTRACT = [
     np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating,
     np.complexfloating, np.bool_, np.flexible, np.character,
-]  # fmt: skip
+]
 
 
 def name(dtype):
@@ -82,7 +82,7 @@ def test_bit_width_of_what_has_none():
     [*ALL, *[d.type for d in ALL], *[d.name for d in ALL], bool, int, float, complex, "f4", "i8", "u8", "c16", "float",
      "int", jnp.float64, jnp.bfloat16, dtypes.float0],
     ids=str,
-)  # fmt: skip
+)
 def test_canonicalize_as_jax(given_dtype, x64):
     with jax.enable_x64(x64):
         expected = jax.dtypes.canonicalize_dtype(given_dtype)
@@ -103,7 +103,7 @@ def test_other_byte_orders_become_native(text):
     "bad", [object, "O", str, "U3", "S2", "M8[s]", "m8[ms]", np.longdouble, np.clongdouble, "V4", [("x", "f4")],
             "nonsense", 3, 2.5, (), np.floating, np.generic, ml_dtypes.complex32, {"a": 1}],
     ids=stable_name,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("x64", [False, True])
 def test_other_dtypes_are_rejected_with_what_is_accepted(bad, x64):
     with pytest.raises(TypeError, match=r"Accepted are bool, .*float32.*scalar class, and Python's bool, int"):
@@ -121,7 +121,7 @@ def test_default_dtypes():
     for x64 in (False, True):
         with jax.enable_x64(x64):
             for make, scalar in [(dtypes.default_int, int), (dtypes.default_float, float),
-                                 (dtypes.default_complex, complex)]:  # fmt: skip
+                                 (dtypes.default_complex, complex)]:
                 assert make(x64) == jnp.asarray(scalar(1)).dtype
             assert dtypes.default_uint(x64) == jax.dtypes.canonicalize_dtype("uint64")
 
@@ -139,7 +139,7 @@ VALUES = [
     np.dtype("int8"), np.float64(1), np.int64(2), np.bool_(True), np.zeros(3), np.zeros(2, np.int16), np.zeros(2, "c8"),
     np.zeros(2, ml_dtypes.bfloat16), ml_dtypes.bfloat16(1), jnp.float16, jnp.asarray(1), jnp.asarray(1.0),
     jnp.asarray(True), jnp.float32(1), jnp.arange(3, dtype="uint8"), np.complex128(1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda v: f"{type(v).__name__}-{v}")
@@ -173,7 +173,7 @@ def test_kinds(dtype):
     kinds = {
         np.bool_: dtypes.is_boolean, np.integer: dtypes.is_integer, np.floating: dtypes.is_floating,
         np.complexfloating: dtypes.is_complex, np.inexact: dtypes.is_inexact,
-    }  # fmt: skip
+    }
     for abstract, function in kinds.items():
         assert function(dtype) == jax.dtypes.issubdtype(dtype, abstract)
     unsigned = not jax.dtypes.issubdtype(dtype, np.number) or jax.dtypes.issubdtype(dtype, np.unsignedinteger)
@@ -377,7 +377,7 @@ def test_the_public_functions_follow_the_settings(x64, mode):
     with (
         config.enable_x64(x64), config.numpy_dtype_promotion(mode),
         jax.enable_x64(x64), jax.numpy_dtype_promotion(mode),
-    ):  # fmt: skip
+    ):
         for pair in itertools.product(values, repeat=2):
             for options in ({}, {"return_weak_type_flag": True}):
                 try:
@@ -424,6 +424,6 @@ def test_one_bit_integers_are_stored_but_not_computed_with(name):
     for call in (
         lambda: array + array, lambda: array.astype("int8"), lambda: xtrace.jit(lambda x: x)(array),
         lambda: xtrace.numpy.zeros(3, values.dtype), lambda: xtrace.jit(lambda x: x).lower(array).as_text(),
-    ):  # fmt: skip
+    ):
         with pytest.raises(TypeError, match=message):
             call()

@@ -87,9 +87,7 @@ def test_an_expression_over_several_lines():
 
 def test_a_long_expression_shows_its_first_lines_and_its_last():
     text = excerpt(position_of("z = float(\n" + "#\n" * 20 + "x\n)"), "")
-    assert text.split("\n")[1:] == [
-        "  z = float(", "      ^^^^^^", "  #", "  ^", "  #", "  ^", "  ...", "  )", "  ^",
-    ]  # fmt: skip
+    assert text.split("\n")[1:] == ["  z = float(", "      ^^^^^^", "  #", "  ^", "  #", "  ^", "  ...", "  )", "  ^"]
 
 
 def test_a_condition_over_several_lines_marks_its_own_part():

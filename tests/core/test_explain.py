@@ -200,9 +200,7 @@ def test_a_value_that_python_asked_for(ask, name):
 
     text = message(ConcretizationTypeError, function, SCALAR)
     assert f"The problem arose with the `{name}` function." in text and depends_on(text) == "x"
-    assert text.startswith(
-        "Abstract tracer value encountered where concrete value is expected: JitTracer(float32[])"
-    )
+    assert text.startswith("Abstract tracer value encountered where concrete value is expected: JitTracer(float32[])")
 
 
 @pytest.mark.parametrize("ask", [range, lambda x: [1, 2][x], lambda x: "ab" * x, lambda x: (1, 2)[:x]])
@@ -245,9 +243,7 @@ def test_a_shape_that_is_traced():
         return lax.broadcast_in_dim(x, (2, n), ())
 
     text = message(TypeError, function, SCALAR)
-    assert (
-        "Shapes must be 1D sequences of concrete values of integer type, got [2, JitTracer(int32[])" in text
-    )
+    assert "Shapes must be 1D sequences of concrete values of integer type, got [2, JitTracer(int32[])" in text
     assert "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions." in text
     assert f"operation a:i32[] = add 1 2\n    from line {line_of(function, 1)} (function)" in text
 

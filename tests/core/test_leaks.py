@@ -158,7 +158,7 @@ def leaks_of(function):
 def test_every_transformation_is_checked():
     assert leaks_of(into_a_list) == [
         "jit", "grad", "grad of jit", "jit of grad", "jvp", "linearize", "vmap", "vmap of grad", "scan", "cond",
-    ]  # fmt: skip
+    ]
 
 
 def test_rules_of_the_user_are_checked():

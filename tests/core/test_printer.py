@@ -78,17 +78,15 @@ class Shown:
 
 # Parameters that jax leaves out of its text: always, or at these values.
 ALWAYS_HIDDEN = {
-    "jit": {
-        "ctx_mesh", "in_shardings", "in_layouts", "out_shardings", "out_layouts", "inline", "compiler_options_kvs",
-    },
+    "jit": {"ctx_mesh", "in_shardings", "in_layouts", "out_shardings", "out_layouts", "inline", "compiler_options_kvs"},
     "broadcast_in_dim": {"shape", "sharding"},
     "convert_element_type": {"sharding"},
     "scan": {"linear", "_split_transpose"},
-}  # fmt: skip
+}
 HIDDEN_VALUES = {
     ("broadcast_in_dim", "broadcast_dimensions"): (), ("jit", "keep_unused"): False, ("mul", "out_dtype"): None,
     ("dot_general", "precision"): None, ("dot_general", "out_sharding"): None,
-}  # fmt: skip
+}
 
 
 class Rebuilt:
@@ -317,7 +315,9 @@ def test_remarks_stand_in_one_column_behind_first_lines():
                 return xtrace.lax.dot_general(y, y, (((0,), (0,)), ((), ())), preferred_element_type="float32")
 
     closed = xtrace.make_jaxpr(function)(programs.VECTOR)
-    assert closed.pretty_print(name_stack=True) == """\
+    assert (
+        closed.pretty_print(name_stack=True)
+        == """\
 { lambda ; a:f32[3]. let
     b:f32[3] = sin a        # [outer]
     c:f32[] = dot_general[  # [outer/inner]
@@ -325,6 +325,7 @@ def test_remarks_stand_in_one_column_behind_first_lines():
       preferred_element_type=float32
     ] b b
   in (c,) }"""
+    )
     place = f"{__file__}:{function.__code__.co_firstlineno + 2} (function)"
     assert f"sin a        # {place} [outer]\n" in closed.pretty_print(source_info=True, name_stack=True)
 

@@ -295,10 +295,7 @@ def test_map_with_path(trees):
     assert found[0] == expected[0]
     if found[0] == "value":
         assert found[1] == expected[1]
-    args = (
-        lambda p, x: (repr(p), x),
-        trees[0],
-    )
+    args = (lambda p, x: (repr(p), x), trees[0])
     found = xtrace.tree.map_with_path(*args, is_leaf=is_short_path, is_leaf_takes_path=True)
     assert found == jax.tree.map_with_path(*args, is_leaf=is_short_path, is_leaf_takes_path=True)
 
@@ -319,7 +316,7 @@ def test_transpose(outer, inner, infer):
     tree = outer_def.unflatten(
         [inner_def.unflatten([(i, j) for j in map(str, range(inner_def.num_leaves))]) for i in
          range(outer_def.num_leaves)]
-    )  # fmt: skip
+    )
     tree = xtrace.tree.map(repr, tree, is_leaf=lambda x: type(x) is tuple and len(x) == 2 and type(x[1]) is str)
     theirs = jax.tree.structure(outer), jax.tree.structure(inner)
     if infer and outer_def.num_leaves == 0:
@@ -445,7 +442,7 @@ def test_register_dataclass_as_jax():
         ([], {}), ([["a", "b"], ["c"]], {}), ([["a"], ["b"]], {}), ([["a"], ["b"], ["c"]], {}),
         ([["a", "q"], ["b", "c"]], {}), ([["a", "b"], ["b", "c"]], {}), ([["a"]], {}), ([None, ["a"]], {}),
         ([["a", "c"], ["b"]], {"drop_fields": ["c"]}), ([["c", "a"], ("b",)], {}),
-    ]  # fmt: skip
+    ]
     for args, options in cases:
         results = []
         for library in (xtrace.tree_util, jtu):
@@ -530,7 +527,7 @@ REGISTRATIONS = [
     (lambda: pytree.register_pytree_node_class(5), TypeError, "cls must be a class"),
     (lambda: pytree.register_pytree_node_class(range), TypeError, "the class range has no method tree_flatten"),
     (lambda: pytree.register_pytree_with_keys_class(Listed), TypeError, "has no method tree_flatten_with_keys"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), REGISTRATIONS, ids=lambda v: v if isinstance(v, str) else "")
@@ -563,7 +560,7 @@ MISMATCHES = [
     (Point(1, 2, "p"), Point(1, 2, "q"), "at the root: Point with metadata ('p',) against ('q',)"),
     (collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1), "OrderedDict with metadata ('a', 'b')"),
     (collections.OrderedDict(a=1), {"a": 1}, "OrderedDict with keys ['a'] against dict with keys ['a']"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("first", "other", "text"), MISMATCHES, ids=lambda v: v if isinstance(v, str) else "")
@@ -664,7 +661,7 @@ WRONG_ARGUMENTS = [
     (lambda: pytree.build_tree(3, []), TypeError, "treedef must be a PyTreeDef"),
     (lambda: pytree.flatten_one_level(3), ValueError, "a value of type int is a leaf"),
     (lambda: pytree.flatten_one_level_with_keys(3), ValueError, "a value of type int is a leaf"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), WRONG_ARGUMENTS, ids=lambda v: v if isinstance(v, str) else "")

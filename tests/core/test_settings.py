@@ -73,7 +73,7 @@ def test_no_tracing_allows_only_functions_traced_before():
             lambda: xtrace.eval_shape(lambda x: x * 2, 1.0), lambda: f.lower(np.ones(4)),
             lambda: xtrace.lax.scan(lambda c, x: (c, x), 0, np.ones(3)),
             lambda: xtrace.checkpoint(lambda x: x * 2)(1.0),
-        ):  # fmt: skip
+        ):
             with pytest.raises(RuntimeError, match=r"would be traced for .* the setting jax_no_tracing forbids"):
                 call()
     assert f(np.ones(3)).shape == (3,)
@@ -88,7 +88,7 @@ def test_no_execution_allows_everything_but_running():
         f(x), x + 1, jnp.sin(x), x[0]
     with xtrace.no_execution():
         for call in (lambda: f(1.0), lambda: compiled(1.0), lambda: xtrace.lax.add(1.0, 2.0), lambda: jnp.sin(x),
-                     lambda: f(x), lambda: x + 1, lambda: x[0], lambda: xtrace.vmap(jnp.sin)(x)):  # fmt: skip
+                     lambda: f(x), lambda: x + 1, lambda: x[0], lambda: xtrace.vmap(jnp.sin)(x)):
             with pytest.raises(RuntimeError, match="would run, and the setting jax_no_execution forbids that"):
                 call()
         assert len(xtrace.make_jaxpr(f)(3.0).eqns) == 1 and xtrace.eval_shape(jnp.sin, 1.0).shape == ()
@@ -106,7 +106,7 @@ USES_OF_KEYS = {
     "wrap_key_data": lambda lib, k: lib.random.uniform(lib.random.wrap_key_data(k)),
     "PRNGKey": lambda lib, k: lib.random.PRNGKey(3), "gamma": lambda lib, k: lib.random.gamma(k, 1.0),
     "choice": lambda lib, k: lib.random.choice(k, 5), "permutation": lambda lib, k: lib.random.permutation(k, 5),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("use", USES_OF_KEYS)
@@ -174,7 +174,7 @@ INDEXING = {
     "slice": lambda x: x[5:], "new axis": lambda x: x[None, 5], "ellipsis": lambda x: x[..., 5],
     "add": lambda x: x.at[-9].add(1.0), "numpy": lambda x: x[np.int32(5)], "two": lambda x: x.reshape(1, 3)[0, 3],
     "an array": lambda x: x[np.array([5])], "mixed": lambda x: x.reshape(1, 3)[np.array([0]), 7],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", INDEXING)
@@ -209,7 +209,7 @@ WIDE = {
     "scaled_dot": lambda lib: lib.lax.scaled_dot(
         ones(lib, 2, 32), ones(lib, 32, 2), preferred_element_type="float64"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore:.*Explicitly requested dtype")
@@ -253,7 +253,7 @@ def test_wide_dtypes_may_be_kept_where_they_are_asked_for(dtype):
 
         def traced():
             values = {"x": lib.numpy.arange(1, 4, dtype="float32"), "i": lib.numpy.arange(3, dtype="int32"),
-                      "k": lib.random.key(0), "w": lib.numpy.ones(3, dtype), "n": np.arange(3.0)}  # fmt: skip
+                      "k": lib.random.key(0), "w": lib.numpy.ones(3, dtype), "n": np.arange(3.0)}
             found.append(eval(call, {**names, **values}))
 
         lib.make_jaxpr(traced)()
@@ -276,7 +276,7 @@ def test_wide_dtypes_may_be_kept_where_they_are_asked_for(dtype):
     "name, value",
     [("optimization_level", "O1"), ("memory_fitting_level", "O0"), ("exec_time_optimization_effort", 0.5),
      ("memory_fitting_effort", -0.5), ("disable_most_optimizations", True), ("compiler_enable_remat_pass", False)],
-)  # fmt: skip
+)
 def test_settings_of_the_compiler_reach_it(name, value, monkeypatch):
     seen = []
     from_options = executables_of_package().options_for
@@ -297,7 +297,7 @@ def test_settings_of_the_compiler_reach_it(name, value, monkeypatch):
     assert {n: v for n, v in changed[0].items() if v != plain[0][n]} == theirs
     expected = {"disable_most_optimizations": {"xla_backend_optimization_level": 0,
                                                "xla_llvm_disable_expensive_passes": True},
-                "compiler_enable_remat_pass": {"xla_disable_hlo_passes": "rematerialization"}}  # fmt: skip
+                "compiler_enable_remat_pass": {"xla_disable_hlo_passes": "rematerialization"}}
     assert changed[1] == expected.get(name, {})
 
 
@@ -321,6 +321,7 @@ def test_large_constants_cause_a_warning():
     x = np.ones(1000, np.float32)
     xtrace.config.update("jax_captured_constants_warn_bytes", 3999)
     with pytest.warns(UserWarning, match=r"adds closes over 4000 bytes in 1 arrays.*\[1000\]"):
+
         def adds(y):
             return y + jnp.asarray(x)
 
@@ -386,7 +387,7 @@ def test_programs_on_cpu_may_run_in_the_calling_thread():
         f = xtrace.jit(lambda x: xtrace.pure_callback(lambda x: seen.append(threading.get_ident()) or x, x, x))
         f(1.0).block_until_ready()
         print(seen[0] == threading.get_ident())
-    """, JAX_CPU_ENABLE_ASYNC_DISPATCH="0")  # fmt: skip
+    """, JAX_CPU_ENABLE_ASYNC_DISPATCH="0")
     assert done.stdout == "True\n", done.stderr
 
 
@@ -397,7 +398,7 @@ TRANSFERS = {
     "put": lambda lib, x, f: lib.device_put(np.ones(3, np.float32)), "key": lambda lib, x, f: lib.random.key(12),
     "put there": lambda lib, x, f: lib.device_put(np.ones(3), lib.devices()[0]), "compute": lambda lib, x, f: f(x),
     "read": lambda lib, x, f: np.asarray(x).sum(), "get": lambda lib, x, f: lib.device_get(x).sum(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("level", ["allow", "disallow", "disallow_explicit"])

@@ -90,7 +90,7 @@ def test_several_operations_on_one_line_differ_in_columns(tmp_path):
     found = places(module.function, VECTOR)
     assert [(name, shown(location, lines)) for name, location in found] == [
         ("sin", "lax.sin(x)"), ("neg", "-x"), ("cos", "lax.cos(-x)"), ("add", "lax.sin(x) + lax.cos(-x)"),
-    ]  # fmt: skip
+    ]
     assert {location.function for _, location in found} == {"<lambda>"}
 
 
@@ -111,7 +111,7 @@ def test_comprehensions_and_generators(tmp_path):
     found = places(module.function, VECTOR)
     assert [(name, location.line) for name, location in found] == [
         ("sin", 5), ("sin", 5), ("cos", 8), ("cos", 8), ("exp", 9),
-    ]  # fmt: skip
+    ]
     assert shown(found[2][1], lines) == "lax.cos(y)"
 
 
@@ -142,7 +142,7 @@ def test_decorators_defaults_and_nested_functions(tmp_path):
     found = places(module.function, VECTOR)
     assert [(name, location.line, location.function) for name, location in found] == [
         ("jit", 9, "wrapper"), ("sin", 15, "inner"), ("neg", 9, "wrapper"),
-    ]  # fmt: skip
+    ]
 
 
 def test_code_from_exec_and_eval():

@@ -107,7 +107,7 @@ FAILING = {
     "device_put": lambda: xtrace.device_put("a"),
     "tree.map": lambda: xtrace.tree.map(lambda x, y: x, [1], [1, 2]),
     "jit itself": lambda: xtrace.jit(3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FAILING)
@@ -255,7 +255,7 @@ def test_every_public_function_is_a_boundary():
         for found in [getattr(module, public)]
         if isinstance(found, FunctionType) and is_internal(found.__code__.co_filename)
         and "hide_frames" not in found.__code__.co_names and public.removeprefix("tree_") not in WITHOUT_BOUNDARY
-    ]  # fmt: skip
+    ]
     assert missing == []
 
 

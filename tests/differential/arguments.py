@@ -19,7 +19,7 @@ MATRICES = [(3, 3), (2, 2), (4, 2), (2, 3), (2, 3, 3), (0, 0), (1, 1)]
 PAIRS = [
     ((3,), (3,)), ((2, 3), (3,)), ((), (2, 3)), ((2, 3), ()), ((2, 1), (1, 3)), ((0,), (1,)), ((2, 3), (2, 3)),
     ((), ()), ((2, 1, 3, 2), (1, 2)), ((3,), (4,)),
-]  # fmt: skip
+]
 WIDE = [np.dtype(t) for t in (np.float64, np.int64, np.complex128, np.uint64)]
 EVERY = [*FLOAT[:1] * 4, *INTEGER[2:3], *ALL, *WIDE]
 REAL = [d for d in EVERY if d.kind != "c"]

@@ -45,7 +45,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "quadratic form": lambda lib, x: x * (x @ lib.numpy.asarray(MATRIX) @ x),
     "mean": lambda lib, x: x - x.mean(),
     "cumulative sum": lambda lib, x: lib.numpy.cumsum(x),
-    "reshape": lambda lib, x: lib.numpy.stack([x, 2 * x]).T.reshape(-1)[: SIZE],
+    "reshape": lambda lib, x: lib.numpy.stack([x, 2 * x]).T.reshape(-1)[:SIZE],
     "gather": lambda lib, x: x[ORDER] + x,
     "scatter": lambda lib, x: x.at[1].set(x[0] * x[2]),
     "scatter add": lambda lib, x: x.at[np.array([0, 0, 2])].add(x * x),

@@ -6,15 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.differential.arguments import (
-    EVERY,
-    FORMS,
-    PAIRS,
-    family,
-    given_as,
-    operand,
-    sampled,
-)
+from tests.differential.arguments import EVERY, FORMS, PAIRS, family, given_as, operand, sampled
 from tests.support.draws import Row
 
 
@@ -57,5 +49,4 @@ NUMPY: dict[str, Row] = {
     **family("round around", Row(given_as(operand(kind="any"), decimals=sampled(0, 1, 2, -1)))),
     "clip": Row(paired(count=3)),
     "where": Row(paired(count=3)),
-}  # fmt: skip
-
+}

@@ -35,7 +35,7 @@ _SINGLE = [np.dtype(np.float32)] * 3 + [np.dtype(np.complex64), np.dtype(np.floa
 _PRODUCTS = [
     ((3,), (3,)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((2, 2, 3), (3, 2)), ((2, 2, 3), (2, 3, 1)), ((3,), (3, 2)),
     ((), (3,)), ((0,), (0,)), ((2, 0), (0, 3)), ((2, 3), (2, 3)), ((), ()), ((1, 2, 3), (2, 3, 2)),
-]  # fmt: skip
+]
 _SUMMED = [((3,), (4,)), ((3,), (3,)), ((1,), (2,)), ((0,), (2,)), ((), (2,)), ((1, 3), (2, 3)), ((2, 3), (1,))]
 _TYPES = sampled(np.float32, np.float64, np.int32, np.complex64)
 _PRECISIONS = sampled("highest", None, jax.lax.Precision.HIGH.name.lower())
@@ -66,7 +66,7 @@ def einsums(draw: Any) -> Any:
         ("...i,...i->...", (2, 3), (3,)), ("i,j->ij", (3,), (2,)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
         ("bij,bjk->bik", (2, 2, 3), (2, 3, 1)), ("ij->", (2, 3)), ("ij,ij->i", (2, 3), (2, 3)), ("i,i->", (0,), (0,)),
         ("ij,jk->ik", (2, 3), (2, 3)), ("ij->k", (2, 3)), ("...ij->...ji", (2, 3, 4)), (",ij->ij", (), (2, 3)),
-    ]))  # fmt: skip
+    ]))
     operands = [draw(operand(shapes=[s], forms=ARRAYS)) for s in shapes]
     found = draw(options(optimize=sampled("optimal", "greedy", False), preferred_element_type=_TYPES))
     return (text, *operands), safe(operands, found)
@@ -154,7 +154,7 @@ NUMPY: dict[str, Row] = {
                             sampled(0, 1, 2)), modes=_once, rounding=64, floor=16.0),
     "polydiv": Row(contracted(shapes=[((4,), (2,)), ((3,), (1,)), ((2,), (3,))], forms=PLAIN).map(
         lambda a: ((a[0][0], Operand(np.asarray(np.abs(a[0][1].value) + 1).astype(np.float32))), {})), floor=4096.0),
-}  # fmt: skip
+}
 LINALG: dict[str, Row] = {
     "matmul": Row(contracted(preferred_element_type=_TYPES), floor=16.0, wider=_PREFERRED),
     "outer": Row(contracted(shapes=[((3,), (2,)), ((3,), (0,)), ((2, 3), (3,)), ((), (3,))])),
@@ -191,7 +191,7 @@ LINALG: dict[str, Row] = {
     "lstsq": Row(equations(), modes=("value",), floor=8.0, rounding=512),
     "tensorinv": Row(given_as(_regular, ind=sampled(1)), floor=8.0, rounding=64),
     "tensorsolve": Row(given_as(_regular, operand(_SINGLE[:1], [(3,), (2,)], forms=PLAIN)), floor=8.0, rounding=64),
-}  # fmt: skip
+}
 _NONE = "axes without elements, whose transforms jax lowers wrongly"
 # Transforms add up to twelve terms of size 4.
 FFT: dict[str, Row] = {
@@ -201,4 +201,4 @@ FFT: dict[str, Row] = {
     **family("rfft2 rfftn", Row(transformed(real=True, several=True), floor=64.0, wider=_NONE)),
     **family("fftfreq rfftfreq", Row(given_as(sampled(1, 4, 5, 8), d=sampled(0.5, 2)), modes=("value",))),
     **family("fftshift ifftshift", Row(given_as(operand(forms=ARRAYS), axes=sampled(0, -1, (0, 1), (0,), 5)))),
-}  # fmt: skip
+}

@@ -52,7 +52,7 @@ def spaced(draw: Any, positive: bool = False) -> Any:
     kind = "positive" if positive else "quarters"
     ends = [draw(operand(shapes=[(), (), (3,)], kind=kind)) for _ in range(2)]
     found = draw(options(num=sampled(1, 0, 5, 7), endpoint=st.booleans(), axis=sampled(0, -1),
-                         dtype=sampled(np.float32, np.float16, "int32")))  # fmt: skip
+                         dtype=sampled(np.float32, np.float16, "int32")))
     return tuple(ends), found
 
 
@@ -77,7 +77,7 @@ def histograms(draw: Any, edges: bool = False) -> Any:
     x = draw(operand(REAL, [(3,), (2, 3), (4,), ()], forms=ARRAYS))
     own: dict[str, Any] = {} if edges else {"density": st.booleans()}
     found = draw(options(bins=sampled(1, 4, [0, 1, 2], np.array([-1, 0, 0.5, 3])), range=sampled((-1, 2), (0.5, 1)),
-                         weights=operand(FLOATS, [shape_of(x)], "positive", PLAIN), **own))  # fmt: skip
+                         weights=operand(FLOATS, [shape_of(x)], "positive", PLAIN), **own))
     return (x,), found
 
 
@@ -106,7 +106,7 @@ def attention(draw: Any) -> Any:
     mask = st.builds(lambda s: Operand(numbers(bool, (2, 2, 3, 4), s) | (np.arange(4) == 0)), seeds)
     found = draw(options(mask=mask, is_causal=st.booleans(), scale=sampled(0.5, 1.0),
                          local_window_size=sampled(1, (1, 2)),
-                         bias=operand([dtype], [(1, 2, 3, 4), (3, 4)], forms=PLAIN)))  # fmt: skip
+                         bias=operand([dtype], [(1, 2, 3, 4), (3, 4)], forms=PLAIN)))
     return (q, k, v), found
 
 
@@ -120,7 +120,7 @@ def segments(draw: Any) -> Any:
     ids = np.random.default_rng(draw(seeds)).integers(0 if dtype.kind == "u" else -1, 4, own).astype(dtype)
     given = Operand(ids) if draw(st.booleans()) else ids
     return (x, given), draw(options(num_segments=sampled(2, 5, 4), mode=sampled("clip", "drop"),
-                                    bucket_size=sampled(2, 3)))  # fmt: skip
+                                    bucket_size=sampled(2, 3)))
 
 
 @st.composite
@@ -212,7 +212,7 @@ NUMPY: dict[str, Row] = {
     "result_type": Row(st.tuples(st.lists(st.one_of(_DTYPES, operand()), min_size=1, max_size=3).map(tuple),
                                  st.just({})), modes=_VALUE),
     "iterable": Row(given_as(_ANY), modes=_VALUE),
-}  # fmt: skip
+}
 NN: dict[str, Row] = {
     **family("relu relu6 sigmoid silu swish softplus sparse_plus sparse_sigmoid soft_sign log_sigmoid mish selu tanh "
              "hard_sigmoid hard_silu hard_swish hard_tanh identity", Row(given_as(operand()), floor=1.0)),
@@ -228,7 +228,7 @@ NN: dict[str, Row] = {
     "standardize": Row(normalized(), rounding=64, floor=4.0),
     "one_hot": Row(hot(), modes=_BATCHED),
     "dot_product_attention": Row(attention(), rounding=64, floor=4.0, wider="float16 under jit, on CPUs too"),
-}  # fmt: skip
+}
 SPECIAL: dict[str, Row] = {
     **family("erf erfc expit", Row(given_as(operand()))),
     # At 0 jax's slope is 1.
@@ -255,10 +255,12 @@ SPECIAL: dict[str, Row] = {
     **every("hyp1f1", "positive", "positive", "quarters", modes=_VALUE, rounding=256, floor=1.0),
     **family("softmax log_softmax", Row(normalized(where=False), floor=1.0)),
     "logsumexp": Row(normalized(keepdims=True, b=True), floor=4.0),
-}  # fmt: skip
+}
 IMAGE: dict[str, Row] = {
     "resize": Row(images(), rounding=128, floor=16.0),
     "scale_and_translate": Row(images(translated=True), rounding=256, floor=16.0),
 }
-OPS: dict[str, Row] = family("segment_max segment_min segment_prod segment_sum", Row(
-    segments(), floor=16.0, wider="NumPy's segments without their number under jit, whose number is known"))
+OPS: dict[str, Row] = family(
+    "segment_max segment_min segment_prod segment_sum",
+    Row(segments(), floor=16.0, wider="NumPy's segments without their number under jit, whose number is known"),
+)

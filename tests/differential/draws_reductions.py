@@ -72,9 +72,7 @@ def reduction(
     return (x,), found
 
 
-_initials = st.one_of(
-    sampled(0, 2, -1.5, True), st.builds(lambda s: Operand(numbers(np.float32, (), s)), seeds)
-)  # fmt: skip
+_initials = st.one_of(sampled(0, 2, -1.5, True), st.builds(lambda s: Operand(numbers(np.float32, (), s)), seeds))
 
 
 @st.composite
@@ -157,4 +155,4 @@ NUMPY: dict[str, Row] = {
         lambda a: 0 not in shape_of(a[0][0])), floor=16.0, errors="of scalars jax names the type"),
     **family("size", Row(along(), modes=("value", "vmap"))),
     **family("ndim shape", Row(given_as(operand(forms=[*FORMS, "list"])), modes=("value",))),
-}  # fmt: skip
+}

@@ -98,7 +98,7 @@ STATS: dict[str, Row] = {
                              method=sampled("average", "min", "max", "dense", "ordinal")), modes=_BATCHED),
     "sem": Row(given_as(_array("quarters", ((3,), (2, 3))), axis=sampled(0, -1, None), ddof=sampled(0, 1)),
                rounding=64, floor=4.0),
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -159,7 +159,7 @@ LINALG: dict[str, Row] = {
     **family("hilbert hadamard helmert", Row(given_as(_ORDER), modes=_VALUE)),
     **family("invhilbert dft", Row(given_as(_ORDER), modes=_VALUE, rounding=64, floor=1.0)),
     **family("pascal invpascal", Row(given_as(_ORDER, kind=sampled("symmetric", "lower", "upper")), modes=_VALUE)),
-}  # fmt: skip
+}
 
 _SIGNAL = operand(_WIDE, [(5,), (8,)], forms=PLAIN)
 _IMAGE = operand(_WIDE, [(3, 3), (2, 4)], forms=PLAIN)
@@ -176,13 +176,13 @@ SIGNAL: dict[str, Row] = {
     "csd": Row(_LONG.map(lambda x: ((x, x), {"nperseg": 8})), modes=_VALUE, rounding=64, floor=16.0),
     "istft": Row(given_as(operand([np.dtype(np.complex64)], [(5, 4)], forms=PLAIN)).map(
         lambda a: (a[0], {"nperseg": 8})), modes=_VALUE, rounding=64, floor=16.0),
-}  # fmt: skip
+}
 FFT: dict[str, Row] = {
     **family("dct idct", Row(given_as(_SIGNAL, type=st.just(2), norm=sampled("ortho", None), n=sampled(4, 6)),
                              rounding=64, floor=16.0)),
     **family("dctn idctn", Row(given_as(_IMAGE, type=st.just(2), norm=sampled("ortho", None)), rounding=64,
                                floor=16.0)),
-}  # fmt: skip
+}
 _SINGLE = operand([np.dtype(np.float32)], [(3,)], "positive", PLAIN)
 # In other dtypes jax has NaN or few digits of some of these, and of Bernoulli's numbers from the fourth on.
 SPECIAL: dict[str, Row] = {
@@ -197,7 +197,7 @@ SPECIAL: dict[str, Row] = {
                 modes=_BATCHED, rounding=64, floor=1.0),
     "hyp2f1": Row(given_as(_SINGLE, _SINGLE, _SINGLE, operand([np.dtype(np.float32)], [(3,)], "unit", PLAIN)),
                   modes=_VALUE, rounding=512, floor=1.0),
-}  # fmt: skip
+}
 OTHER: dict[str, Row] = {
     "scipy.ndimage.map_coordinates": Row(given_as(
         _IMAGE, st.just([np.array([0.5, 1.25], np.float32), np.array([1.0, 0.75], np.float32)]), sampled(0, 1),
@@ -220,7 +220,7 @@ OTHER: dict[str, Row] = {
     "dtypes.scalar_type_of": Row(given_as(sampled(1, 2.5, True, 1j, np.float32(1), np.int8(2))), modes=_VALUE),
     "dtypes.itemsize_bits": Row(given_as(sampled(np.dtype("float32"), np.dtype("int8"), np.dtype("complex64"))),
                                 modes=_VALUE),
-}  # fmt: skip
+}
 
 # Random numbers: a key, parameters, and mostly a shape and a dtype.
 _KEY = seeds.map(lambda n: Operand(np.array([n, n // 3], np.uint32)))
@@ -274,5 +274,5 @@ RANDOM: dict[str, Row] = {
         _KEY, _array("quarters", [(2,)]), sampled(np.array([[2, 0.5], [0.5, 1]], np.float32)),
         method=sampled("cholesky", "eigh")), modes=_VALUE, rounding=64, floor=4.0),
     "orthogonal": Row(given_as(_KEY, sampled(2, 3), shape=sampled((2,), ())), modes=_VALUE, rounding=64, floor=4.0),
-}  # fmt: skip
+}
 INITIALIZERS: dict[str, Row] = family("zeros ones", Row(given_as(_KEY, _SHAPE, _TYPE), modes=_VALUE))

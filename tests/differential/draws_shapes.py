@@ -89,12 +89,12 @@ def padded(draw: Any) -> Any:
     rank = rank_of(x)
     width = draw(sampled(1, 0, 2, (1, 2), [(1, 2)] * max(rank, 1), ((0, 1),) * max(rank, 1), [(1, 2, 3)], -1))
     mode = draw(sampled("constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
-                        "symmetric", "wrap", "empty", "other"))  # fmt: skip
+                        "symmetric", "wrap", "empty", "other"))
     own: dict[str, Any] = {
         "constant": {"constant_values": sampled(1, 2.5, (1, 2))}, "linear_ramp": {"end_values": sampled(1, (1, 2))},
         "maximum": {"stat_length": sampled(1, 2)}, "mean": {"stat_length": sampled(2, (1, 2))},
         "reflect": {"reflect_type": sampled("even", "odd")}, "symmetric": {"reflect_type": sampled("even", "odd")},
-    }.get(mode, {})  # fmt: skip
+    }.get(mode, {})
     return (x, width, mode), draw(options(**own))
 
 
@@ -161,7 +161,7 @@ def inserted(draw: Any, delete: bool = False) -> Any:
     """Draw an operand, places in it, what to insert there, and mostly an axis."""
     x = draw(operand(forms=ARRAYS))
     where = draw(sampled(0, 1, -1, [0, 2], [1], slice(0, 2), np.array([0, 1]), slice(None, None, 2), 9,
-                         Operand(np.array(1, np.int32)), Operand(np.array([0, 1], np.int32))))  # fmt: skip
+                         Operand(np.array(1, np.int32)), Operand(np.array([0, 1], np.int32))))
     found = draw(options(axis=axis(rank_of(x), none=True)))
     if delete:
         return (x, where), found
@@ -304,4 +304,4 @@ NUMPY: dict[str, Row] = {
     "ravel_multi_index": Row(given_as(
         st.tuples(*[operand(INTEGERS, [(3,)], "positive")] * 2), sampled((5, 6), (2, 3)),
         mode=sampled("raise", "wrap", "clip"), order=sampled("C", "F")), modes=("value", "vmap"), wider="booleans"),
-}  # fmt: skip
+}

@@ -18,7 +18,7 @@ def trees(leaf: Any = _LEAF) -> st.SearchStrategy[Any]:
     """Return a strategy for lists, tuples and dictionaries in each other."""
     return st.recursive(leaf, lambda inner: st.one_of(
         st.lists(inner, max_size=3), st.lists(inner, max_size=2).map(tuple),
-        st.dictionaries(sampled("a", "b", "c d"), inner, max_size=2)), max_leaves=5)  # fmt: skip
+        st.dictionaries(sampled("a", "b", "c d"), inner, max_size=2)), max_leaves=5)
 
 
 @st.composite
@@ -101,8 +101,7 @@ def _paths(package: Any) -> Callable[..., Any]:
     """Return a function that gives the paths to the leaves of a tree as text."""
 
     def function(tree: Any, **keywords: Any) -> Any:
-        return [package.tree_util.keystr(path, **keywords)
-                for path, _ in package.tree_util.tree_leaves_with_path(tree)]  # fmt: skip
+        return [package.tree_util.keystr(path, **keywords) for path, _ in package.tree_util.tree_leaves_with_path(tree)]
 
     return function
 
@@ -133,4 +132,4 @@ TREE_UTIL: dict[str, Row] = {
         st.tuples(sampled([0, 0, 0], [0, 0], (0,), {"a": 0}), sampled([0, 0], (0, 0), 0), st.just(_pair)).map(
             lambda a: (a, {})), modes=("value", "vjp"), function=_transposed),
     "keystr": Row(one(simple=st.booleans(), separator=sampled("/", "")), modes=("value",), function=_paths),
-}  # fmt: skip
+}

@@ -63,7 +63,7 @@ def updated(draw: Any, dtypes: Any, count: int = 2) -> Any:
     """Draw an operand, places in it that may repeat or lie outside, and values for them."""
     x = draw(operand(dtypes, [(3,), (4,), (2, 3)], forms=PLAIN))
     places = draw(st.one_of(sampled(0, -1, slice(0, 2)), st.lists(st.integers(-3, 4), max_size=3).map(
-        lambda found: Operand(np.array(found, np.int32)))))  # fmt: skip
+        lambda found: Operand(np.array(found, np.int32)))))
     values = (draw(operand(dtypes, [()], forms=ARRAYS)),) if count == 2 else ()
     return (x, places, *values), {"inplace": False}
 
@@ -111,11 +111,11 @@ NUMPY: dict[str, Row] = {
     for names, rows in _FAMILIES.items()
     for name in names.split()
     for method, row in rows.items()
-}  # fmt: skip
+}
 NUMPY["negative.at"] = Row(updated(EVERY, 1), wider="no places")
 NUMPY |= {
     f"frompyfunc.{method}": row._replace(
         function=lambda package, method=method: getattr(package.numpy.frompyfunc(mixed, 2, 1), method))
     for method, row in methods(EVERY, several=False, typed=True).items()
-}  # fmt: skip
+}
 NUMPY["frompyfunc"] = Row(paired(EVERY), function=lambda package: package.numpy.frompyfunc(mixed, 2, 1))

@@ -267,7 +267,7 @@ def cases(lib: Any) -> dict[str, Callable[[], Any]]:
             lib.experimental.io_callback(lambda x: x, z, a), lib.pure_callback(lambda x: x, z, u),
         ],
         "ravel_pytree": raveled,
-    }  # fmt: skip
+    }
     return found
 
 

@@ -115,9 +115,7 @@ def _with_scalar(kinds: str) -> Rule:
 
 def _reduction(kinds: str, result: str | None = None, *, discontinuous: bool = False, keeps: bool = False) -> Rule:
     def rule(draw: Any, types: list[Type]) -> Any:
-        x = _pick(
-            draw, types, lambda t: t.kind in kinds and 0 not in t.shape and (t.exact or not discontinuous)
-        )
+        x = _pick(draw, types, lambda t: t.kind in kinds and 0 not in t.shape and (t.exact or not discontinuous))
         if x is None:
             return None
         shape = types[x].shape
@@ -280,7 +278,7 @@ OPERATIONS: dict[str, tuple[Rule, Callable[..., Any]]] = {
     "dot": (_dot, lambda lib, _, x, y: lib.np.dot(x, y)),
     "astype": (_astype, lambda lib, dtype, x: x.astype(dtype)),
     "inner_jit": (_elementwise("f"), lambda lib, _, x: lib.inner(x)),
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -328,7 +326,11 @@ def programs(draw: Any, max_steps: int = 8) -> Program:
     outputs = draw(
         st.sampled_from(
             [
-                last, (last,), [last, None], {"result": last, "others": others}, ({"a": [last]}, tuple(others)),
+                last,
+                (last,),
+                [last, None],
+                {"result": last, "others": others},
+                ({"a": [last]}, tuple(others)),
                 (last, last),
             ]
         )

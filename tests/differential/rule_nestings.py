@@ -152,9 +152,7 @@ def drawn_stack(draw: Any, most: int) -> tuple[str, ...]:
 
 def _allowed(stack: list[str], name: str) -> bool:
     # Reverse mode is refused through a while loop, forward mode through a function with a rule for reverse mode only.
-    return not (
-        (name in _REVERSE and "while_loop" in stack) or (name in _FORWARD and _NOT_FORWARD.intersection(stack))
-    )
+    return not ((name in _REVERSE and "while_loop" in stack) or (name in _FORWARD and _NOT_FORWARD.intersection(stack)))
 
 
 def nested(lib: Any, stack: tuple[str, ...], innermost: Vector, rules: bool) -> Vector:

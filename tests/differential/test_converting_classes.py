@@ -142,7 +142,7 @@ def test_cotangents_that_backward_rules_return():
         (full, True), (None, True), ({**full, "b": None}, True), ({**full, "b": (None, None, None)}, True),
         ({**full, "b": (VECTOR, VECTOR, ())}, True), ({**full, "b": (VECTOR, None, VECTOR)}, True),
         ({**full, "b": VECTOR}, True), ({"a": VECTOR}, False), ({**full, "c": (3.0,)}, False), (VECTOR, False),
-    ]:  # fmt: skip
+    ]:
         found = []
         for m in (xtrace, jax):
             function = m.custom_vjp(lambda t: t["a"].sum())

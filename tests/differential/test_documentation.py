@@ -25,15 +25,13 @@ MODULES = [
     "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "random", "scipy.cluster.vq", "scipy.fft",
     "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse.linalg",
     "scipy.special", "scipy.stats", "tree", "tree_util",
-]  # fmt: skip
+]
 
 # Examples about several devices, or about what jax does not publish, are not for here.
 ELSEWHERE = re.compile(r"pmap|make_mesh|shard_map|\bsharding\b|_src|device_count")
 
 # What prints something else, and why.
-DIFFERENT = {
-    "numpy.add.reduceat": "an array as the axis of add.reduce is of the wrong type here, as in jax.numpy.sum",
-}
+DIFFERENT = {"numpy.add.reduceat": "an array as the axis of add.reduce is of the wrong type here, as in jax.numpy.sum"}
 
 
 def _objects():

@@ -41,7 +41,7 @@ ROWS: dict[str, Row] = {
     }.items()
     for table in tables
     for name, row in table.items()
-}  # fmt: skip
+}
 COSTLY: dict[str, Row] = draws_scipy.OTHER | {
     f"{module}.{name}": row
     for module, table in {
@@ -50,7 +50,7 @@ COSTLY: dict[str, Row] = draws_scipy.OTHER | {
         "nn.initializers": draws_scipy.INITIALIZERS, "numpy": draws_ufuncs.NUMPY,
     }.items()
     for name, row in table.items()
-}  # fmt: skip
+}
 _NAMES = list(ROWS)
 _COSTLY_NAMES = list(COSTLY)
 _FLAGGED = _NAMES + _COSTLY_NAMES
@@ -85,7 +85,7 @@ WITHOUT = {
         "register_pytree_with_keys_class register_static",
     "jax 0.10.2 has none: tests/core/test_pytree.py": "build_tree",
     "it makes a dtype: tests/core/test_dtypes.py": "finfo iinfo",
-}  # fmt: skip
+}
 # Where settings that forbid promotion make jax refuse what it does itself.
 JAX_PROMOTES = {
     "it computes with integers and booleans as they are given, and then with floats":
@@ -102,12 +102,12 @@ JAX_PROMOTES = {
     "it multiplies numbers of the dtype asked for by scale of its own": "random.rayleigh",
     "it divides df of its own shape and dtype by gamma variates of those asked for": "random.t",
     "it multiplies normal numbers of the dtype asked for by mean of its own": "random.wald",
-}  # fmt: skip
+}
 _MODULES = ["numpy", "numpy.linalg", "numpy.fft", "nn", "scipy.special", "image", "ops", "scipy.stats", "scipy.linalg",
             "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.integrate", "scipy.cluster.vq", "scipy.optimize",
             "scipy.sparse.linalg", "random", "nn.initializers", "tree", "tree_util", "dtypes",
             "flatten_util",
-            *sorted({f"scipy.stats.{n.partition('.')[0]}" for n in draws_scipy.STATS if "." in n})]  # fmt: skip
+            *sorted({f"scipy.stats.{n.partition('.')[0]}" for n in draws_scipy.STATS if "." in n})]
 
 
 def rounds(config: pytest.Config) -> Sequence[int]:
@@ -138,7 +138,7 @@ def test_drawn_calls_give_what_they_give_in_jax(first: int, pytestconfig: pytest
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_COSTLY_NAMES), _TOGETHER * PARTS),
-                         ids=lambda i: f"from {_COSTLY_NAMES[i]}")  # fmt: skip
+                         ids=lambda i: f"from {_COSTLY_NAMES[i]}")
 def test_drawn_calls_of_costly_functions(first: int, pytestconfig: pytest.Config) -> None:
     number = number_of_draws(pytestconfig.getoption("sample_seed"))
     if "XTRACE_DRAWS_SEED" not in os.environ:
@@ -152,7 +152,7 @@ def test_drawn_calls_of_costly_functions(first: int, pytestconfig: pytest.Config
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_FLAGGED), _TOGETHER * PARTS),
-                         ids=lambda i: f"from {_FLAGGED[i]}")  # fmt: skip
+                         ids=lambda i: f"from {_FLAGGED[i]}")
 def test_promotion_settings_judge_operands_as_in_jax(first: int, pytestconfig: pytest.Config) -> None:
     number = number_of_draws(pytestconfig.getoption("sample_seed"))
     table = ROWS | COSTLY

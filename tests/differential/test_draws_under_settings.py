@@ -36,7 +36,7 @@ _SETTINGS = (
     ("jax_threefry_partitionable", False), ("jax_numpy_rank_promotion", "warn"), ("jax_debug_nans", True),
     ("jax_debug_infs", True), ("jax_transfer_guard_host_to_device", "disallow"), ("jax_no_tracing", True),
     ("jax_disable_jit", True), ("jax_allow_f16_reductions", False),
-)  # fmt: skip
+)
 # Functions that a setting changes otherwise than in jax, and why.
 OTHERWISE = {
     f"{setting} {name}": why
@@ -50,7 +50,7 @@ OTHERWISE = {
         ("jax_debug_infs", "numpy.logaddexp.reduce", "it begins with the neutral number, which is infinite"),
     )
     for name in names.split()
-}  # fmt: skip
+}
 # Functions of which some results are weakly typed where jax's are not, or the reverse.
 WEAKNESS = {
     name
@@ -67,7 +67,7 @@ WEAKNESS = {
         "scipy.stats.multivariate_normal.pdf scipy.stats.multivariate_normal.logpdf",
     )
     for name in names.split()
-}  # fmt: skip
+}
 
 
 def drawn(config: pytest.Config, parts: int) -> tuple[int, list[str]]:
@@ -80,7 +80,7 @@ def drawn(config: pytest.Config, parts: int) -> tuple[int, list[str]]:
 def test_results_are_weakly_typed_where_they_are_in_jax(pytestconfig: pytest.Config) -> None:
     number, names = drawn(pytestconfig, _TRACED)
     calls = [weakened(call, number % 4 + i) for name in names if name not in WEAKNESS
-             for i, call in enumerate(drawn_calls(name, _TABLE[name], number % 4, 3))]  # fmt: skip
+             for i, call in enumerate(drawn_calls(name, _TABLE[name], number % 4, 3))]
     found = type_differences(calls, x64=False)
     assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
 
@@ -90,22 +90,20 @@ def test_results_are_weakly_typed_where_they_are_in_jax(pytestconfig: pytest.Con
 def test_settings_change_what_they_change_in_jax(setting: str, value: object, pytestconfig: pytest.Config) -> None:
     number, names = drawn(pytestconfig, _TRACED * 6)
     calls = [call for name in names if f"{setting} {name}" not in OTHERWISE
-             for call in drawn_calls(name, _TABLE[name], number % 4, 2)]  # fmt: skip
+             for call in drawn_calls(name, _TABLE[name], number % 4, 2)]
     found = setting_differences(calls, setting, value)
     assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("setting", "value"), [
-    ("numpy_rank_promotion", "raise"), ("numpy_dtype_promotion", "strict"),
-])  # fmt: skip
+@pytest.mark.parametrize(("setting", "value"), [("numpy_rank_promotion", "raise"), ("numpy_dtype_promotion", "strict")])
 def test_values_under_settings_that_forbid_promotion(setting: str, value: str, pytestconfig: pytest.Config) -> None:
     number, names = drawn(pytestconfig, _COMPILED)
     promoting = {name for names in JAX_PROMOTES.values() for name in names.split()}
     calls = [call for name in names for call in drawn_calls(name, _TABLE[name], number % 4, 1)]
     rows = [_TABLE[c.function] for c in calls]
     rows = [row._replace(wider="jax promotes") if c.function in promoting else row
-            for row, c in zip(rows, calls, strict=True)]  # fmt: skip
+            for row, c in zip(rows, calls, strict=True)]
     with getattr(xtrace, setting)(value), getattr(jax, setting)(value):
         found = differences(calls, rows, x64=False)
     assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)

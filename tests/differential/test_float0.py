@@ -77,7 +77,7 @@ CASES = {
     "a tangent of another shape": lambda api, lax, jnp: api.jvp(lambda n, x: n * x, (NUMBERS, VECTOR), (ONE, VECTOR)),
     "a cotangent of another shape": lambda api, lax, jnp: api.vjp(lambda n: n * 2, NUMBERS)[1](ONE),
     "a tangent of the integer's type": lambda api, lax, jnp: api.jvp(lambda n: n * 2, (NUMBERS,), (NUMBERS,)),
-}  # fmt: skip
+}
 
 
 def custom_rules(api, lax, jnp):
@@ -87,7 +87,7 @@ def custom_rules(api, lax, jnp):
     double = api.custom_jvp(lambda z, x: x * 2)
     double.defjvp(lambda p, t: (double(*p), t[1] * 2))
     return (gradient(2.0, 3), api.jit(gradient)(2.0, 3), api.jit(double)(NONE, VECTOR),
-            api.jit(api.grad(lambda x: double(NONE, x).sum()))(VECTOR))  # fmt: skip
+            api.jit(api.grad(lambda x: double(NONE, x).sum()))(VECTOR))
 
 
 @pytest.mark.parametrize("name", [*CASES, "custom rules"])
@@ -159,7 +159,8 @@ def _derivatives(api, jnp, function, number, shape):
     def pulled(i, x):
         results, pullback = api.vjp(call, i, x)
         of_floats = api.tree.map(
-            lambda y: jnp.ones_like(y) if jnp.issubdtype(y.dtype, jnp.floating) else np.zeros(y.shape, FLOAT0), results)
+            lambda y: jnp.ones_like(y) if jnp.issubdtype(y.dtype, jnp.floating) else np.zeros(y.shape, FLOAT0), results
+        )
         return pullback(of_floats)
 
     def total(i, x):
@@ -173,7 +174,7 @@ def _derivatives(api, jnp, function, number, shape):
         api.jvp(call, (i, x), (none, moved)), api.jvp(lambda x: call(i, x), (x,), (moved,)), pulled(i, x),
         api.grad(total, (0, 1), allow_int=True)(i, x), api.grad(total, 0, allow_int=True)(i, x),
         api.linearize(call, i, x)[1](none, moved),
-    ))(i, x, none)  # fmt: skip
+    ))(i, x, none)
     return strong((jitted, api.jvp(call, (i, x), (none, moved)), pulled(i, x)))
 
 

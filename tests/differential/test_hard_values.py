@@ -33,32 +33,29 @@ def _names(functions: dict[str, str]) -> list[str]:
     return [f"{module}.{name}" for module, names in functions.items() for name in names.split()]
 
 
-UNARY = _names({
-    "numpy":
-        "abs positive negative sign square conj real imag angle iscomplex isfinite isinf isnan isposinf "
+UNARY = _names(
+    {
+        "numpy": "abs positive negative sign square conj real imag angle iscomplex isfinite isinf isnan isposinf "
         "signbit nan_to_num invert bitwise_count logical_not floor ceil trunc rint reciprocal exp exp2 "
         "expm1 log log1p log2 log10 sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
         "arccosh arctanh deg2rad rad2deg sinc fabs modf round spacing",
-    "lax":
-        "abs neg sign exp log sqrt rsqrt cbrt integer_pow is_finite floor population_count clz erf erfc "
+        "lax": "abs neg sign exp log sqrt rsqrt cbrt integer_pow is_finite floor population_count clz erf erfc "
         "lgamma digamma erf_inv",
-    "nn":
-        "relu relu6 leaky_relu hard_tanh hard_sigmoid hard_silu elu celu selu soft_sign squareplus "
+        "nn": "relu relu6 leaky_relu hard_tanh hard_sigmoid hard_silu elu celu selu soft_sign squareplus "
         "sparse_plus sparse_sigmoid",
-    "scipy.special":
-        "entr gammasgn logit",
-})  # fmt: skip
-BINARY = _names({
-    "numpy":
-        "add subtract multiply maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor left_shift "
+        "scipy.special": "entr gammasgn logit",
+    }
+)
+BINARY = _names(
+    {
+        "numpy": "add subtract multiply maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor left_shift "
         "right_shift logical_and equal not_equal less less_equal greater heaviside copysign nextafter "
         "divide floor_divide remainder fmod divmod power float_power arctan2 hypot logaddexp isclose ldexp",
-    "lax":
-        "add sub mul div rem max min pow atan2 nextafter shift_left shift_right_logical "
+        "lax": "add sub mul div rem max min pow atan2 nextafter shift_left shift_right_logical "
         "shift_right_arithmetic complex",
-    "scipy.special":
-        "xlogy xlog1py",
-})  # fmt: skip
+        "scipy.special": "xlogy xlog1py",
+    }
+)
 # Of complex numbers these are other formulas than jax's.
 _REAL = {"numpy.logaddexp"}
 # Several operations, which jax evaluates one by one where nothing is jitted.
@@ -158,7 +155,7 @@ def _dtypes_of(name: str) -> list[Any]:
 
 def _check(names: Sequence[str], eagerly: int) -> None:
     calls = [(name, dtype, c) for name in names for dtype in _dtypes_of(name) for c in (False, True)
-             if not c or dtypes.is_inexact(dtype)]  # fmt: skip
+             if not c or dtypes.is_inexact(dtype)]
     got, expected = (_outcomes(package, calls) for package in (xtrace, jax))
     found: list[str] = []
     for i, ((name, dtype, cotangents), one, other) in enumerate(zip(calls, got, expected, strict=True)):

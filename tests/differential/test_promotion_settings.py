@@ -21,7 +21,7 @@ _MODULES = {
     "np": "numpy", "la": "numpy.linalg", "lax": "lax", "nn": "nn", "image": "image", "random": "random",
     "initializers": "nn.initializers", "special": "scipy.special", "signal": "scipy.signal", "cosine": "scipy.fft",
     "stats": "scipy.stats", "linalg": "scipy.linalg", "ode": "experimental.ode",
-}  # fmt: skip
+}
 # f, i, b and c are vectors of floats, integers, booleans and complex numbers; f2 … have a row more; h is of float16.
 _ARRAYS: dict[str, Any] = {
     "f": np.arange(1, 4, dtype=np.float32), "f2": np.arange(1, 7, dtype=np.float32).reshape(2, 3),
@@ -31,7 +31,7 @@ _ARRAYS: dict[str, Any] = {
     "c2": np.array([[1 + 2j, 2, 3j], [2, 1, 3]], np.complex64), "s": np.float32(2),
     "m": np.array([[2, 1, 0], [1, 3, 1], [0, 1, 4]], np.float32), "m3": np.stack([np.eye(3, dtype=np.float32)] * 2),
     "wave": np.ones(16, np.float32),
-}  # fmt: skip
+}
 _SETTINGS = (("numpy_rank_promotion", "raise"), ("numpy_dtype_promotion", "strict"))
 _CALLS = """
 np.where(b, 1, f)
@@ -195,7 +195,7 @@ def test_calls_are_refused_where_jax_refuses_them(setting: str, value: str) -> N
 @pytest.mark.parametrize("call", [
     "np.where(b2, f, f2)", "np.corrcoef(f2)", "cosine.dct(f2)", "f2 + f", "np.vectorize(lambda x, y: x)(f2, f)",
     "la.solve(m3, f)",
-])  # fmt: skip
+])
 def test_a_warning_is_given_where_jax_gives_one(call: str) -> None:
     warned = []
     for package in (xtrace, jax):

@@ -38,7 +38,7 @@ def test_rules_inside_of_rules_are_the_derivatives(part: int, jitted: bool, pyte
     number = number_of_draws(pytestconfig.getoption("sample_seed"))
     draw = random.Random(f"{number} {part} {jitted}")
     drawn = [(drawn_stack(draw, 4), tuple(draw.choices(sorted(OPERATIONS), k=draw.randint(1, 2))))
-             for _ in range(_TOGETHER)]  # fmt: skip
+             for _ in range(_TOGETHER)]
     with xtrace.enable_x64(True), jax.enable_x64(True):
 
         def results(lib: Any, rules: bool) -> Any:
@@ -51,7 +51,7 @@ def test_rules_inside_of_rules_are_the_derivatives(part: int, jitted: bool, pyte
             # tanh bounds results by 1; each transformation multiplies the operations, and their roundings, by a few.
             roundings = 64 * (len(operations) + 3) * 8 ** len(stack)
             np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * np.finfo(np.float64).eps,
-                                       err_msg=f"{number}: {stack} of {operations}")  # fmt: skip
+                                       err_msg=f"{number}: {stack} of {operations}")
 
 
 def _equations(jaxpr: Any) -> int:

@@ -49,7 +49,7 @@ def test_a_recomputed_product_of_a_call_inside_a_rule(call):
             "jit": api.jit(jnp.sin), "checkpoint": api.checkpoint(jnp.sin),
             "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=2)[0],
             "cond": lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x),
-        }  # fmt: skip
+        }
         inner = lambda x: jnp.tanh(calls[call](x))  # noqa: E731
         product = api.checkpoint(lambda x, v: api.jvp(inner, (x,), (v,))[1])
         outer = api.custom_jvp(inner)
@@ -67,7 +67,7 @@ def custom_root_whose_tangent_solve_closes_over_the_argument(api, lax, jnp):
         return lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / twice)
 
     return (api.grad(root)(2.0), api.jit(api.grad(root))(2.0), api.grad(api.grad(root))(2.0),
-            api.jvp(root, (2.0,), (1.0,)), api.vmap(api.grad(root))(VECTOR))  # fmt: skip
+            api.jvp(root, (2.0,), (1.0,)), api.vmap(api.grad(root))(VECTOR))
 
 
 @case
@@ -77,7 +77,7 @@ def custom_linear_solve_whose_transpose_closes_over_the_system(api, lax, jnp):
         return lax.custom_linear_solve(
             lambda x: a @ x, b, lambda _, y: jnp.linalg.solve(a, y),
             lambda _, y: jnp.linalg.solve(a.T, y) * scale / scale,
-        ).sum()  # fmt: skip
+        ).sum()
 
     b = VECTOR[:2]
     return api.grad(total, (0, 1))(MATRIX, b), api.grad(lambda a: api.grad(total)(a, b).sum())(MATRIX)
@@ -224,7 +224,7 @@ GRID = np.arange(2 * 3 * 6 * 2, dtype=np.float32).reshape(2, 3, 6, 2)
 @case
 def all_to_all_over_two_names(api, lax, jnp):
     return [_over_two(api, lambda x, names=names: lax.all_to_all(x, names, 0, 1))(GRID)
-            for names in (("i", "j"), ("j", "i"))]  # fmt: skip
+            for names in (("i", "j"), ("j", "i"))]
 
 
 @case
@@ -269,7 +269,7 @@ def test_derivatives_of_iterative_solvers(solver, dtype):
     matrix = HERMITIAN if solver == "cg" else GENERAL
     matrix, right, cotangent = (np.real(x).astype(dtype) if dtype == np.float32 else x
                                 for x in (matrix, np.array([1, 2j], dtype=np.complex64),
-                                          np.array([1 + 2j, 3 - 1j], np.complex64)))  # fmt: skip
+                                          np.array([1 + 2j, 3 - 1j], np.complex64)))
     for api in (xtrace, jax):
 
         def solution(a, b, api=api):
@@ -282,7 +282,7 @@ def test_derivatives_of_iterative_solvers(solver, dtype):
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-5)
     if solver == "cg" and dtype == np.complex64:
         np.testing.assert_allclose(xtrace.vjp(lambda b: solution(matrix, b, xtrace), right)[1](cotangent)[0],
-                                   [0.2 + 1.2j, 1 - 0.6j], atol=1e-5)  # fmt: skip
+                                   [0.2 + 1.2j, 1 - 0.6j], atol=1e-5)
 
 
 @case
@@ -291,7 +291,7 @@ def custom_linear_solve_of_a_complex_system(api, lax, jnp):
         return lax.custom_linear_solve(
             lambda x: GENERAL @ x, b, lambda _, y: jnp.linalg.solve(GENERAL, y),
             lambda _, y: jnp.linalg.solve(GENERAL.T, y),
-        )  # fmt: skip
+        )
 
     b = np.array([1, 2j], np.complex64)
     return api.vjp(solution, b)[1](b + 1), api.jit(lambda b: api.vjp(solution, b)[1](b + 1))(b)
@@ -338,7 +338,7 @@ def booleans_among_the_residuals(api, lax, jnp):
     function, seen = _looking_at_residuals(api)
     results = [api.grad(function)(1.0), api.jit(api.grad(function))(1.0), api.grad(api.jit(function))(1.0),
                api.vmap(api.grad(function))(VECTOR),
-               api.grad(lambda x: lax.scan(lambda c, _: (function(c), None), x, None, length=2)[0])(1.0)]  # fmt: skip
+               api.grad(lambda x: lax.scan(lambda c, _: (function(c), None), x, None, length=2)[0])(1.0)]
     return results, sorted(set(map(tuple, seen)))
 
 
@@ -353,11 +353,11 @@ def arguments_of_classes_that_look_at_their_leaves(api, lax, jnp):
     api.tree_util.register_pytree_node(
         Pair, lambda p: ((p.first, p.second) if not isinstance(p.first, str) else (p.second,), None),
         lambda _, children: Pair(*children),
-    )  # fmt: skip
+    )
     pair = Pair(1.0, 2.0)
     return (api.jit(lambda p, x: x)(pair, 3.0), api.jit(lambda p, x: p.first * x)(pair, 3.0),
             api.jit(lambda p, x: 2 * x, donate_argnums=1)(pair, 3.0), api.grad(lambda x, p: x * 2)(3.0, pair),
-            api.lax.cond(True, lambda p: p.first, lambda p: p.second, pair))  # fmt: skip
+            api.lax.cond(True, lambda p: p.first, lambda p: p.second, pair))
 
 
 @case
@@ -366,7 +366,7 @@ def eval_shape_of_types(api, lax, jnp):
     return [str(x) for x in api.tree.leaves((
         api.eval_shape(lambda x: {"a": x, "b": struct}, 1.0),
         api.eval_shape(lambda x: api.eval_shape(jnp.sin, x), VECTOR),
-    ))]  # fmt: skip
+    ))]
 
 
 @case
@@ -414,7 +414,7 @@ BOUND = {
     "mul": ((VECTOR, VECTOR), {}), "conj": ((VECTOR * np.complex64(1j),), {}), "conj of a real number": ((VECTOR,), {}),
     "svd": ((MATRIX,), {"full_matrices": False, "compute_uv": True, "subset_by_index": None}),
     "dce_sink": ((VECTOR,), {}), "reduce_sum": ((MATRIX,), {"axes": (0,)}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BOUND)
@@ -439,7 +439,7 @@ def test_primitives_bound_without_their_optional_parameters(name):
         [xtrace.jit(f)(*operands), xtrace.vmap(f)(*[np.stack([x, x], -1) for x in operands]),
          *xtrace.jvp(f, operands, operands), *(lambda y, pull: pull(y))(*xtrace.vjp(f, *operands))]
         for f in given
-    ], strict=True):  # fmt: skip
+    ], strict=True):
         assert_same(np.asarray(one), np.asarray(other))
 
 
@@ -465,7 +465,7 @@ def calls_of_operations(lax, x):
         lambda: lax.linalg.lu(x), lambda: lax.linalg.triangular_solve(x, x, left_side=True), lambda: lax.conj(x),
         lambda: lax.linalg.svd(x, compute_uv=False), lambda: lax.linalg.householder_product(x, VECTOR[:2]),
         lambda: lax.complex(x, x), lambda: lax.expand_dims(x, (1,)), lambda: lax.rem(x, x), lambda: lax.clz(INTEGERS),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("number", range(44))
@@ -497,7 +497,7 @@ def fori_loop_with_float_bounds(api, lax, jnp):
         lax.fori_loop(0.0, 3.0, lambda i, c: c + i, 0), lax.fori_loop(0.5, 3.0, lambda i, c: c + i, 0.0),
         api.jit(lambda n: lax.fori_loop(0.0, n, lambda i, c: c + i, 0.0))(2.5),
         api.grad(lambda x: lax.fori_loop(0.0, 3.0, lambda i, c: c * x, 1.0))(2.0),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("bounds", [(0, 3.0), (0.0, 3), (np.float32(0), 3), (0, 3j)])
@@ -520,7 +520,7 @@ def _attributes(api, **attributes):
     {"a": np.dtype(np.float32)}, {"a": None}, {"a": None, "b": "x"}, {"a": b"y"}, {"a": {"b": np.int8(1)}},
     {"a": np.float32(1.5), "b": 1.5, "c": np.float16(2), "d": np.int8(3), "e": 3, "f": True, "g": np.bool_(False)},
     {"a": float("inf"), "b": -0.0, "c": 1e300, "d": np.uint8(3)}, {"a": object()}, {"a": 1j}, {"a": np.float32},
-], ids=lambda given: ", ".join(type(x).__name__ for x in given.values()))  # fmt: skip
+], ids=lambda given: ", ".join(type(x).__name__ for x in given.values()))
 def test_attributes_of_composites(attributes):
     assert_outcomes_equal(lambda api, lax, jnp: _attributes(api, **attributes))
 
@@ -549,12 +549,12 @@ STRUCT = jax.ShapeDtypeStruct((3,), np.float32)
 
 
 @pytest.mark.parametrize("returned", [lambda x: [x, x], lambda x: {"a": x, "b": x}, lambda x: (x, [x]), lambda x: x,
-                                      lambda x: (x, x, x)])  # fmt: skip
+                                      lambda x: (x, x, x)])
 def test_containers_that_callbacks_return(returned):
     def called(api, lax, jnp):
         try:
             return (api.pure_callback(returned, (STRUCT, STRUCT), VECTOR),
-                    api.jit(lambda x: api.pure_callback(returned, (STRUCT, STRUCT), x))(VECTOR))  # fmt: skip
+                    api.jit(lambda x: api.pure_callback(returned, (STRUCT, STRUCT), x))(VECTOR))
         except Exception as error:
             # jax raises a class of its own outside of programs.
             raise RuntimeError from error
@@ -568,14 +568,14 @@ NESTINGS = {
     "jit of vmap of jit": lambda api, f: api.jit(api.vmap(api.jit(f))),
     "grad of vmap of jit": lambda api, f: api.grad(lambda x: api.vmap(api.jit(f))(x).sum()),
     "vmap of grad of jit": lambda api, f: api.vmap(api.grad(api.jit(f))),
-    "vmap of scan": lambda api, f: api.vmap(
-        lambda x: api.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]),
-    "jit of vmap of scan of jit": lambda api, f: api.jit(api.vmap(
-        lambda x: api.lax.scan(lambda c, _: (api.jit(f)(c), None), x, None, length=2)[0])),
+    "vmap of scan": lambda api, f: api.vmap(lambda x: api.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]),
+    "jit of vmap of scan of jit": lambda api, f: api.jit(
+        api.vmap(lambda x: api.lax.scan(lambda c, _: (api.jit(f)(c), None), x, None, length=2)[0])
+    ),
     "vmap of fori_loop": lambda api, f: api.vmap(lambda x: api.lax.fori_loop(0, 2, lambda i, c: f(c), x)),
     "vmap of cond": lambda api, f: api.vmap(lambda x: api.lax.cond(True, f, f, x)),
     "vmap of checkpoint": lambda api, f: api.vmap(api.checkpoint(f)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NESTINGS)
@@ -615,7 +615,7 @@ def a_traced_unroll_of_scan(api, lax, jnp):
 
 
 FOREIGN = [({"legacy_backend_config": "x"}, {}), ({"custom_call_api_version": 2}, {"a": 1}), ({}, {}),
-           ({"custom_call_api_version": 2, "legacy_backend_config": 3}, {})]  # fmt: skip
+           ({"custom_call_api_version": 2, "legacy_backend_config": 3}, {})]
 
 
 @pytest.mark.parametrize(("options", "attributes"), FOREIGN, ids=str)
@@ -628,7 +628,7 @@ def test_foreign_calls(options, attributes):
 
 
 @pytest.mark.parametrize("returned", [np.ones(2, np.float32), 1.0, "a zero of another shape",
-                                      np.ones((3, 1), np.float32)], ids=str)  # fmt: skip
+                                      np.ones((3, 1), np.float32)], ids=str)
 def test_backward_rules_with_symbolic_zeros_that_return_another_shape(returned):
     def differentiated(api, lax, jnp):
         function = api.custom_vjp(lambda x: x * 2)
@@ -654,7 +654,7 @@ def extremes_of_windows_with_base_dilation(api, lax, jnp):
     x = np.array([[1, 3, 2, 5], [4, 0, 7, 2]], np.float32)
     functions = of(-np.inf, lax.max), of(np.inf, lax.min)
     results = [(api.grad(f)(x), api.jit(api.grad(f))(x), api.jvp(f, (x,), (x * x,)), api.vmap(api.grad(f))(x[None]))
-               for f in functions]  # fmt: skip
+               for f in functions]
     return results, api.grad(of(jnp.array(-np.inf), lax.max, (1, 1)))(x)
 
 
@@ -664,7 +664,8 @@ def windows_with_arrays_for_initial_values(api, lax, jnp):
         return lambda x: lax.reduce_window(x, start, lax.add, (2,), (1,), "SAME") * x
 
     return [sums(s)(VECTOR) for s in (jnp.float32(0), jnp.array(0.0), np.float32(2), 1.0)], api.grad(
-        lambda x: sums(jnp.array(0.0))(x).sum())(VECTOR)
+        lambda x: sums(jnp.array(0.0))(x).sum()
+    )(VECTOR)
 
 
 def test_a_rule_that_calls_one_of_the_next_order_is_mapped():

@@ -27,12 +27,12 @@ GOOD = [
     "xtrace.grad(g, argnums=0)(x)", "xtrace.jvp(f, (x,), (x,))", "xtrace.vjp(f, x)[1](x)",
     "xtrace.linearize(f, x)[1](x)", "xtrace.jacfwd(f)(v)", "xtrace.random.normal(key, (3,))",
     "xtrace.random.choice(key, v, (2,))", "xtrace.tree.map(lambda a, b: a, [x, v], [x, v])",
-]  # fmt: skip
+]
 BAD = [
     "None", "'bad'", "{}", "{1}", "object()", "(lambda: 0)", "int", "(i for i in ())", "np.array([None])",
     "np.array(['a'])", "np.array(['2020'], 'datetime64[Y]')", "np.zeros((0, 3, 2, 5, 1), np.float32)", "7", "-9", "1.5",
     "True", "float('nan')", "(0, 0)", "('a', 'b')", "[]", "np.float32", "'int33'", "x", "1j", "[[1], [1, 2]]", "2**70",
-]  # fmt: skip
+]
 CALLS = 300
 
 
@@ -76,7 +76,7 @@ def test_bad_calls_leave_nothing_behind(pytestconfig):
         "xtrace": xtrace, "jnp": jnp, "lax": lax, "np": np, "f": f, "g": g, "key": xtrace.random.key(0),
         "x": jnp.arange(12, dtype=np.float32).reshape(3, 4), "v": jnp.ones(4), "s": jnp.float32(2),
         "n": jnp.array([2, 0, 1]),
-    }  # fmt: skip
+    }
 
     def good():
         return [xtrace.tree.leaves(eval(text, names)) for text in GOOD]

@@ -36,7 +36,7 @@ REFUSED = [
     ("P.vjp(lambda x: 2 * x, v)[1](v, name=1)", "got 1 by position and name by name"),
     ("P.linear_transpose(lambda x: 2 * x, v)(v, v)", "linear_transpose.*got 2 by position"),
     ("P.vjp(lambda x: 2 * x, 3)[1](v)", r"must have the type of the result of <lambda>, float0\[\]; got f32\[3\]"),
-]  # fmt: skip
+]
 # Several differences are listed, each with its path.
 LISTED = [
     ("P.tree.map(lambda a, b: a, {'a': 1, 'b': [1], 'c': (1,)}, {'a': 1, 'b': (1,), 'c': (1, 2)})",
@@ -54,7 +54,7 @@ LISTED = [
     ("lax.scan(lambda c, _: ({'a': [1], 'b': (1,)}, None), {'a': 1, 'b': 1}, None, 3)", ["['a']: a leaf", "['b']:"]),
     ("lax.while_loop(lambda c: False, lambda c: [v, c[1][:1]], [v[:1], v])", ["c[0]", "c[1]"]),
     ("P.vmap(lambda x: x, in_axes=3)((v, v))", ["vmap", "[0]", "[1]"]),
-]  # fmt: skip
+]
 
 
 def outcome(package, text):
@@ -64,7 +64,7 @@ def outcome(package, text):
     names = {
         "P": package, "jnp": numpy, "lax": package.lax, "np": np, "operator": operator, "v": numpy.ones(3),
         "call": lambda **options: package.ffi.ffi_call("f", described, **options),
-    }  # fmt: skip
+    }
     with pytest.raises(Exception) as caught:
         eval(text, names)
     return caught.value
@@ -155,7 +155,7 @@ ARGUMENTS = [
     "P.random.fold_in(P.random.key(0), 2**70)", "P.random.fold_in(P.random.key(0), 1.5)", "jnp.full(3, 2**70)",
     "jnp.zeros((n for n in (2,)))", "jnp.broadcast_shapes((2, 3), {1})", "jnp.sort(x, axis=True)",
     "v * 2**40", "2**40 - v", "P.jit(lambda x: x + 2**31)(v)", "lax.add(v, 2**70)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", ARGUMENTS)

@@ -30,7 +30,7 @@ class ReprError(Exception):
 VALUES = {
     "list": ["a"] * 10**4, "dict": dict.fromkeys(range(10**4)), "text": "t" * 10**5,
     "unshown": Unshown(), "of unshown": [Unshown()],
-}  # fmt: skip
+}
 
 
 def calls(name, value):

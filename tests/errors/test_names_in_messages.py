@@ -39,7 +39,7 @@ CALLS = [
     ("jnp.vectorize(f)(x)", "sum requires ndarray"),
     ("xtrace.tree.map(f, [1])", "sum requires ndarray"),
     ("jnp.apply_along_axis(f, 0, x)", "sum requires ndarray"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "start"), CALLS, ids=lambda value: value)

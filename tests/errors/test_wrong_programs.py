@@ -84,7 +84,7 @@ def in_a_process(*arguments):
 OF_THE_SEEDS = [
     "if_on_an_argument", "while_on_two_arguments", "item_set_in_place", "elements_below_zero",
     "flatten_by_a_product_of_the_shape", "addition_of_python_numbers_of_two_kinds",
-]  # fmt: skip
+]
 
 
 def program_called(name):

@@ -151,7 +151,7 @@ PROGRAMS = {
     "vmap of an index": (
         lambda m, x, i: m.root.vmap(lambda x, i: m.lax.dynamic_slice(x, (i,), (1,)))(x, i),
         MATRIX, (np.int32([1, 9, 2]), np.int32([0, 1, 3]))),
-}  # fmt: skip
+}
 
 
 def _calls(arguments):
@@ -189,7 +189,7 @@ def test_errors_and_results_are_those_of_jax(name):
 
 
 @pytest.mark.parametrize("errors", ["user_checks", "nan_checks", "index_checks", "div_checks", "float_checks",
-                                    "automatic_checks"])  # fmt: skip
+                                    "automatic_checks"])
 def test_only_what_is_asked_for_is_found(errors):
     def program(m, x, y, i):
         x = m.jnp.log(x) / y + x[i]

@@ -40,7 +40,7 @@ def test_scale_and_translate():
             return {
                 f"{m} {a}": function(x, (4, 9), (0, -1), scale, translation, m, antialias=a)
                 for m in METHODS[1:] for a in (True, False)
-            } | {"one axis": function(x, (5, 3), (1,), scale[:1], translation[:1], "linear")}  # fmt: skip
+            } | {"one axis": function(x, (5, 3), (1,), scale[:1], translation[:1], "linear")}
 
         return moved
 
@@ -63,7 +63,7 @@ def test_derivatives():
 
 def test_dtypes():
     for method, dtype, found in (("linear", np.int32, np.float32), ("nearest", np.int8, np.int8),
-                                 ("linear", np.float16, np.float16)):  # fmt: skip
+                                 ("linear", np.float16, np.float16)):
         x = np.arange(6).astype(dtype)
         got, expected = [library.resize(x, (4,), method) for library in (xtrace.image, jax.image)]
         assert got.dtype == expected.dtype == found

@@ -9,10 +9,10 @@ from tests.support.operands import HALF, assert_same, ours, random_values, their
 from xtrace import nn
 
 SMOOTH = ["celu", "elu", "gelu", "identity", "log_sigmoid", "mish", "selu", "soft_sign", "softplus", "squareplus",
-          "tanh"]  # fmt: skip
+          "tanh"]
 FLOATING = ["glu", "sigmoid", "silu", "swish"]
 KINKED = ["hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "relu", "relu6", "sparse_plus",
-          "sparse_sigmoid"]  # fmt: skip
+          "sparse_sigmoid"]
 OF_ANY = [*SMOOTH, *KINKED, "log1mexp"]
 NAMES = [*OF_ANY, *FLOATING]
 
@@ -47,7 +47,7 @@ def test_options():
         return lambda x, a: [
             library.gelu(x, approximate=False), library.leaky_relu(x, a), library.elu(x, alpha=a),
             library.celu(x, a + 1), library.squareplus(x, b=a), library.glu(x[:, :2], axis=0),
-        ]  # fmt: skip
+        ]
 
     expected = jax.jit(options(jax.nn))(theirs(x), theirs(slopes))
     assert_same(xtrace.jit(options(nn))(ours(x), ours(slopes)), expected, 16)
@@ -89,7 +89,7 @@ def test_recorded_as_in_jax():
     for name in NAMES:
         x = np.ones((2, 4), np.float32)
         equations = [str(trace(getattr(library, name))(x)).count(" = ")
-                     for library, trace in ((nn, xtrace.make_jaxpr), (jax.nn, jax.make_jaxpr))]  # fmt: skip
+                     for library, trace in ((nn, xtrace.make_jaxpr), (jax.nn, jax.make_jaxpr))]
         assert equations[0] <= equations[1], name
 
 

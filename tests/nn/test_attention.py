@@ -24,10 +24,7 @@ def operands(groups=HEADS, dtype=np.float32):
 
 
 BIAS, MASK = normal((1, HEADS, QUERIES, KEYS), 4), normal((BATCH, HEADS, QUERIES, KEYS), 5) > -0.5
-LENGTHS = {
-    "query_seq_lengths": np.array([1, 3], np.int32),
-    "key_value_seq_lengths": np.array([0, 4], np.int32),
-}
+LENGTHS = {"query_seq_lengths": np.array([1, 3], np.int32), "key_value_seq_lengths": np.array([0, 4], np.int32)}
 OPTIONS = {
     "plain": {},
     "bias, mask, causal, scale": {"bias": BIAS, "mask": MASK, "is_causal": True, "scale": 0.3},

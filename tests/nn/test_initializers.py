@@ -10,7 +10,7 @@ from tests.support.operands import assert_same
 from xtrace.nn import initializers
 
 NAMED = ["glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform",
-         "lecun_normal", "lecun_uniform", "xavier_normal", "xavier_uniform"]  # fmt: skip
+         "lecun_normal", "lecun_uniform", "xavier_normal", "xavier_uniform"]
 
 
 def check(make, shape, rounding=4, *dtype):
@@ -75,7 +75,7 @@ def test_errors():
         (ValueError, "`fan_in` must be less", initializers.delta_orthogonal(), (3, 3, 2)),
         (ValueError, "float", initializers.normal(dtype=np.int32), (3,)),
         (ValueError, "float", initializers.he_uniform(dtype=np.int32), (3, 2)),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=words):
             initializer(key, shape)
     with pytest.raises(TypeError):

@@ -54,7 +54,7 @@ def test_logsumexp(dtype):
     if dtype == np.complex64:
         # In jax, complex elements below a mask are left out of the maximum but overflow all the same.
         both(lambda library, x: [library.logsumexp(x, 1), library.logsumexp(x, 0, WEIGHTS, return_sign=True),
-                                 library.logmeanexp(x)], finite_values(dtype, (3, 4), 1))  # fmt: skip
+                                 library.logmeanexp(x)], finite_values(dtype, (3, 4), 1))
     else:
         both(case, finite_values(dtype, (3, 4), 1))
 
@@ -63,7 +63,7 @@ def test_far_out():
     """No overflow, nor NaN, where the result is representable; derivatives too."""
     x = np.array([[1e30, 0, -1e30, 1], [-np.inf] * 4, [np.inf, 0, 1, 2], [1000, 1000, 999, -np.inf]], np.float32)
     both(lambda library, x: [library.logsumexp(x, 1), library.logmeanexp(x, 1), library.softmax(x),
-                             library.log_softmax(x)], x)  # fmt: skip
+                             library.log_softmax(x)], x)
     slope = xtrace.grad(nn.logsumexp)(jnp.array([1e30, 0.0, -np.inf]))
     assert np.asarray(slope).tolist() == [1.0, 0.0, 0.0]
     assert np.isfinite(np.asarray(xtrace.jacrev(nn.log_softmax)(jnp.array([500.0, -500.0, 0.0])))).all()
@@ -79,7 +79,7 @@ def test_derivatives():
             lambda x: library.logsumexp(x, 1, WEIGHTS, return_sign=True)[0],
             lambda x: library.logsumexp(x, 1, where=MASK), lambda x: library.logmeanexp(x, 0),
             library.standardize, lambda x: library.standardize(x, 0, where=MASK, algorithm="stable"),
-        ]  # fmt: skip
+        ]
 
         def derivatives(function):
             first = api.grad(lambda x: numpy.sum(numpy.sin(function(x))))
@@ -96,7 +96,7 @@ def test_eager():
         lambda library, x: library.softmax(x), lambda library, x: library.log_softmax(x, (0, 1)),
         lambda library, x: library.logsumexp(x, b=WEIGHTS, return_sign=True),
         lambda library, x: library.standardize(x, epsilon=0.1), lambda library, x: library.logmeanexp(x, 0, MASK),
-    ):  # fmt: skip
+    ):
         assert_same(case(nn, ours(x)), case(jax.nn, theirs(x)), 64)
 
 

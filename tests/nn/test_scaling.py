@@ -22,9 +22,9 @@ def _values(shape, seed):
 
 def _quantized(x, mode, global_scale=1.0):
     """What `x` becomes by blocks along its last axis, in double precision."""
-    size, largest, dtype = {
-        "mxfp8": (32, 448.0, ml_dtypes.float8_e4m3fn), "nvfp4": (16, 6.0, ml_dtypes.float4_e2m1fn),
-    }[mode]  # fmt: skip
+    size, largest, dtype = {"mxfp8": (32, 448.0, ml_dtypes.float8_e4m3fn), "nvfp4": (16, 6.0, ml_dtypes.float4_e2m1fn)}[
+        mode
+    ]
     blocks = x.astype(np.float64).reshape(*x.shape[:-1], -1, size) / global_scale
     scale = np.abs(blocks).max(-1, keepdims=True) / largest
     if mode == "mxfp8":

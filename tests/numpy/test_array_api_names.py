@@ -51,7 +51,7 @@ fft.fftshift: x axes|fft.ifftshift: x axes
 _POSITIONAL = {
     "x", "x1", "x2", "obj", "type", "from_", "to", "dtype", "kind", "indices", "condition", "arrays", "s",
     "n_rows", "n_cols", "start", "repeats", "repetitions", "shift", "source", "destination", "fill_value", "n",
-}  # fmt: skip
+}
 FUNCTIONS = {
     **{name: ["x"] for name in _ELEMENTWISE_1.split()},
     **{name: ["x1", "x2"] for name in _ELEMENTWISE_2.split()},

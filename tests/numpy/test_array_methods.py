@@ -30,14 +30,14 @@ METHODS = [
     "x[1:].T.reshape(-1)[::2]", "x.compress(v[:3] > 1, 0, size=2)",
     "v.compress(v > 1, size=3, fill_value=7)",
     "n.choose([v[:3], v[1:], v[:3]], mode='clip')", "n.choose([v[:3], v[1:], v[1:]], None, 'wrap')",
-]  # fmt: skip
+]
 EAGER_ONLY = [
     "x.compress(np.array([True, False, True]), 0)",
     "b.nonzero()", "x.item(3)", "s.item()", "x.tolist()", "2.0 in v", "9.0 in v",
     "np.asarray(x).sum() == x.sum()", "np.ones(4, 'f') + v", "np.ones((3, 4), 'f') * x", "np.float32(2) - v",
     "np.ones((2, 3), 'f') @ x", "int(n[0])", "float(s)", "bool(s)", "complex(s)", "range(4)[n[0]]",
     "x.__array_namespace__() is jnp", "x.__array_priority__",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", METHODS + EAGER_ONLY)
@@ -84,9 +84,7 @@ def test_arrays_cannot_be_assigned_to():
         with pytest.raises(TypeError) as caught:
             attempt()
         assert "object does not support item assignment" in str(caught.value)
-        assert (
-            "Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method" in str(caught.value)
-        )
+        assert "Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method" in str(caught.value)
     assert x.at[0].set(10).tolist() == [10, 0, 0] and x.tolist() == [0, 0, 0]
 
 

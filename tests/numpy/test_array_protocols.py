@@ -58,7 +58,7 @@ NEEDS_DATA = [
     "x.unsafe_buffer_pointer()", "x.traceback", "x.__dlpack__()", "x.block_until_ready()", "x.copy_to_host_async()",
     "x.device", "x.is_ready()", "x.sharding", "x.flat", "x.platform()", "x.clone()", "x.item()", "x.tolist()",
     "pickle.dumps(x)", "f'{x:.1f}'", "bool(x)", "bool(x[:0])", "hash(x)", "x.format",
-]  # fmt: skip
+]
 
 
 def texts(table):
@@ -149,7 +149,7 @@ def test_messages_about_tracers_say_what_to_do():
 INTERNAL = {
     "aval_mutable_qdd", "cur_qdd", "dimension_as_value", "full_lower", "get_const", "get_referent", "mutable_qdd",
     "parent", "to_concrete_value", "val", "device_buffer", "device_buffers",
-}  # fmt: skip
+}
 # Layouts on devices and the place where an array was made are not kept; the last two are newer than jax 0.10.
 NOT_KEPT = {"format", "traceback", "memory_space", "unsafe_raw_buffer"}
 

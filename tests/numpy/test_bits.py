@@ -13,7 +13,7 @@ CASES = [
     "jnp.unpackbits(u, count=5)", "jnp.unpackbits(u, count=60)", "jnp.unpackbits(u, count=-3)",
     "jnp.unpackbits(u[:, None], axis=0)", "jnp.unpackbits(u[1])", "jnp.unpackbits(u[:, None], axis=1, count=3)",
     "jnp.unpackbits(u[:, None], axis=-1)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

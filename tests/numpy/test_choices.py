@@ -45,14 +45,14 @@ CALLS = [
     "jnp.take_along_axis(y, u[None, None, :], 2)", "jnp.take_along_axis(z, n[:0, None], 1)",
     "jnp.take_along_axis(x, np.zeros((3, 0), int), 1)", "jnp.take_along_axis(jnp.zeros((3, 0)), n[:, None], 1)",
     "jnp.take_along_axis(x, n[:, None], 1, wrap_negative_indices=False)",
-]  # fmt: skip
+]
 EAGER = [
     "jnp.extract(b, x)", "jnp.extract(v > 1, x)", "jnp.extract(True, 3)", "jnp.extract(x, i)",
     "jnp.compress(np.array([1, 0, 1]), x, axis=0)", "jnp.compress(np.array([1, 0, 1]), x, axis=[0])",
     "jnp.compress(np.array([True, False, True]), x)",
     "jnp.compress(np.array([True, False, False, False, False]), x, axis=1)", "jnp.compress(np.array([True]), 2.0)",
     "jnp.compress(np.array([False]), x, axis=1)",
-]  # fmt: skip
+]
 
 
 # A choice is checked where its numbers are known.
@@ -130,7 +130,7 @@ def test_take_along_any_axis(rank, data, dtype, mode, seed):
     axis = data.draw(st.integers(-rank, rank - 1))
     shape = [data.draw(st.integers(1, 3)) for _ in range(rank)]
     own = [data.draw(st.integers(0, 3)) if i == axis % rank else data.draw(st.sampled_from([1, n]))
-           for i, n in enumerate(shape)]  # fmt: skip
+           for i, n in enumerate(shape)]
     thin = [n if i == axis % rank else data.draw(st.sampled_from([1, n])) for i, n in enumerate(shape)]
     values, at = random_values(dtype, thin, seed), random_values(np.int32, own, seed, -5, 5)
     got = jnp.take_along_axis(ours(values), ours(at), axis, mode)

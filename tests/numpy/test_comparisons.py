@@ -12,7 +12,7 @@ CASES = [
     "jnp.array_equal([1], [1])", "jnp.array_equal(q, q, equal_nan=True)", "jnp.array_equal(q, q)",
     "jnp.array_equal(n, n, equal_nan=True)", "jnp.array_equiv(x, x[0])", "jnp.array_equiv(v * 0 + 2, 2)",
     "jnp.array_equiv([1], 1)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

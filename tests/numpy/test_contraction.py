@@ -48,7 +48,7 @@ PRODUCTS = [
     "jnp.vecdot(x, v[:3], axis=0)", "jnp.matvec(x, v)", "jnp.matvec(y, x[:2])", "jnp.vecmat(v[:3], x)",
     "jnp.vecmat(c[:, :2], c)", "jnp.trace(x)", "x.trace()", "jnp.trace(i, 1)", "jnp.trace(y, axis1=0, axis2=2)",
     "jnp.trace(b)", "jnp.trace(h, -1)", "jnp.trace(c)", "jnp.trace(x, n[0])", "jnp.trace(x, dtype=int)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", PRODUCTS)

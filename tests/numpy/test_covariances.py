@@ -16,7 +16,7 @@ CASES = [
     "jnp.cov(h)", "jnp.cov(v[:0])", "jnp.cov(2)", "jnp.cov(v, dtype=jnp.float16)", "jnp.cov(v, dtype=complex)",
     "jnp.cov(x, ddof=9)", "jnp.cov(z)", "jnp.cov(z.T)", "jnp.corrcoef(x * x)", "jnp.corrcoef(v)",
     "jnp.corrcoef(x * x, rowvar=False)", "jnp.corrcoef(c)", "jnp.corrcoef(v, v * v)", "jnp.corrcoef(2)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

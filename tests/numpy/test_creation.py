@@ -35,7 +35,7 @@ FROM_DATA = [
     "jnp.array([2**63], dtype=float)", "jnp.array(1, dtype='int4')", "jnp.array([1.5, 2], dtype='float8_e4m3fn')",
     "jnp.array([np.ones(2), [1, 2]])", "jnp.array(h)", "jnp.array(np.array([-1]), dtype=jnp.uint8)",
     "jnp.array([[1, 2], [3, 4]], dtype=jnp.bfloat16)",
-]  # fmt: skip
+]
 FILLED = [
     "jnp.zeros((3,))", "jnp.zeros(3)", "jnp.zeros((2, 0))", "jnp.zeros(())", "jnp.zeros([2, 3], bool)",
     "jnp.ones((3,), int)", "jnp.ones((2,), jnp.bfloat16)", "jnp.ones(2, complex)", "jnp.empty((2,), 'int8')",
@@ -51,7 +51,7 @@ FILLED = [
     "jnp.eye(3, 2, n[0])", "jnp.identity(2)", "jnp.identity(2, dtype=complex)", "jnp.tri(3)", "jnp.tri(3, 4, 1)",
     "jnp.tri(3, k=-1, dtype=int)", "jnp.tri(2, 3, 2, dtype=bool)", "jnp.tril(x)", "jnp.triu(x, 1)", "jnp.tril(y, -1)",
     "jnp.triu(y, k=-1)", "jnp.tril(i)", "jnp.triu(b)", "jnp.tril(c)", "jnp.tril(h, k=10)", "jnp.triu(z)",
-]  # fmt: skip
+]
 COUNTED = [
     "jnp.arange(10)", "jnp.arange(0)", "jnp.arange(-2)", "jnp.arange(3.5)", "jnp.arange(1, 10)",
     "jnp.arange(1, 10, 2)", "jnp.arange(5, 1)", "jnp.arange(5, 1, -2)", "jnp.arange(0, 5, 1)",
@@ -68,7 +68,7 @@ COUNTED = [
     "jnp.linspace(-2.5, 2.5, 6, dtype=int)", "jnp.logspace(0, 2, 5)", "jnp.logspace(0, 2, 4, dtype=int)",
     "jnp.logspace(0, 3, 4, base=2)", "jnp.logspace(v, 2, 3, axis=1)", "jnp.geomspace(1, 10, 5)",
     "jnp.geomspace(-1, -8, 4)", "jnp.geomspace(v + 1, 10, 4)", "jnp.geomspace(1, 1000, 4, endpoint=False)",
-]  # fmt: skip
+]
 SPREAD = [
     "jnp.meshgrid(v, n)", "jnp.meshgrid(v, n, indexing='ij', sparse=True)", "jnp.meshgrid(v, n, u)", "jnp.meshgrid()",
     "jnp.meshgrid(v)", "jnp.indices((2, 3))", "jnp.indices((2, 3), sparse=True)", "jnp.indices((2, 3), dtype=float)",
@@ -81,7 +81,7 @@ SPREAD = [
     "(x * 1e9).astype(jnp.int8)", "jnp.float32(1.5)", "jnp.int4(3)", "jnp.int32(2.7)", "jnp.complex64(1)",
     "jnp.bool_(3)", "jnp.int32(x)", "jnp.bfloat16(w)", "jnp.float32([1, 2])", "jnp.float32(s)", "jnp.uint2(3)",
     "jnp.float8_e4m3fn(1.3)", "jnp.float4_e2m1fn(1.3)", "jnp.float32(x=1)",
-]  # fmt: skip
+]
 FACTS = [
     "jnp.shape(x)", "jnp.shape(1)", "jnp.ndim(x)", "jnp.ndim(2.0)", "jnp.size(y)", "jnp.size(y, 1)",
     "jnp.size(y, (0, 2))", "jnp.isscalar(1)", "jnp.isscalar(s)", "jnp.isscalar(v)", "jnp.isscalar(np.array(1))",
@@ -100,7 +100,7 @@ FACTS = [
     "isinstance(x, jnp.float32)", "jnp.bool is jnp.bool_", "jnp.float_ is jnp.float64", "jnp.float32.__name__",
     "jnp.float32 in {jnp.float32}", "jnp.generic is np.generic", "isinstance(x, jnp.ndarray)",
     "isinstance(x, package.Array)", "x.shape", "x.T.shape",
-]  # fmt: skip
+]
 TABLES = {"data": FROM_DATA, "filled": FILLED, "counted": COUNTED, "spread": SPREAD}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
@@ -210,7 +210,7 @@ def test_nested_lists_of_any_scalars(data):
         st.booleans(), weak_scalars(low=0), st.integers(-5, 5).map(np.int8), st.integers(0, 5).map(np.uint16),
         st.integers(-5, 5).map(np.float32), st.integers(-5, 5).map(np.float64),
         st.integers(-5, 5).map(ml_dtypes.bfloat16),
-    )  # fmt: skip
+    )
     arrays = data.draw(st.booleans())
 
     def nested(level):
@@ -321,7 +321,7 @@ OUT_OF_RANGE = [
     "lax.convert_element_type(-1.5, jnp.uint8)", "lax.convert_element_type(np.float32(-1.5), jnp.uint8)",
     "lax.full_like(jnp.zeros(2, jnp.uint8), np.float32(-1.5))", "jnp.max(u, initial=-1.5)", "jnp.insert(u, 0, -1.5)",
     "jnp.nanmax(u, initial=-1.5)", "jnp.nansum(u, initial=np.float32(-1.5))",
-]  # fmt: skip
+]
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
@@ -345,7 +345,7 @@ def test_arrays_made_while_tracing_are_constants_of_the_trace():
     data[0] = 7
     assert all(isinstance(x, xtrace.core.Tracer) for x in made)
     assert_same(results, [jax.numpy.array(1.5), jax.numpy.array([1, 2]), jax.numpy.arange(3.0), jax.numpy.int8(3),
-                          jax.numpy.array([2.0, 1.0])])  # fmt: skip
+                          jax.numpy.array([2.0, 1.0])])
     assert str(xtrace.make_jaxpr(lambda x: x + jnp.array(1.5))(2.0)).count("let") == 1
     with pytest.raises(ConcretizationTypeError, match="a constant made while tracing"):
         xtrace.jit(lambda: int(jnp.array(3)))()

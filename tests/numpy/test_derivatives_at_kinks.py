@@ -42,7 +42,7 @@ CASES = {
     "j.numpy.real(j.numpy.sqrt(j.lax.complex(x, x * 0)))": [0.0, 1.0], "j.numpy.real(j.lax.complex(x, x) ** 2)": [0.0],
     "j.numpy.where(x > 0, j.numpy.sqrt(x), 0.0)": [0.0], "j.numpy.copysign(x, -1.0)": [0.0], "x / x": [0.0, 1.0],
     "j.numpy.nan_to_num(x)": [1.0, INF], "j.numpy.linalg.det(x * j.numpy.ones((2, 2)))": [0.0, 1.0],
-}  # fmt: skip
+}
 
 
 def derivatives(library):
@@ -81,7 +81,7 @@ def test_derivatives_are_those_of_jax(found, text):
         # log(e^x + e^y): the shares are 1/2, and share times (1 - share) is 1/4, with the sign of the other variable.
         (xtrace.numpy.logaddexp, 0.25), (xtrace.numpy.logaddexp2, math.log(2) / 4),
     ],
-)  # fmt: skip
+)
 def test_sums_of_exponentials_of_equal_arguments(function, expected):
     hessian = xtrace.hessian(lambda v: function(v[0], v[1]))(np.full(2, 1.5, np.float32))
     np.testing.assert_allclose(hessian, expected * np.array([[1, -1], [-1, 1]]), rtol=4 * epsilon(np.float32))

@@ -27,7 +27,7 @@ CASES = [
     "jnp.ediff1d(w)", "jnp.unwrap(v * 3)", "jnp.unwrap(n)", "jnp.unwrap(n, period=3)",
     "jnp.unwrap(n * 4, period=6.5)", "jnp.unwrap(x * 2, axis=0)", "jnp.unwrap(v * 3, discont=2)", "jnp.unwrap(h * 3)",
     "jnp.unwrap(z, axis=0)", "jnp.unwrap(i, period=3)", "jnp.unwrap(b)", "jnp.unwrap(n, 3.5, period=5)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -10,7 +10,7 @@ CASES = [
     "jnp.gcd(n, 4)", "jnp.gcd(-6, 4)", "jnp.gcd(i, u[:4])", "jnp.lcm(i, 4)", "jnp.lcm(-6, 4)", "jnp.lcm(0, 0)",
     "jnp.lcm(u, i[0, 0])", "jnp.gcd(wi, 9)", "jnp.gcd(u, n[:, None])", "jnp.gcd(n[:0], 4)", "jnp.lcm(wi, wi)",
     "jnp.lcm(i, i[0])", "jnp.gcd(b, n[:, None])",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

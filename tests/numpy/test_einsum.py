@@ -46,7 +46,7 @@ SUMS = [
     "jnp.einsum_path('ij,kj,kl', x, x, x, optimize=True)[0]", "jnp.einsum_path(x, [0, 1], x, [2, 1])[0]",
     "jnp.einsum_path('ij', x, optimize=False)[0]",
     "jnp.einsum('ij,kj->ki', x, h, _dot_general=lambda *a, **k: lax.dot_general(*a, **k) * 2)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", SUMS)
@@ -111,7 +111,7 @@ def test_a_gradient_and_batches_are_those_of_jax():
     "subscripts",
     ["ij,jk->ki", "bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd", "ab,bc,cd->adbc", "ijk,jik->kij", "abc,cd,de,ef->abf",
      "i,j,k->ikj", "iijj->ij", "ij,jk,kl->il"],
-)  # fmt: skip
+)
 def test_no_more_is_emitted_than_by_jax(subscripts):
     sizes = dict(zip("abcdefhijklq", (2, 3, 4, 5, 6, 2, 3, 4, 5, 6, 2, 3), strict=True))
     shapes = [tuple([sizes[k] for k in term]) for term in subscripts.split("->")[0].split(",")]

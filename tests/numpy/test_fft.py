@@ -79,7 +79,7 @@ def test_dtypes():
 @given(
     name=st.sampled_from(ONE), shape=st.lists(st.integers(1, 5), min_size=1, max_size=3),
     n=st.none() | st.integers(1, 6), axis=st.integers(-3, 2), norm=st.sampled_from(NORMS),
-)  # fmt: skip
+)
 def test_any_transform(name, shape, n, axis, norm):
     axis = max(-len(shape), min(axis, len(shape) - 1))
     both(name, given_to(name, *shape), n, axis, norm)

@@ -17,7 +17,7 @@ CASES = [
     "jnp.fromstring('1,2', int, sep=',')", "jnp.fromstring('1 2', jnp.float16, 1, sep=' ')",
     "jnp.frombuffer(b'abcdefgh', dtype=jnp.uint8, count=3, offset=1)",
     "jnp.frombuffer(b'abcdefgh', dtype=jnp.float32)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -79,7 +79,7 @@ OBJECTS = [
     "text", b"bytes", None, {"a": 1}, 2**70, Pickled(), [[1], [1, 2]], np.array([1, "a", None], object),
     np.array(["a", "bc"]), np.array(["2020-01-01"], "datetime64[D]"), np.zeros(2, [("a", "f4"), ("b", "i4")]),
     np.ma.array([1.0, 2.0], mask=[False, True]), [1, 2, 3], 2.5, np.ones(2), np.zeros((0, 3), np.float32),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("pickled", [False, True])
@@ -107,7 +107,7 @@ def test_files_are_read_as_numpy_s_settings_say(tmp_path):
         path = tmp_path / f"{module.__name__}.npy"
         module.save(path, module.ones((2, 3)))
         for settings in ({"mmap_mode": "r"}, {"mmap_mode": "w+"}, {"encoding": "latin1"}, {"encoding": "utf8"},
-                         {"max_header_size": 10}, {"stray": 1}):  # fmt: skip
+                         {"max_header_size": 10}, {"stray": 1}):
             try:
                 found = module.load(path, **settings)
                 yield isinstance(found, np.ndarray), str(found.dtype), np.asarray(found).tolist()

@@ -21,7 +21,7 @@ CASES = [
     "jnp.histogramdd(x, 2)", "jnp.histogramdd(x[:, :2], [v, 3], weights=n)",
     "jnp.histogramdd(x[:, :2], [v, 3], weights=v[1:], density=True)", "jnp.histogramdd(i[:, :2], 2, density=True)",
     "jnp.histogramdd(x[:, :2], (2, 2), range=((0, 5), (0, 3)))",
-]  # fmt: skip
+]
 
 
 @pytest.mark.drawn(0.5)

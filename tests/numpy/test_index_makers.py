@@ -38,7 +38,7 @@ CALLS = [
     "jnp.tril_indices(2, 0, 1)", "jnp.triu_indices(3)", "jnp.triu_indices(3, -1)", "jnp.triu_indices(2, m=4)",
     "jnp.triu_indices(2, 5)", "jnp.tril_indices_from(x, 1)", "jnp.triu_indices_from(x)",
     "jnp.mask_indices(3, jnp.tril, size=4)", "jnp.mask_indices(3, jnp.triu, size=6)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", [*CALLS, "jnp.mask_indices(3, jnp.triu)", "jnp.mask_indices(3, jnp.tril, 1)"])

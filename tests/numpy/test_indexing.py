@@ -27,13 +27,13 @@ READS = [
     "x[slice(0, 2)]", "x[np.array([], int)]", "x[:, np.array([], int)]", "z[:, 0]", "z[np.array([], int)]", "z[1:]",
     "w[()]", "w[...]", "w[None]", "w[True]", "w[None, ..., None]", "x[np.zeros((2, 0), int)]", "b[1]", "c[0, ::-1]",
     "h[n]", "i[n, n]", "jnp.full((3,), 1.0)[0]", "jnp.full((3,), 1.0)[n]",
-]  # fmt: skip
+]
 MASKS = [
     "x[x > 2]", "x[x[:, 0] > 0]", "x[:, x[0] > -3]", "x[x[:, 0] > 0, 1]", "x[x[:, 0] > 0, jnp.array([1])]",
     "x[x > 99]", "y[:, x > 2]", "y[jnp.array([True, False])]", "x[jnp.bool_(True)]", "x[0:jnp.array(2)]",
     "jnp.nonzero(x)", "jnp.flatnonzero(b)", "jnp.argwhere(x > 2)", "jnp.argwhere(w)", "x.nonzero()", "jnp.nonzero(c)",
     "x.at[x > 2].set(0)", "x.at[x[:, 0] > 0].add(v)",
-]  # fmt: skip
+]
 CHOSEN = [
     "x.at[5].get()", "x.at[5].get(mode='fill')", "x.at[n].get(mode='fill', fill_value=7)",
     "x.at[n + 2].get(mode='fill')", "x.at[n + 2].get(mode='clip')", "x.at[n - 3].get(mode='clip')",
@@ -52,7 +52,7 @@ CHOSEN = [
     "jnp.argwhere(x, size=20, fill_value=9)", "jnp.nonzero(x, size=30, fill_value=np.float32(0.5))",
     "jnp.argwhere(x, size=20, fill_value=(1, 2.5))", "jnp.nonzero(z, size=2)", "x.nonzero(size=4)",
     "jnp.flatnonzero(q, size=5)",
-]  # fmt: skip
+]
 UPDATES = [
     "x.at[0].set(5)", "x.at[5].set(5)", "x.at[-5].set(5)", "x.at[n].add(1)", "x.at[jnp.array([0, 0])].add(1)",
     "x.at[0, n + 2].set(5)", "x.at[0].set(v)", "x.at[0].set([1, 2, 3, 4])", "x.at[:, 1].set(v[1:])",
@@ -69,7 +69,7 @@ UPDATES = [
     "b.at[n].max(True)", "h.at[n].add(1)", "c.at[0].set(2)", "i.at[0].divide(2)", "jnp.full((2,), 1.0).at[0].set(w)",
     "jnp.full((2,), 1.0).at[0].add(s)", "x.at[0].set(w)", "jnp.full((2,), 1).at[0].set(1)",
     "x.at[jnp.array([2, 0])].set(1.0, unique_indices=True)", "z.at[:, 0].set(1)", "x.at[np.array([0, 2])].set(x[:2])",
-]  # fmt: skip
+]
 TABLES = {"reads": READS, "chosen": CHOSEN, "updates": UPDATES}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
@@ -360,7 +360,7 @@ _NONE = np.zeros(0, bool)
         np.s_[0, ..., _NONE], np.s_[np.zeros((0, 4, 5), bool)],
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_ellipses_and_masks_follow_numpy(index):
     values = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
     x = jnp.asarray(values)

@@ -186,9 +186,9 @@ def expressions(draw: Any) -> Expression:
     if draw(st.booleans()):
         options["mode"] = draw(st.sampled_from(_MODES))
     if _is_sorted_and_unique(index):
-        options |= draw(st.fixed_dictionaries({}, optional={
-            "indices_are_sorted": st.just(True), "unique_indices": st.just(True),
-        }))  # fmt: skip
+        options |= draw(
+            st.fixed_dictionaries({}, optional={"indices_are_sorted": st.just(True), "unique_indices": st.just(True)})
+        )
     if draw(st.integers(0, 4)) == 0:
         options["wrap_negative_indices"] = draw(st.booleans())
     if method == "get":

@@ -27,7 +27,7 @@ CASES = [
     "jnp.insert(x, 1, v[:3], axis=1)", "jnp.insert(x, jnp.array([1]), v[:3, None], axis=1)",
     "jnp.insert(v, jnp.array([0, 9]), 1)", "jnp.insert(v, jnp.array([], int), 1)", "jnp.insert(v, wi, 9)",
     "jnp.insert(v, n, 9)", "jnp.insert(v, -9, 9)", "jnp.insert(w, 0, 2)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -61,7 +61,7 @@ TRIMMED = [
     "jnp.trim_zeros(v * 0)", "jnp.trim_zeros(v, 'q')", "jnp.trim_zeros(v, 'FB')", "jnp.trim_zeros(v, '')",
     "jnp.trim_zeros(2)", "jnp.trim_zeros(jnp.eye(3)[1:])", "jnp.trim_zeros(jnp.eye(3)[1:], axis=(0,))",
     "jnp.trim_zeros(jnp.eye(3)[1:], 'f')", "jnp.trim_zeros(jnp.zeros((2, 3)), axis=1)", "jnp.trim_zeros(q * 0)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", TRIMMED)

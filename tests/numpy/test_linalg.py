@@ -53,7 +53,7 @@ def both(function, *operands, rounding=64, jitted=False):
 UNARY = [
     "cond", "det", "diagonal", "eigvals", "inv", "matrix_norm", "matrix_rank", "matrix_transpose", "norm", "pinv",
     "slogdet", "svdvals", "trace", "vector_norm",
-]  # fmt: skip
+]
 
 
 @pytest.mark.drawn(0.5)
@@ -66,7 +66,7 @@ def test_of_one_matrix(name):
 @pytest.mark.parametrize("name", ["cholesky", "eigh", "eigvalsh"])
 def test_of_hermitian_matrices(name):
     for x in (POSITIVE, np.stack([POSITIVE, POSITIVE + np.eye(4, dtype=np.float32)]), INTEGERS @ INTEGERS.T,
-              COMPLEX @ COMPLEX.conj().T):  # fmt: skip
+              COMPLEX @ COMPLEX.conj().T):
         both(lambda np_, x: getattr(np_.linalg, name)(x), x)
 
 
@@ -193,7 +193,7 @@ def test_ranks():
         (FOUR, np.zeros((0, 4, 1), np.float32)),
     ],
     ids=lambda x: f"{x.dtype}{x.shape}",
-)  # fmt: skip
+)
 def test_solve(a, b):
     both(lambda np_, a, b: np_.linalg.solve(a, b), a, b, jitted=True)
 
@@ -201,7 +201,7 @@ def test_solve(a, b):
 def test_least_squares():
     for a, b in ((TALL, real(4)), (TALL, real(4, 2)), (TALL.T.copy(), real(3)), (INTEGERS, INTEGERS[0]),
                  (TALL, complex_(4, 2)), (np.zeros((0, 3), np.float32), np.zeros(0, np.float32)),
-                 (np.zeros((3, 0), np.float32), real(3))):  # fmt: skip
+                 (np.zeros((3, 0), np.float32), real(3))):
         both(lambda np_, a, b: np_.linalg.lstsq(a, b), a, b)
         both(lambda np_, a, b: np_.linalg.lstsq(a, b, numpy_resid=True), a, b)
     for bound in (-1, 0.5):
@@ -227,7 +227,7 @@ def test_powers(power):
 def test_chains():
     v, m, tall = real(3), THREE, TALL
     for chain in ((v, v), (v, m, v), (m, tall.T.copy(), tall), (tall, m, v), (INTEGERS, INTEGERS), (COMPLEX, tall),
-                  (real(5, 2), real(2, 9), real(9, 1), real(1, 4))):  # fmt: skip
+                  (real(5, 2), real(2, 9), real(9, 1), real(1, 4))):
         both(lambda np_, *x: np_.linalg.multi_dot(x), *chain)
     traced = str(xtrace.make_jaxpr(lambda *x: jnp.linalg.multi_dot(x))(real(9, 1), real(1, 9), real(9, 1)))
     assert "[9,9]" not in traced
@@ -244,7 +244,7 @@ def test_products():
         lambda np_, x, y: np_.cross(x[:, :2], y[:, :2]),
         lambda np_, x, y: np_.cross(x.T, y.T, axisa=0, axisb=0, axisc=0), lambda np_, x, y: np_.cross(x, y[0]),
         lambda np_, x, y: np_.kron(x, y[0]), lambda np_, x, y: np_.kron(2, y), lambda np_, x, y: np_.kron(x[0, 0], y),
-    ):  # fmt: skip
+    ):
         both(function, x, y, jitted=True)
     both(lambda np_, x, y: np_.cross(x, y), INTEGERS, COMPLEX[:3, :3])
     both(lambda np_, x, y: np_.kron(x, y), INTEGERS > 1, INTEGERS)
@@ -255,7 +255,7 @@ def test_products():
 @given(
     left=st.lists(st.integers(0, 3), max_size=3), right=st.lists(st.integers(0, 3), max_size=3),
     dtypes=st.sampled_from([(np.float32, np.float32), (np.int8, np.float16), (np.int32, np.complex64)]),
-)  # fmt: skip
+)
 def test_kron_of_any_shapes(left, right, dtypes):
     operands = [np.asarray(4 * real(*shape)).astype(d) for shape, d in zip((left, right), dtypes, strict=True)]
     both(lambda np_, x, y: np_.kron(x, y), *operands)
@@ -265,7 +265,7 @@ def test_kron_of_any_shapes(left, right, dtypes):
 @given(
     batch=st.lists(st.integers(0, 2), max_size=2), rows=st.integers(1, 4), columns=st.integers(1, 4),
     name=st.sampled_from(["qr", "svdvals", "pinv", "matrix_norm", "diagonal", "trace", "matrix_transpose"]),
-)  # fmt: skip
+)
 def test_any_matrices(batch, rows, columns, name):
     both(lambda np_, x: getattr(np_.linalg, name)(x), well(*batch, rows, columns))
 

@@ -29,7 +29,7 @@ RESHAPED = [
     "jnp.squeeze(w)", "jnp.atleast_1d(w)", "jnp.atleast_1d(1, x)", "jnp.atleast_2d(v)", "jnp.atleast_2d(2.0)",
     "jnp.atleast_3d(v)", "jnp.atleast_3d(x)", "jnp.atleast_3d(y, w)", "jnp.atleast_2d()", "jnp.copy(w)", "x.copy()",
     "jnp.copy(x)", "jnp.resize(v, (3, 3))", "jnp.resize(x, 30)", "jnp.resize(w, 3)", "jnp.resize(z, (2, 2))",
-]  # fmt: skip
+]
 JOINED = [
     "jnp.concatenate([x, x])", "jnp.concatenate([x, i], 1)", "jnp.concatenate([x, v], None)", "jnp.concatenate(x)",
     "jnp.concatenate([x, x], dtype=int)", "jnp.concatenate((x, x[:1], x[:0]))", "jnp.concatenate([b, i], -1)",
@@ -42,13 +42,13 @@ JOINED = [
     "jnp.column_stack([v, x.T])", "jnp.append(x, v)", "jnp.append(x, x, axis=0)", "jnp.append(1, 2)",
     "jnp.stack(range(3))", "jnp.hstack(range(3))",
     "jnp.block([[x, x], [x, x]])", "jnp.block(1)", "jnp.block([x, v[:3, None]])", "jnp.block([[x], [v]])",
-]  # fmt: skip
+]
 SPLIT = [
     "jnp.split(x, 3)", "jnp.split(x, 2, 1)", "jnp.split(x, [1, 3], axis=1)", "jnp.split(v, (2,))",
     "jnp.array_split(v, 3)", "jnp.array_split(x, [1, 2], axis=1)", "jnp.array_split(v, 6)", "jnp.hsplit(x, 2)",
     "jnp.hsplit(v, 2)", "jnp.vsplit(x, 3)", "jnp.dsplit(y, [1])", "jnp.unstack(x)", "jnp.unstack(y, axis=1)",
     "jnp.unstack(z)",
-]  # fmt: skip
+]
 REPEATED = [
     "jnp.tile(x, 2)", "jnp.tile(v, (2, 2))", "jnp.tile(x, (2, 1, 1))", "jnp.tile(x, 0)", "jnp.tile(w, 3)",
     "jnp.tile(x, 1)", "jnp.tile(x, ())", "jnp.repeat(x, 2)", "jnp.repeat(x, 2, 0)", "x.repeat(2, axis=1)",
@@ -75,7 +75,7 @@ REPEATED = [
     "jnp.diag(b)", "jnp.sort(q)", "x[::-1].sort(axis=0)", "jnp.sort(x % 3, axis=None)",
     "jnp.sort(q, descending=True)", "jnp.argsort(v % 2)", "jnp.argsort(x % 3, axis=0)",
     "jnp.argsort(v % 2, descending=True)", "x.argsort(axis=None)", "jnp.sort(c, axis=-1)",
-]  # fmt: skip
+]
 TABLES = {"reshaped": RESHAPED, "joined": JOINED, "split": SPLIT, "repeated": REPEATED}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
@@ -154,7 +154,7 @@ ERRORS = [
     ("jnp.diagonal(v)", ValueError, "at least two dimensions"),
     ("jnp.diagonal(x, 0, 1, 1)", ValueError, "cannot be the same"),
     ("jnp.sort(x, 2)", ValueError, "sort: axis 2 is out of bounds"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "error", "fragment"), ERRORS, ids=lambda p: p if isinstance(p, str) else "")
@@ -247,6 +247,4 @@ def test_jaxprs_read_as_in_jax():
         return jnp.stack([v, v]), jnp.roll(x, 1, 0), jnp.expand_dims(x, 0), x.T, jnp.split(x, 2, 1)
 
     operations = [str(e.primitive) for e in xtrace.make_jaxpr(f)(jnp.ones((3, 4)), jnp.ones(4)).eqns]
-    assert operations == [
-        "stack", "slice", "slice", "concatenate", "broadcast_in_dim", "transpose", "split"
-    ]  # fmt: skip
+    assert operations == ["stack", "slice", "slice", "concatenate", "broadcast_in_dim", "transpose", "split"]

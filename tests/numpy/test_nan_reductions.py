@@ -32,7 +32,7 @@ CASES = (
     + [f"jnp.{f}({c})" for f in EXTREMES
        for c in ("x * q, axis=1, where=b, initial=2", "i, 1, initial=3, where=b", "z, 0, initial=3",
                  "x * np.nan, initial=-3", "x * np.nan, where=b, initial=0, keepdims=True")]
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -70,8 +70,7 @@ MODULES = {xtrace.lax: jnp, jax.lax: jax.numpy}
 @pytest.mark.slow
 def test_rules(names):
     x = np.array([[1.5, np.nan, 3.0], [0.5, 2.0, -1.0]], np.float32)
-    check_rules(lambda lax, x: [getattr(MODULES[lax], n)(x, 1) for n in names], x, second=False,
-                rounding=32)  # fmt: skip
+    check_rules(lambda lax, x: [getattr(MODULES[lax], n)(x, 1) for n in names], x, second=False, rounding=32)
 
 
 @pytest.mark.parametrize("name", POSITIONS)

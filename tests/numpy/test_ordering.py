@@ -24,7 +24,7 @@ CASES = [
     "jnp.digitize(x, v)", "jnp.digitize(x, v[::-1])", "jnp.digitize(x, v, right=True)",
     "jnp.digitize(x, v[::-1], right=True)", "jnp.digitize(i, v)", "jnp.digitize(2, v)",
     "jnp.digitize(x, jnp.ones(0))", "jnp.digitize(x, v[:1], method='sort')",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -27,7 +27,7 @@ CASES = [
     "jnp.pad(x, ((1, 2), (2, 1)), 'symmetric')", "jnp.pad(x * q, 1, 'maximum')",
     "jnp.pad(x, 1, 'constant', constant_values=((1, 2), (3, 4)))", "jnp.pad(y, ((1, 0), (0, 2), (1, 1)), 'wrap')",
     "jnp.pad(i, 1, 'reflect', reflect_type='odd')",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -23,7 +23,7 @@ CALLS = [
         "jnp.fill_diagonal(x, 7)", "jnp.fill_diagonal(x, v[:2])", "jnp.fill_diagonal(x.T, x)",
         "jnp.fill_diagonal(jnp.zeros((2, 2, 2)), 7.0)", "jnp.fill_diagonal(i, 7)", "jnp.fill_diagonal(b, True)",
     )
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CALLS)
@@ -58,7 +58,7 @@ ERRORS = [
     ("jnp.fill_diagonal(x[0], 1, inplace=False)", ValueError, r"at least 2-d, got shape \(4,\)"),
     ("jnp.fill_diagonal(jnp.ones((2, 3, 2)), 1, inplace=False)", ValueError, "equal length"),
     ("jnp.fill_diagonal(x, x[:0], inplace=False)", ValueError, "val has no element"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "error", "fragment"), ERRORS, ids=lambda p: p if isinstance(p, str) else "")

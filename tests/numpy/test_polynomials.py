@@ -28,14 +28,14 @@ CALLS = [
     "jnp.vander(n)", "jnp.vander(v, 2)", "jnp.vander(v, increasing=True)", "jnp.vander(n, 0)", "jnp.vander(u)",
     "jnp.vander(z[:, 0])",
     "jnp.polyfit(v, x[1] ** 2 + v % 2, 1)", "jnp.polyfit(v, x[1] ** 2, 2, w=v + 1)", "jnp.polyfit(v, x.T, 1)",
-]  # fmt: skip
+]
 EAGER = [
     "jnp.polydiv(np.array([0, 0, 1.0, 2]), v[1:3], trim_leading_zeros=True)",
     "jnp.polymul(v, v, trim_leading_zeros=True)",
     "jnp.polymul(z[:, 0], v, trim_leading_zeros=True)", "jnp.polydiv(v[1:], v[1:], trim_leading_zeros=True)",
     "jnp.roots(x[2])", "jnp.roots(np.array([0, 0, 1.0, 2, 0]))", "jnp.roots(jnp.zeros(3))", "jnp.roots(s)",
     "jnp.roots(np.array([1.0, -3, 2]))",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CALLS[::2] + EAGER)

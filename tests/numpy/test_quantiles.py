@@ -31,7 +31,7 @@ WEIGHTED = [
     for name in ("quantile", "nanquantile")
     for case in ("x * q, v / 3, 1, weights=v + 1", "x, v / 3, weights=x + 4, keepdims=True",
                  "x, 0.3, axis=1, weights=x", "y, 0.4, axis=(1, 2), weights=x + 5")
-]  # fmt: skip
+]
 PERCENTILES = ["jnp.percentile(x, 30, axis=1)", "jnp.percentile(x, n * 10, axis=1)", "jnp.nanpercentile(x, 33.3)"]
 CASES = [*MEDIANS, *QUANTILES, *OTHERS, *WEIGHTED, *PERCENTILES]
 
@@ -69,7 +69,7 @@ def test_rules():
         return [library.median(x, 0), library.nanquantile(x, q, 1), library.quantile(x, q, 1, method="nearest")]
 
     check_rules(several, x, np.array([0.3, 0.8], np.float32), second=False, rounding=32,
-                not_smooth="a NaN makes NaN of the median and the quantile")  # fmt: skip
+                not_smooth="a NaN makes NaN of the median and the quantile")
 
 
 ERRORS = [

@@ -40,7 +40,7 @@ SUMS = [
     "jnp.prod(z)", "x.prod(dtype=bool)", "jnp.nansum(q)", "jnp.nansum(i)", "jnp.nansum(q, initial=1, where=q > 0)",
     "jnp.nanprod(q)", "jnp.nansum(c, 0)", "jnp.count_nonzero(x)", "jnp.count_nonzero(x, axis=0, keepdims=True)",
     "jnp.count_nonzero(2)", "jnp.count_nonzero(c)", "jnp.count_nonzero(b, 1)",
-]  # fmt: skip
+]
 EXTREMES = [
     "x.max()", "x.min(0)", "jnp.max(y, (0, 1), keepdims=True)", "q.max()", "q.min()", "b.max()", "b.min(1)",
     "i.max(1)", "u.min()", "h.max()", "jnp.max(w)", "jnp.min(2)", "c.max()", "jnp.max(z, axis=1)",
@@ -51,7 +51,7 @@ EXTREMES = [
     "jnp.any(x, where=x > 0)", "jnp.all(b, where=b)", "jnp.all(x, keepdims=True)", "c.any()", "x.argmax()",
     "x.argmax(1)", "x.argmin(0, keepdims=True)", "jnp.argmax(x, keepdims=True)", "q.argmax()", "q.argmin()",
     "b.argmax()", "h.argmin(1)", "jnp.argmax(2)", "u.argmax()", "jnp.argmax(z, axis=1)", "i.argmin(-1)",
-]  # fmt: skip
+]
 STATISTICS = [
     "x.mean()", "x.mean(0)", "x.mean(axis=0, keepdims=True)", "i.mean()", "b.mean()", "h.mean()", "f16.mean()",
     "c.mean()", "jnp.mean(w)", "jnp.mean(2)", "jnp.mean(n, dtype=int)", "jnp.mean(x, dtype=jnp.bfloat16)",
@@ -67,14 +67,14 @@ STATISTICS = [
     "jnp.average(x, 0, weights=v[:3])", "jnp.average(x, weights=b + 1)", "jnp.average(x, returned=True)",
     "jnp.average(x, 0, weights=v[1:], returned=True, keepdims=True)",
     "jnp.average(y, (2, 0), weights=x.T[:, :2] + 9)",
-]  # fmt: skip
+]
 RUNNING = [
     "x.cumsum()", "x.cumsum(0)", "i.cumsum(1)", "b.cumsum()", "h.cumsum(0)", "f16.cumsum()", "jnp.cumsum(w)",
     "jnp.cumsum(2)", "jnp.cumsum(i, dtype=int)", "jnp.cumsum(v, dtype=bool)", "c.cumsum(-1)", "x.cumprod(1)",
     "b.cumprod(0)", "u.cumprod()", "jnp.cumprod(x, dtype=jnp.bfloat16)", "z.cumsum(0)", "jnp.cumulative_sum(v)",
     "jnp.cumulative_sum(x, axis=1, include_initial=True)", "jnp.cumulative_sum(u)", "jnp.cumulative_prod(v + 1)",
     "jnp.cumulative_prod(u, include_initial=True)", "jnp.cumulative_sum(b[0])",
-]  # fmt: skip
+]
 TABLES = {"sums": SUMS, "extremes": EXTREMES, "statistics": STATISTICS, "running": RUNNING}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
@@ -244,7 +244,7 @@ def test_jaxprs_read_as_in_jax():
     assert operations == [
         "reduce_sum", "reduce_sum", "div", "reduce_max", "reshape", "argmax", "cumsum",
         "gt", "reduce_or",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("name", ["mean", "var", "std"])
@@ -260,7 +260,7 @@ CONSTANTS = {
     "a wrapping one": lambda np_: np_.sum(np.array([2**40 + 3]), dtype=np.float32),
     "a number": lambda np_: np_.ptp(2), "scalars along an axis": lambda np_: np_.nancumsum(1.5, axis=-1),
     "a sum of letters": lambda np_: np_.einsum("ij->", np.ones((2, 3), np.uint8)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
@@ -282,8 +282,6 @@ def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
 def test_small_floats_add_up_in_float32_unless_the_dtype_is_given(own, wanted):
     values = np.random.default_rng(3).uniform(0, 3, 4096).astype(np.float32)
     for name in ("sum", "mean", "nansum", "nanmean", "prod", "nanprod"):
-        got, expected = (
-            getattr(m, name)(m.asarray(values).astype(own), dtype=wanted) for m in (jnp, jax.numpy)
-        )
+        got, expected = (getattr(m, name)(m.asarray(values).astype(own), dtype=wanted) for m in (jnp, jax.numpy))
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(np.asarray(got, np.float64), np.asarray(expected, np.float64), err_msg=name)

@@ -51,7 +51,7 @@ def test_derivatives():
 
     # Products have no derivative where numbers come twice, in jax neither.
     assert_same(xtrace.jit(lambda x: case(xtrace.ops, xtrace, x))(ours(x)),
-                jax.jit(lambda x: case(jax.ops, jax, x))(theirs(x)), 64)  # fmt: skip
+                jax.jit(lambda x: case(jax.ops, jax, x))(theirs(x)), 64)
 
 
 @pytest.mark.parametrize("name", NAMES)

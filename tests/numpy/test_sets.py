@@ -43,7 +43,7 @@ OF_SIZE = [
     "jnp.isin(x, jnp.arange(-70, 70, 3))", "jnp.isin(x, n, method='sort')", "jnp.isin(b, 0.5, method='binary_search')",
     "jnp.isin(x, n, method='compare_all')",
     "jnp.isin(x, jnp.arange(-70, 70, 3), method='binary_search')",
-]  # fmt: skip
+]
 EAGER = [
     *[f"jnp.unique({x}, {ALL_OF_IT})" for x in ("i", "u", "b", "c", "q", "z", "n", "s", "w")], "jnp.unique(x, axis=1)",
     f"jnp.unique(b, {ALL_OF_IT}, axis=0)", f"jnp.unique(q, {ALL_OF_IT}, equal_nan=False)", "jnp.unique(z.T, axis=0)",
@@ -54,7 +54,7 @@ EAGER = [
     "jnp.setdiff1d(x, n, assume_unique=True)", "jnp.setdiff1d(q, v)", "jnp.setxor1d(n, u)", "jnp.setxor1d(q, q)",
     "jnp.setxor1d(q, v)", "jnp.setxor1d(z, n)", "jnp.unique(jnp.broadcast_to(w, 0))",
     "jnp.setxor1d(*[jnp.broadcast_to(w, 0)] * 2, size=2)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.drawn(0.5)
@@ -118,7 +118,7 @@ OF_COMPLEX_NANS = [
     "tuple(jnp.unique_inverse(x))", "jnp.unique_values(x)", "jnp.union1d(x, x[:3])", "jnp.setdiff1d(x, x[:2])",
     "jnp.setdiff1d(x, x[:2], assume_unique=True)", "jnp.setxor1d(x, x[:4])", "jnp.intersect1d(x, x[:4])",
     "jnp.isin(x, x)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", OF_COMPLEX_NANS)

@@ -70,7 +70,7 @@ def test_rules(name):
 def test_errors(name):
     function = getattr(jnp, name)
     for operands, words in (((np.ones((2, 2)), np.ones(2)), "1-dimensional"), ((np.ones(0), np.ones(2)), "empty"),
-                            ((1.0, 2.0), "1-dimensional")):  # fmt: skip
+                            ((1.0, 2.0), "1-dimensional")):
         with pytest.raises(ValueError, match=f"{name}.*{words}"):
             function(*operands)
     for mode in ("foo", 1, None):

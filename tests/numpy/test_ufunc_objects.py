@@ -18,7 +18,7 @@ from tests.support.operands import assert_same, ours, random_values, seeds, thei
 UFUNCS = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and", "logical_or",
     "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
-]  # fmt: skip
+]
 OF_BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 BINARY = [name for name in UFUNCS if name != "negative"]
 IDENTITIES = [name for name in BINARY if getattr(jnp, name).identity is not None]
@@ -43,7 +43,9 @@ CALLS = [
     text.replace("NAME", name).replace("OF", operand(name))
     for name in BINARY
     for text in (
-        "jnp.NAME.reduce(OF)", "jnp.NAME.reduce(OF, axis=None, keepdims=True)", "jnp.NAME.accumulate(OF, axis=1)",
+        "jnp.NAME.reduce(OF)",
+        "jnp.NAME.reduce(OF, axis=None, keepdims=True)",
+        "jnp.NAME.accumulate(OF, axis=1)",
         "jnp.NAME.at(OF, np.array([0, 0]), OF[2, 0], inplace=False)",
         "jnp.NAME.reduceat(OF, np.array([0, 2, 1, 3, 2]), axis=1)",
     )
@@ -79,7 +81,7 @@ MORE = [
     "jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0).reduce(x[:0])",
     "jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1, identity=2).reduce(x)",
     "jnp.frompyfunc(lambda x, y: x, 2, 1).__name__", "jnp.ufunc(lambda x: x, 1, 1, nargs=3, name='f').nargs",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("texts", [CALLS[i : i + 40] for i in range(0, len(CALLS), 40)] + [MORE])

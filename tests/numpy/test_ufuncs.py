@@ -54,14 +54,14 @@ UNARY = [
     "arcsinh", "arccosh", "arctanh", "deg2rad", "rad2deg", "sinc", "floor", "ceil", "trunc", "rint", "round",
     "modf", "conj", "conjugate", "real", "imag", "angle", "iscomplex", "isreal", "isfinite", "isinf", "isnan",
     "isposinf", "isneginf", "nan_to_num", "signbit", "frexp", "spacing", "invert", "bitwise_count", "logical_not",
-]  # fmt: skip
+]
 BINARY = [
     "add", "subtract", "multiply", "divide", "true_divide", "floor_divide", "remainder", "fmod", "divmod", "power",
     "float_power", "arctan2", "hypot", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "heaviside",
     "copysign", "nextafter", "ldexp", "isclose", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
     "right_shift", "logical_and", "logical_or", "logical_xor", "equal", "not_equal", "less", "less_equal",
     "greater", "greater_equal",
-]  # fmt: skip
+]
 ROWS = [
     *[Row(name, 1) for name in UNARY],
     *[Row(name, 2) for name in BINARY],
@@ -80,7 +80,7 @@ ALIASES = {
     "atan2": "arctan2", "degrees": "rad2deg", "radians": "deg2rad", "bitwise_invert": "invert",
     "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "absolute": "abs",
     "bitwise_not": "invert", "mod": "remainder", "pow": "power",
-}  # fmt: skip
+}
 # Compiling is what takes the time; integers of 16 bits are as those of 8.
 TRIED = [d for d in ALL if d.name not in ("int16", "uint16", "uint8")]
 
@@ -157,7 +157,7 @@ TWO = [
     ("weak float32", "int32"), ("int32", "weak float32"), ("float32", "numpy float64"), ("float16", "numpy float32"),
     ("float32", "int32"), ("uint32", "int32"), ("bfloat16", "float16"), ("2.5", "int32"), ("True", "float32"),
     ("True", "True"), ("uint8", "2.5"), ("complex64", "float32"), ("weak float32", "float16"), ("-3", "uint8"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.operands < 3], ids=str)
@@ -233,12 +233,12 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod, "**": operator.pow, "divmod": divmod, "&": operator.and_, "|": operator.or_,
     "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne,
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+}
 MIXED = [
     ("float32", "float32"), ("int32", "int32"), ("bool", "bool"), ("float32", "2.5"), ("2.5", "float32"),
     ("int32", "2"), ("2", "int32"), ("float16", "int8"), ("int8", "numpy float32"), ("uint8", "-3"),
     ("complex64", "complex64"), ("bool", "True"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("symbol", OPERATORS)
@@ -319,7 +319,7 @@ def test_operators_read_as_the_operations_behind_them():
         (lambda x: x**2, "integer_pow[y=2] a"), (lambda x: x**-1, "integer_pow[y=-1] a"),
         (lambda x: x**0.5, "pow a 0.5"), (lambda x: x < 2, "lt a 2.0"), (lambda x: -x, "neg a"),
         (lambda x: xnp.maximum(x, 0), "max a 0.0"), (lambda x: abs(x), "abs a"), (lambda x: x == x, "eq a a"),
-    ):  # fmt: skip
+    ):
         jaxpr = xtrace.make_jaxpr(function)(x)
         assert len(jaxpr.eqns) == 1 and f"= {text} in" in str(jaxpr), text
 
@@ -470,7 +470,7 @@ def test_every_function_of_the_module_has_a_row():
         name for name, value in vars(source).items()
         if callable(value) and not name.startswith("_") and getattr(value, "__module__", "").startswith("xtrace")
         and hasattr(xnp, name) and getattr(xnp, name) is value
-    }  # fmt: skip
+    }
     tested = {row.name for row in ROWS} | set(ALIASES) | {"around", "iscomplexobj", "isrealobj", "nonzero"}
     assert public <= tested, sorted(public - tested)
 

@@ -16,7 +16,7 @@ X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 OPERATORS = [
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "matmul", "eq",
     "ne", "lt", "le", "gt", "ge", "iadd", "imul", "imatmul",
-]  # fmt: skip
+]
 REFUSED = [{}, {1}, [1.0], (1.0,), np.array(["a"]), np.array([None])]
 
 

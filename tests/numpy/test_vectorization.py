@@ -32,7 +32,7 @@ CALLS = [
     "jnp.apply_along_axis(lambda a: a[:2], 2, y)", "jnp.apply_along_axis(lambda a: (a, a.sum()), 1, y)",
     "jnp.apply_over_axes(jnp.sum, y, [0, 2])", "jnp.apply_over_axes(jnp.cumsum, y, [-1])",
     "jnp.apply_over_axes(jnp.sum, x, [])",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", CALLS)

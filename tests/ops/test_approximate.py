@@ -33,7 +33,7 @@ def test_candidates():
 def test_on_a_tpu_it_is_no_sort():
     text = xtrace.jit(lambda x: lax.approx_min_k(x, 2)).trace(np.ones((3, 4), np.float32)).lower(
         lowering_platforms=("tpu",)
-    ).as_text()  # fmt: skip
+    ).as_text()
     assert "@ApproxTopK" in text and "is_fallback" not in text
 
 
@@ -55,7 +55,7 @@ ERRORS = {
         lambda m, x: m.approx_max_k(m.convert_element_type(x, np.int32), 1), ValueError, ["floating", "int32", "top_k"],
     ),
     "half an element": (lambda m, x: m.approx_max_k(x, 2.5), TypeError, ["float"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -63,7 +63,7 @@ def test_other_values_are_themselves():
         (lambda f: xtrace.jit(xtrace.grad(f))(2.0), ["3.0"]),
         (lambda f: xtrace.lax.map(lambda x: f(x), jnp.arange(2.0)), ["1.0", "2.0"]),
     ],
-)  # fmt: skip
+)
 def test_under_transformations(run, values):
     out = io.StringIO()
 

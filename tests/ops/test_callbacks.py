@@ -140,7 +140,7 @@ def check(program, *arguments, in_order=True):
     ("how", "kind"),
     [*[("jit", k) for k in KINDS], ("eager", "print"), ("eager", "io ordered"), ("disable_jit", "callback"),
      ("disable_jit", "io")],
-)  # fmt: skip
+)
 def test_calls_are_those_of_jax(how, kind):
     def program(m, c, x):
         use = partial(KINDS[kind], c)
@@ -179,7 +179,7 @@ def _derivatives(m, c, use, x):
         grad(lambda v: m.lax.scan(lambda k, y: (use(k) + y, None), v, x)[0])(x[1]), grad(checkpointed)(x[1]),
         grad(lambda v: m.lax.cond(v > 0, use, lambda v: v, v))(x[1]),
         m.root.vmap(grad(use))(x), grad(lambda v: m.root.vmap(use)(v).sum())(x),
-    )  # fmt: skip
+    )
 
 
 def _forward_in_while(m, c, use, x):
@@ -492,7 +492,7 @@ REFUSED = {
     "method": (
         lambda: xtrace.pure_callback(_boom, SCALAR, 1.0, vmap_method="all"), ValueError, "must be one of 'sequential'"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

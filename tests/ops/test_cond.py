@@ -43,7 +43,7 @@ def test_forms_of_the_call():
     assert lax.cond(False, 3.0, lambda x: x * 2, 5.0, lambda x: x) == 5
     assert lax.switch(7, [lambda x: x + 1], 2) == 3
     found = lax.cond(True, lambda d: {"c": d["a"], "d": (d["b"], None)}, lambda d: {"c": 0, "d": (0.0, None)},
-                     {"a": 1, "b": 2.0})  # fmt: skip
+                     {"a": 1, "b": 2.0})
     assert found["c"] == 1 and found["d"][0] == 2.0 and found["d"][1] is None
     with xtrace.disable_jit():
         assert lax.cond(True, lambda: 1, lambda: "a") == 1
@@ -68,9 +68,9 @@ def test_results_that_are_weak_in_all_branches_stay_weak():
         lambda api, p, x: api.jvp(
             lambda x: api.lax.cond(p, lambda x: api.lax.sin(api.lax.sin(x)), lambda x: x * 3, x), (x,), (x,)
         ),
-        lambda api, p, x: api.vmap(
-            lambda x: api.lax.cond(p, lambda x: (api.lax.sin(x), 1.0), lambda x: (x, 2.0), x)
-        )(x),
+        lambda api, p, x: api.vmap(lambda x: api.lax.cond(p, lambda x: (api.lax.sin(x), 1.0), lambda x: (x, 2.0), x))(
+            x
+        ),
     ],
 )
 def test_jaxprs_read_as_those_of_jax(function):
@@ -169,7 +169,7 @@ ERRORS = {
     "another platform": (lambda x: lax.platform_dependent(x, tpu=lax.sin), NotImplementedError, "tpu.*for cpu"),
     "gpu": (lambda x: lax.platform_dependent(x, gpu=lax.sin), ValueError, "cuda= or rocm="),
     "platform's value": (lambda x: lax.platform_dependent(x, cpu=3), TypeError, "'cpu' branch must be a callable"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -75,7 +75,7 @@ def test_types_of_mixed_dtypes():
     [(FLOAT[0], FLOAT[1]), (INTEGER[2], INTEGER[0]), (COMPLEX[0], FLOAT[0]), (INTEGER[0], INTEGER[3]),
      (BOOL[0], FLOAT[0]), (FLOAT[1], FLOAT[2]), (INTEGER[2], FLOAT[2]), (NARROW[3], NARROW[4])],
     ids=str,
-)  # fmt: skip
+)
 def test_mixed_dtypes(left, right):
     x, y = random_values(left, (3, 4), 5, -2, 2), random_values(right, (4, 2), 6, -2, 2)
     check_values(dot(MATRIX), x, y, rounding=10)
@@ -87,7 +87,7 @@ def test_mixed_dtypes(left, right):
      (np.uint8, np.int32), (np.int8, np.float32), (np.float32, ml_dtypes.bfloat16), (np.float32, "float32"),
      (np.float32, np.int32), (np.float32, np.float64), (bool, np.int32), (np.complex64, np.complex64)],
     ids=str,
-)  # fmt: skip
+)
 def test_preferred_element_type(dtype, preferred):
     x, y = random_values(dtype, (3, 4), 7, -2, 2), random_values(dtype, (4, 2), 8, -2, 2)
     operation = dot(MATRIX, preferred_element_type=preferred)
@@ -105,7 +105,7 @@ def test_preferred_element_type(dtype, preferred):
 @pytest.mark.parametrize(("dtype", "preferred"), [
     ("int32", "int8"), ("int32", "bfloat16"), ("uint8", "bool"), ("complex64", "float16"), ("int8", "uint8"),
     ("complex64", "float32"), ("float32", "float16"), ("bool", "int8"),
-])  # fmt: skip
+])
 def test_narrow_preferred_types_are_refused_where_jax_does(dtype, preferred):
     def product(library):
         x = library.numpy.ones(2, dtype)
@@ -217,7 +217,7 @@ def test_the_setting_default_matmul_precision():
 def test_the_jaxpr_of_the_specification():
     printed = str(xtrace.make_jaxpr(lambda x, y: lax.dot_general(x, y, MATRIX, None, np.float32))(
         xtrace.ShapeDtypeStruct((3, 4), np.float32), xtrace.ShapeDtypeStruct((4,), np.float32)
-    ))  # fmt: skip
+    ))
     assert printed == (
         "{ lambda ; a:f32[3,4] b:f32[4]. let\n"
         "    c:f32[3] = dot_general[\n"

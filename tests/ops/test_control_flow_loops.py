@@ -29,7 +29,7 @@ def _agree(check, rounding=8):
     [{}, {"reverse": True}, {"unroll": 2}, {"unroll": 2, "reverse": True}, {"unroll": True}, {"unroll": 7},
      {"unroll": 5, "reverse": True}, {"unroll": 0}, {"unroll": 4, "reverse": True}],
     ids=str,
-)  # fmt: skip
+)
 def test_scan_in_any_direction_and_number_of_steps(options, length):
     def check(library):
         xs = library.array(X[:length])
@@ -87,7 +87,7 @@ VALUES = {
     "sort in the body": lambda L: L.lax.scan(lambda c, x: (L.lax.sort(L.lax.neg(c)), x), L.array(H), L.array(X)),
     "loops in loops": lambda L: L.lax.fori_loop(
         0, 3, lambda i, c: L.lax.while_loop(lambda d: d < i * 5, lambda d: d + 2, c), 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -96,9 +96,9 @@ def test_values_and_types(name):
     _agree(check, 64)
 
 
-@pytest.mark.parametrize("name", [
-    "pytrees", "fori_loop, unrolled", "map in batches", "while_loop", "associative_scan", "loops in loops"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["pytrees", "fori_loop, unrolled", "map in batches", "while_loop", "associative_scan", "loops in loops"]
+)
 def test_the_same_without_jit(name):
     expected = VALUES[name](THEIRS)
     with xtrace.disable_jit():
@@ -153,7 +153,7 @@ JAXPRS = {
     "nested": (
         lambda L, x: L.lax.fori_loop(0, 2, lambda i, c: L.lax.scan(lambda c, y: (c + y, None), c, X)[0], x), H
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", JAXPRS)
@@ -298,7 +298,7 @@ ERRORS = {
                                  [r"elems\['p'\] has size 5", r"elems\['q'\] has size 2"]),
     "associative_scan's structure": (lambda: lax.associative_scan(lambda a, b: (a, b), X), TypeError, ["structure"]),
     "associative_scan's function": (lambda: lax.associative_scan(3, X), TypeError, ["callable"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

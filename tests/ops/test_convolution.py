@@ -35,7 +35,7 @@ FORMS = {
     "no element": ((2, 3, 0), (4, 3, 3), (1,), [(1, 1)], {}),
     "no batch": ((0, 3, 5), (4, 3, 3), (1,), "SAME", {}),
     "no feature": ((2, 0, 5), (4, 0, 3), (1,), "SAME", {}),
-}  # fmt: skip
+}
 
 
 def form(strides, padding, others):
@@ -59,9 +59,7 @@ def test_the_sum_of_products():
     x, y = finite_values(np.float64, (2, 4, 5, 6), 1), finite_values(np.float64, (4, 2, 2, 3), 2)
     strides, pads, dilation = (2, 1), ((1, 2), (0, 1)), (1, 2)
     with xtrace.enable_x64(True):
-        got = np.asarray(
-            lax.conv_general_dilated(x, y, strides, pads, rhs_dilation=dilation, feature_group_count=2)
-        )
+        got = np.asarray(lax.conv_general_dilated(x, y, strides, pads, rhs_dilation=dilation, feature_group_count=2))
     padded = np.pad(x, ((0, 0), (0, 0), *pads))
     for n, o, i, j in np.ndindex(*got.shape):
         channels = padded[n, 2 * (o // 2) : 2 * (o // 2) + 2]
@@ -108,7 +106,7 @@ def test_preferred_element_types():
     [(np.int8, np.int32), (np.int8, np.float32), (np.uint8, np.int32), (np.float16, np.float32),
      (ml_dtypes.bfloat16, np.float32), (np.complex64, np.complex64), (NARROW[0], np.float32)],
     ids=str,
-)  # fmt: skip
+)
 def test_values_of_preferred_element_types(dtype, preferred):
     x, y = random_values(dtype, (2, 3, 5), 1, 0, 3), random_values(dtype, (4, 3, 2), 2, 0, 3)
     operation = form((1,), "SAME", {"preferred_element_type": preferred})
@@ -137,7 +135,7 @@ SHORT = {
                                                                        precision=m.Precision.HIGH),
     "local": lambda m, x, y: m.conv_general_dilated_local(
         x, m.broadcast_in_dim(y, (4, 3, 3, 6), (0, 1, 2)).reshape(4, 9, 6), (1,), "VALID", (3,), precision="highest"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -155,7 +153,7 @@ def test_patches_and_local_with_other_axes():
     check_values(
         lambda m, x, y: m.conv_general_dilated_local(x, y, (1, 1), "VALID", (3, 2), dimension_numbers=numbers), x, y,
         rounding=400,
-    )  # fmt: skip
+    )
     check_values(lambda m, x: m.conv_general_dilated_patches(x, (2, 2), (1, 1), "VALID"), x.astype(np.int32))
 
 
@@ -261,7 +259,7 @@ ERRORS = {
     "batches of out": ((3, 3, 3), (1,), "SAME", {"batch_group_count": 2}, ValueError, "3 is not a multiple of 2"),
     "both": ((6, 1, 3), (1,), "SAME", {"batch_group_count": 2, "feature_group_count": 3}, ValueError, "At most one"),
     "precision": ((4, 3, 3), (1,), "SAME", {"precision": "foo"}, ValueError, "foo"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -277,7 +275,7 @@ def test_errors_that_jax_leaves_to_the_compiler():
         lax.conv_general_dilated(x, np.ones((4, 3, 3), np.float32), (0,), [(0, 0)])
     for others, words in (({"rhs": np.ones((4, 3, 0), np.float32)}, "no size 0"),
                           ({"lhs_dilation": (0,)}, "lhs_dilation must be positive"),
-                          ({"lhs_dilation": (1, 1)}, "lhs_dilation must have the same number")):  # fmt: skip
+                          ({"lhs_dilation": (1, 1)}, "lhs_dilation must have the same number")):
         arguments = {"lhs": x, "rhs": np.ones((4, 3, 3), np.float32), "window_strides": (1,), "padding": [(0, 0)]}
         with pytest.raises((TypeError, ValueError), match=words):
             lax.conv_general_dilated(**(arguments | others))
@@ -310,7 +308,7 @@ def test_local_errors():
         check_error(
             lambda m, x, y: m.conv_general_dilated_local(x, y, (1,), "VALID", (3,)), TypeError, ["same shape"], x,
             np.ones(shape, np.float32),
-        )  # fmt: skip
+        )
 
 
 def test_numpy_operands():

@@ -121,7 +121,7 @@ OTHERS = {"select_n", "convert_element_type", "bitcast_convert_type", "optimizat
 # and derivatives use is tested with these.
 ELSEWHERE = {"igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta"} | {
     "add_any", "logaddexp", "random_gamma_grad_by_a",
-}  # fmt: skip
+}
 
 
 def call(package: Any, row: Row, *operands: Any) -> Any:
@@ -284,7 +284,7 @@ def test_select_by_a_boolean_or_a_number(dtype):
     choices = [
         (random_values(bool, SHAPE, 1), 2), (np.bool_(True), 2), (np.bool_(False), 1), (np.int32(1), 2),
         (random_values(np.int32, SHAPE, 2, -1, 6), 5), (random_values(np.uint8, SHAPE, 2, 0, 6), 3),
-    ]  # fmt: skip
+    ]
     which = [index for index, _ in choices]
 
     def chosen(package: Any, which: Any, cases: Any) -> Any:
@@ -373,7 +373,7 @@ def test_conversion_to_what_is_no_dtype():
         ("float16", (0, 2), "int32"), ("int32", (), "float32"), ("bool", (3,), "bool"),
         ("complex64", (3,), "complex64"),
     ],
-)  # fmt: skip
+)
 def test_bits_read_as_another_dtype(source, shape, target):
     x = random_values(source, shape, 1)
     expected = jax.lax.bitcast_convert_type(theirs(x), target)
@@ -489,7 +489,7 @@ def test_wrong_numbers_of_arguments_and_wrong_parameters():
     for wrong in (
         lambda: lax.add(x), lambda: lax.add(x, x, x), lambda: lax.sin(), lambda: lax.sin(x, y=x),
         lambda: lax.clamp(x, x), lambda: lax.nextafter(x), lambda: lax.bitwise_not(x, y=1),
-    ):  # fmt: skip
+    ):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(ValueError, match="RoundingMethod"):

@@ -22,7 +22,7 @@ TRANSFORMS = [
     ("IRFFT", np.complex64, (2, 4), (6,)), ("IRFFT", np.complex64, (2, 3), (5,)),
     ("IRFFT", np.complex64, (3, 3), (3, 4)),
     ("IRFFT", np.complex64, (3, 1), (1,)), ("IRFFT", np.complex64, (3, 2), (2,)),
-]  # fmt: skip
+]
 IDS = [f"{kind} {shape} {lengths}" for kind, _, shape, lengths in TRANSFORMS]
 
 
@@ -71,7 +71,7 @@ def test_double_precision():
     with xtrace.enable_x64(True), jax.enable_x64(True):
         assert_same(lax.fft(ours(x), "RFFT", (6,)), jax.lax.fft(theirs(x), "RFFT", (6,)), 64)
         pulled = [m.grad(lambda x, lax=lax: lax.reduce_sum(lax.real(lax.fft(x, "RFFT", (6,))) ** 2, (0, 1)))(a)
-                  for m, lax, a in ((xtrace, lax, ours(x)), (jax, jax.lax, theirs(x)))]  # fmt: skip
+                  for m, lax, a in ((xtrace, lax, ours(x)), (jax, jax.lax, theirs(x)))]
     assert_same(*pulled, 512)
 
 

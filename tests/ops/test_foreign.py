@@ -41,9 +41,7 @@ def text_of(module_text):
 
 
 def test_the_text_is_jaxs():
-    attributes = {
-        "a": 1, "b": 2.5, "c": "s", "d": np.int32(3), "e": np.float32(2), "f": True, "h": np.array([1, 2]),
-    }  # fmt: skip
+    attributes = {"a": 1, "b": 2.5, "c": "s", "d": np.int32(3), "e": np.float32(2), "f": True, "h": np.array([1, 2])}
 
     def ours(x):
         return ffi.ffi_call("foo", described(x), has_side_effect=True)(x, **attributes)
@@ -111,7 +109,7 @@ def own_primitive(**details):
         abstract=lambda x, uplo: [x, xtrace.core.ShapedArray((), np.dtype(np.int32))],
         emit=ffi.ffi_lowering("lapack_spotrf_ffi", **details),
         jvp=no_rule("no derivative"), batch=no_rule("no batching"),
-    )  # fmt: skip
+    )
 
 
 def test_a_primitive_is_a_foreign_function():
@@ -126,9 +124,7 @@ def test_a_primitive_is_a_foreign_function():
 
 def test_the_text_of_a_rule_is_that_of_a_call():
     rule = ffi.ffi_lowering("foo", backend_config={"a": 1}, has_side_effect=True)
-    own = Primitive(
-        "own", ("b",), abstract=lambda x, b: x, emit=rule, jvp=no_rule("none"), batch=no_rule("none")
-    )
+    own = Primitive("own", ("b",), abstract=lambda x, b: x, emit=rule, jvp=no_rule("none"), batch=no_rule("none"))
     call = ffi.ffi_call("foo", described(X), has_side_effect=True)
     mine, other = (xtrace.lower(f, X).as_text() for f in (lambda x: own.bind(x, b=2.5), lambda x: call(x, a=1, b=2.5)))
     assert text_of(mine) == text_of(other)

@@ -157,9 +157,9 @@ def test_repeated_indices():
 
 def test_scatter_into_nothing_and_of_nothing():
     check_values(writing("scatter_add", "rows"), np.ones((0, 3), np.float32), np.zeros((2, 1), np.int32),
-                 np.ones((2, 3), np.float32))  # fmt: skip
+                 np.ones((2, 3), np.float32))
     check_values(writing("scatter", "rows"), np.ones((4, 3), np.float32), np.zeros((0, 1), np.int32),
-                 np.ones((0, 3), np.float32))  # fmt: skip
+                 np.ones((0, 3), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ ERRORS = [
     (scattered(((1,), (0,), (0, 1))), TypeError, ["scatter_dims_to_operand_dims", "(0, 1)"], X, ROWS, U),
     (scattered(GOOD, mode="wrap"), ValueError, ["mode 'wrap'"], X, ROWS, U),
     (scattered(GOOD), TypeError, ["scatter_add", "bool"], X > 0, ROWS, U > 0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("operation", "kind", "words", "operand", "indices", "updates"), ERRORS)

@@ -176,7 +176,7 @@ def test_tridiagonal_solve(dtype):
         compare(
             lambda linalg, *x, forms=forms: [linalg.tridiagonal_solve(*x, perturb_singular=form) for form in forms],
             *diagonals, matrices(dtype, shape, 3),
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
@@ -193,7 +193,7 @@ def test_updates(dtype):
             linalg.symmetric_product(a, c, alpha=2.0, beta=0.5, symmetrize_output=chosen) for chosen in EITHER
         ],
         a, c,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("dtype", "shape"), [("float32", (5, 3)), ("float64", (3, 3)), ("complex64", (2, 2))])
@@ -288,7 +288,7 @@ BAD = {
     "part and whole": (lambda linalg: linalg.svd(X, subset_by_index=(0, 1)), ValueError, "cannot both be set"),
     "a part beyond the end": (lambda linalg: linalg.eigh(X, subset_by_index=(0, 4)), ValueError, "stop <= 3"),
     "a part that is no pair": (lambda linalg: linalg.eigh(X, subset_by_index=1), TypeError, "pair of integers"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -348,7 +348,7 @@ TEXTS = {
                   ("cpu", "cuda")),
     "ormqr": (lambda linalg, x: linalg.ormqr(x, x[..., 0], x), ("cpu", "cuda")),
     "triangular_solve": (lambda linalg, x: linalg.triangular_solve(x, x, lower=True), ("cpu", "cuda", "tpu")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.skipif(jax.__version_info__ >= (0, 11), reason="the text of newer jax differs")

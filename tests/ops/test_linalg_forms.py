@@ -105,9 +105,7 @@ def test_reductions(shape, dtype):
 def test_elimination(shape, dtype):
     diagonals = [matrices(dtype, shape[:-1], seed) for seed in range(3)]
     b = matrices(dtype, shape, 3)
-    a = sum(
-        np.eye(shape[-2], k=k, dtype=dtype) * x[..., None] for k, x in zip((-1, 0, 1), diagonals, strict=True)
-    )
+    a = sum(np.eye(shape[-2], k=k, dtype=dtype) * x[..., None] for k, x in zip((-1, 0, 1), diagonals, strict=True))
     for perturbed in EITHER:
         (x,) = run(tridiagonal.solve_by_elimination, [b], *diagonals, b, perturb_singular=perturbed)
         if x.size:

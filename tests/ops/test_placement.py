@@ -102,7 +102,7 @@ def test_text():
     def annotations(f, x, platform):
         text = f.trace(x).lower(lowering_platforms=(platform,)).as_text()
         return [line.split("(")[0].split("@")[1] + line.split("{")[1] + line.split("{")[-1].split("}")[0]
-                for line in text.splitlines() if "custom_call" in line]  # fmt: skip
+                for line in text.splitlines() if "custom_call" in line]
 
     theirs = jax.jit(lambda x: jnp.sin(jax.device_put(jax.device_put(x, HOST[1]), DEVICE[1])))
     for platform in ("tpu", "cuda"):

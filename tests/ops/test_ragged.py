@@ -33,7 +33,7 @@ FORMS = {
     "a later batch": ((2, 6, 3), (6, 3, 2), (2, 3), ((2,), (1,)), ((0, 1), (2, 0)), 1, ()),
     "no group": ((6, 3), (0, 3, 4), (0,), ((1,), (1,)), ((), ()), 0, (0,)),
     "no row": ((0, 3), (2, 3, 4), (2,), ((1,), (1,)), ((), ()), 0, (0,)),
-}  # fmt: skip
+}
 
 
 def product(form, **others):
@@ -47,7 +47,7 @@ def product(form, **others):
 def operands(form, dtype=np.float32):
     left, right, sizes = form[:3]
     return (random_values(dtype, left, 1, -2, 2), random_values(dtype, right, 2, -2, 2),
-            np.random.default_rng(3).integers(0, 4, sizes).astype(np.int32))  # fmt: skip
+            np.random.default_rng(3).integers(0, 4, sizes).astype(np.int32))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -166,7 +166,7 @@ def test_all_operands_mapped_as_in_jax():
     form = FORMS["rows"]
     stacked = [np.stack([x, np.roll(x, 1)]) for x in operands(form)]
     mapped = [m.vmap(module.ragged_dot)(*map(make, stacked))
-              for m, module, make in ((xtrace, lax, ours), (jax, jax.lax, theirs))]  # fmt: skip
+              for m, module, make in ((xtrace, lax, ours), (jax, jax.lax, theirs))]
     assert_same(*mapped, 64)
 
 
@@ -189,13 +189,13 @@ def test_errors(name):
     check_error(
         lambda m, x, y, s: m.ragged_dot_general(x, y, s, m.RaggedDotDimensionNumbers(tuple(pairs), ragged, group)),
         TypeError, [words], x, np.ones(shape, np.float32), sizes,
-    )  # fmt: skip
+    )
 
 
 def test_errors_of_sizes():
     x, y = np.ones((6, 3), np.float32), np.ones((2, 3, 4), np.float32)
     for sizes, words in ((np.ones(2, np.float32), "integers, got float32"), (np.ones((3, 2), np.int32), "(3, 2)"),
-                         (np.int32(2), "rank of group_sizes")):  # fmt: skip
+                         (np.int32(2), "rank of group_sizes")):
         check_error(lambda m, x, y, s: m.ragged_dot(x, y, s), TypeError, [words], x, y, sizes)
     with pytest.raises(NotImplementedError, match="group_offset"):
         lax.ragged_dot(x, y, np.ones(2, np.int32), group_offset=np.zeros(1, np.int32))
@@ -211,7 +211,7 @@ NARROW, SCALE = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu
 def scaled_operands(left=(2, 3, 8), right=(2, 8, 4), scales=((2, 3, 2), (2, 4, 4)), dtype=NARROW):
     powers = [2.0 ** np.random.default_rng(i).integers(-2, 3, s) for i, s in enumerate(scales)]
     return (random_values(dtype, left, 1, -2, 2), random_values(dtype, right, 2, -2, 2),
-            *[p.astype(SCALE) for p in powers])  # fmt: skip
+            *[p.astype(SCALE) for p in powers])
 
 
 def scaled(**others):
@@ -255,7 +255,7 @@ def test_scaled_dot_errors():
     for given, words in (((x, y, a[:, :2], b), "axis 1 of lhs_scale must have the size 3"), ((x, y, a[0], b), "rank"),
                          ((x, y, np.ones((2, 3, 3), SCALE), b), "divide the size 8"),
                          ((x, y, np.ones((2, 3, 8), SCALE), b), "at least two elements"),
-                         ((x, y[:, :6], a, b), "contracting dimensions")):  # fmt: skip
+                         ((x, y[:, :6], a, b), "contracting dimensions")):
         check_error(scaled(), TypeError, [words], *given)
     check_error(lambda m, x: m.scaled_dot(x, x), TypeError, ["at least 2 axes"], x[0, 0])
     with pytest.raises(NotImplementedError, match="Differentiation rule for 'scaled_dot'"):

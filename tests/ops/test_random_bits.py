@@ -88,7 +88,7 @@ def test_bits_have_no_derivative():
     ("key", "dtype"),
     [(KEY[:2], np.uint32), (KEY[:3], np.uint32), (KEY.astype(np.int32), np.uint32), (KEY.reshape(2, 2), np.uint32),
      (KEY, np.int32), (KEY, np.float32), (KEY, ml_dtypes.uint4)],
-)  # fmt: skip
+)
 def test_errors(key, dtype):
     check_error(lambda m, k: m.rng_bit_generator(k, (3,), dtype), TypeError, ["rng_bit_generator"], key)
 

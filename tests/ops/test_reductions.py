@@ -212,7 +212,9 @@ def test_modules_read_as_a_person_would_write_them():
         return lax.add(lax.reduce_max(x, (0,)), lax.cumsum(lax.reduce_sum(x, (0,))))
 
     lowered = xtrace.jit(columns).lower(x)
-    assert lowered.as_text() == """\
+    assert (
+        lowered.as_text()
+        == """\
 module @jit_columns attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<3x4xf32>) -> (tensor<4xf32> {jax.result_info = "result"}) {
     %0 = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -233,6 +235,7 @@ padding = dense<[[3, 0]]> : tensor<1x2xi64>}> ({
   }
 }
 """
+    )
 
 
 def test_jaxprs():
@@ -246,7 +249,7 @@ def test_jaxprs():
 
 
 @pytest.mark.parametrize("start", [lambda m: 0, lambda m: np.zeros((), np.float32), lambda m: m.zeros(()),
-                                   lambda m: m.int32(0)])  # fmt: skip
+                                   lambda m: m.int32(0)])
 def test_reduction_of_a_known_operation_from_its_neutral_element(start):
     for package in (xtrace, jax):
         value = start(package.numpy)

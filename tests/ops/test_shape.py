@@ -65,7 +65,7 @@ ONE = [
     ("pad between", lambda m, x: m.pad(x, m.full_like(x, 0, shape=()), ((0, -2, 3),)), [(3,)]),
     ("sort", lambda m, x: m.sort(x, dimension=0), [(5, 2), (0, 2), (1,)]),
     ("sort last", lambda m, x: m.sort(x), [(2, 5)]),
-]  # fmt: skip
+]
 DIFFERENT = [FLOAT[0], INTEGER[0], COMPLEX[0], FLOAT[1], BOOL[0]]
 ONE_IDS = [row[0] for row in ONE]
 
@@ -118,7 +118,7 @@ MADE = [
     ("full of a number", lambda m: m.full((0, 2), 1, np.complex64)),
     ("full nan", lambda m: m.full((2,), np.nan)),
     ("full one size", lambda m: m.full((3,), 1, bool)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("call", [row[1] for row in MADE], ids=[row[0] for row in MADE])
@@ -150,7 +150,6 @@ def test_broadcast_shapes_and_broadcast_like():
     for shapes in ([(3, 1), (1, 4)], [(2,), (3, 1), ()], [(0, 1), (1, 5)], [()], [(2, 1, 3), (4, 1)]):
         assert lax.broadcast_shapes(*shapes) == jax.lax.broadcast_shapes(*shapes)
     check_values(lambda m, x, y: m.broadcast_like(x, y), np.ones(3, np.float32), np.ones((2, 3), np.int32))
-
 
 
 @pytest.mark.parametrize(("left", "right"), [((2, 3), (2, 0)), ((2, 3), (2, 4))])
@@ -311,7 +310,7 @@ ERRORS = [
     (lambda m, x: m.top_k(x, -1), ValueError, ["top_k", "got -1"], F),
     (lambda m, x: m.top_k(x, 1, axis=2), ValueError, ["top_k", "axis 2"], F),
     (lambda m, x: m.top_k(x, 1), ValueError, ["top_k", "complex"], np.ones(3, np.complex64)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("operation", "kind", "words", "operand"), ERRORS)
@@ -332,5 +331,5 @@ def test_arrays_of_keys_are_filled_with_a_key_or_a_number():
     key = xtrace.random.key(3)
     for found, words in (
         (lax.full_like(key, 1), [1, 1]), (lax.full_like(key, key), [0, 3]), (lax.full((2,), key), [[0, 3], [0, 3]]),
-    ):  # fmt: skip
+    ):
         assert found.dtype == key.dtype and xtrace.random.key_data(found).tolist() == words

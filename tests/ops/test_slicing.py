@@ -37,7 +37,7 @@ DYNAMIC = [
     ("dynamic_update_slice, all", lambda m, x, i: m.dynamic_update_slice(x, m.rev(x, (0,)), (i, -1))),
     ("dynamic_update_slice_in_dim",
      lambda m, x, i: m.dynamic_update_slice_in_dim(x, m.slice(x, (0, 0), (2, 4)), i, 0)),
-]  # fmt: skip
+]
 # These are calls of jitted functions in jax's jaxprs.
 CALLED = [
     ("dynamic_index_in_dim", lambda m, x, i: m.dynamic_index_in_dim(x, i, 1)),
@@ -47,7 +47,7 @@ CALLED = [
      lambda m, x, i: m.dynamic_update_index_in_dim(x, m.index_in_dim(x, 0, 1), i, 1)),
     ("dynamic_update_index_in_dim without the axis",
      lambda m, x, i: m.dynamic_update_index_in_dim(x, m.index_in_dim(x, 0, 0, False), i, 0)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("call", [row[1] for row in STATIC], ids=[row[0] for row in STATIC])
@@ -170,7 +170,7 @@ ERRORS = [
     (lambda m, x: m.dynamic_update_slice(x, m.full((3, 3), 0.0), (0, 0)), TypeError, ["update", "(3, 3)"]),
     (lambda m, x: m.dynamic_update_slice(x, x, (0,)), ValueError, ["dynamic_update_slice", "start_indices"]),
     (lambda m, x: m.dynamic_update_index_in_dim(x, 1.0, 0, 0), TypeError, ["update", "axis 0", "()"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("operation", "kind", "words"), ERRORS)

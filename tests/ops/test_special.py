@@ -87,7 +87,7 @@ def test_incomplete_gamma_against_scipy():
     for name, expected in (
         ("igamma", scipy.special.gammainc(*wide)), ("igammac", scipy.special.gammaincc(*wide)),
         ("igamma_grad_a", slope_of_gammainc(*wide)),
-    ):  # fmt: skip
+    ):
         error = np.abs(np.asarray(getattr(lax, name)(ours(a), ours(x))) - expected)
         assert np.all(error <= allowed * np.maximum(1, np.abs(expected))), name
 
@@ -176,9 +176,7 @@ def test_batched_forms_agree(name):
 @pytest.mark.parametrize("name", ["igamma", "igammac"])
 def test_derivatives_of_incomplete_gamma(name):
     a, x = operands(name, shape=(2, 3))
-    check_rules(
-        lambda lax, a, x: getattr(lax, name)(a, x), a, x, rounding=256, second=False, batching=False
-    )
+    check_rules(lambda lax, a, x: getattr(lax, name)(a, x), a, x, rounding=256, second=False, batching=False)
 
 
 def test_second_derivatives_by_x():

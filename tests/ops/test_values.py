@@ -16,7 +16,7 @@ from xtrace.core.trace import Tracer
 WITH_DTYPE = [
     1, 1.0, 1j, True, int, float, bool, "int32", np.float32, np.ones(2, np.int8), np.float16(1), np.ones(2),
     np.int64(3), ml_dtypes.bfloat16, np.dtype("uint8"), np.float64(1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("x64", [False, True])

@@ -16,7 +16,7 @@ OPERANDS = {
     "F": ((2, 2), "float32"), "S": ((), "float32"), "V": ((2,), "float32"), "E": ((1, 2), "float32"),
     "B": ((2, 2, 2), "float32"), "R": ((1, 2, 2), "float32"), "N": ((1, 1, 2), "float32"), "C": ((2, 2), "complex64"),
     "I": ((2, 2), "int32"), "J": ((), "int32"), "W": ((2,), "int32"), "G": ((1,), "int32"), "P": ((2, 2), "bool"),
-}  # fmt: skip
+}
 
 CASES = """
 abs F; neg F; sin F; exp F; sqrt F; log F; tanh F; sign F; floor F; erf F; lgamma F; digamma F; bessel_i0e F; cbrt F
@@ -86,8 +86,8 @@ def test_derivatives_of_weakly_typed_matrices(name):
         function = getattr(api.lax.linalg, name)
         moved = api.eval_shape(lambda x, t: api.jvp(function, (x,), (t,)), weak, weak)
         gradient = api.eval_shape(api.grad(lambda x: sum(api.numpy.sum(y) for y in api.tree_util.tree_leaves(
-            function(x)) if y.dtype == np.float32)), strong)  # fmt: skip
+            function(x)) if y.dtype == np.float32)), strong)
         return [(x.shape, str(x.dtype), bool(x.weak_type)) for x in api.tree_util.tree_leaves((moved, gradient))
-                if x.dtype == np.float32]  # fmt: skip
+                if x.dtype == np.float32]
 
     assert both(xtrace) == both(jax)

@@ -47,16 +47,16 @@ PATHS = {
     "grad": lambda api: api.grad(lambda x: loop(api, x))(2.0),
     "value_and_grad": lambda api: api.value_and_grad(lambda x: loop(api, x))(2.0),
     "vjp": lambda api: api.vjp(lambda x: loop(api, x), 2.0)[1](1.0),
-    "linearize and transpose": lambda api: api.linear_transpose(
-        api.linearize(lambda x: loop(api, x), 2.0)[1], 1.0
-    )(1.0),
+    "linearize and transpose": lambda api: api.linear_transpose(api.linearize(lambda x: loop(api, x), 2.0)[1], 1.0)(
+        1.0
+    ),
     "linear_transpose": lambda api: api.linear_transpose(lambda x: loop(api, x), 1.0)(1.0),
     "jit of grad": lambda api: api.jit(api.grad(lambda x: loop(api, x)))(2.0),
     "grad of jit": lambda api: api.grad(api.jit(lambda x: loop(api, x)))(2.0),
     "vmap of grad": lambda api: api.vmap(api.grad(lambda x: loop(api, x)))(api.numpy.arange(2.0, 4.0)),
-    "grad of vmap": lambda api: api.grad(
-        lambda x: api.vmap(lambda x: loop(api, x))(x).sum()
-    )(api.numpy.arange(2.0, 4.0)),
+    "grad of vmap": lambda api: api.grad(lambda x: api.vmap(lambda x: loop(api, x))(x).sum())(
+        api.numpy.arange(2.0, 4.0)
+    ),
     "jacrev": lambda api: api.jacrev(lambda x: loop(api, x))(2.0),
     "hessian": lambda api: api.hessian(lambda x: loop(api, x))(2.0),
     "traced count": lambda api: api.jit(api.grad(lambda x, n: counted(api, x, n)))(2.0, 3),
@@ -68,7 +68,7 @@ PATHS = {
     "of the tangents of a rule in scan": lambda api: api.grad(
         lambda x: api.lax.scan(lambda c, _: (with_rule(api)(c), None), x, None, length=2)[0]
     )(2.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -152,7 +152,7 @@ def test_selection(preferred, dtype):
         return m.select_and_gather_add_p.bind(
             tangents, operand, select_prim=getattr(m, f"{preferred}_p"), **shape, base_dilation=(1, 1),
             window_dilation=(1, 1),
-        )  # fmt: skip
+        )
 
     # Windows of padding only add to no element, up to four windows to one.
     check_values(scatter, source, operand, rounding=16)
@@ -186,7 +186,7 @@ def test_shapes():
         ((5, 6), (2, 3), (1, 2), ((0, 0), (1, 1))), ((5, 6), (2, 3), (1, 2), ((0, 0), (-1, 1))),
         ((0, 6), (2, 3), (1, 2), ((0, 0), (-1, 1)), (2, 2)), ((5, 6), (2, 3), (2, 2), ((1, 0), (2, 2)), (1, 3), (2, 2)),
         ((), (), (), ()),
-    ]  # fmt: skip
+    ]
     for case in cases:
         assert lax.reduce_window_shape_tuple(*case) == jax.lax.reduce_window_shape_tuple(*case)
 
@@ -222,7 +222,7 @@ ERRORS = {
         lambda m, x: (jax if m is jax.lax else xtrace).vmap(lambda i: m.reduce_window(x, i, m.mul, (2, 2)))(x[0]),
         NotImplementedError, ["cannot be mapped over init_value"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -48,7 +48,7 @@ CASES = [
     ("multinomial", (SIZES * 20, MATRIX / 12), {"dtype": int}), ("multinomial", (5, CHANCES), {"shape": (3, 2)}),
     ("poisson", (3, (2,), "int16"), {}), ("orthogonal", (3,), {}),
     ("orthogonal", (3, (2,)), {"m": 4}), ("orthogonal", (4,), {"m": 2}),
-]  # fmt: skip
+]
 
 # Sums of a few squares and samples of loops, whose rounding depends on how XLA fuses them.
 ROUNDED = [
@@ -57,7 +57,7 @@ ROUNDED = [
     ("gamma", (SIZES, (3, 2)), {}, 16), ("loggamma", (CHANCES,), {}, 16), ("beta", (CHANCES, SIZES), {}, 32),
     ("dirichlet", (MATRIX + 1, (4, 2)), {}, 32), ("chisquare", (SIZES,), {}, 32), ("t", (SIZES, (3, 2)), {}, 32),
     ("f", (SIZES, SIZES), {}, 64), ("generalized_normal", (1.5, (3,)), {}, 32), ("ball", (3, 1.5, (4,)), {}, 64),
-]  # fmt: skip
+]
 
 
 def calls(name, arguments, keywords):
@@ -154,7 +154,7 @@ MISTAKES = [
     (lambda: random.multinomial(KEY, np.ones(2), np.ones((4, 3))), ValueError, r"n \(2,\)"),
     (lambda: random.multinomial(KEY, np.ones((3, 2)), np.ones((2, 3))), ValueError, r"n of shape \(3, 2\)"),
     (lambda: random.orthogonal(KEY, -1), ValueError, "negative dimensions"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "words"), MISTAKES)

@@ -71,7 +71,7 @@ REUSED = [
     "f = jax.grad(lambda x, k: R.normal(k) * x); f(1.0, k); f(1.0, k)",
     "jax.checkpoint(lambda k: R.bits(k) + R.bits(k))(k)", "jax.checkpoint(R.bits)(k); R.bits(k)",
     "q = R.key(0, impl='rbg'); R.bits(q); R.bits(q)",
-]  # fmt: skip
+]
 # Programs that use every key once.
 ONCE = [
     "R.fold_in(k, 1); R.fold_in(k, 2); R.bits(k); R.fold_in(k, 3)", "R.bits(k); R.bits(R.clone(k))",
@@ -93,20 +93,20 @@ ONCE = [
     "lax.fori_loop(0, 3, lambda i, s: s + R.uniform(R.fold_in(k, i)), 0.0)", "jax.grad(lambda x: R.normal(k) * x)(1.0)",
     "jax.jit(jax.grad(lambda x, k: R.normal(k) * x))(1.0, k)",
     "jax.make_jaxpr(lambda ks: (R.permutation(ks[0], 5), R.poisson(ks[1], 1.0), R.binomial(ks[2], 3.0, 0.5)))(ks)",
-]  # fmt: skip
+]
 # What jax's check does not follow: keys that pass through a program or a reshaping, and one key given twice.
 SEEN_HERE = [
     "q = ks.reshape(3, 1); jax.vmap(R.bits)(ks); jax.vmap(jax.vmap(R.bits))(q)",
     "q = jax.jit(lambda k: k)(k); R.bits(q); R.bits(k)", "R.bits(k[None][0]); R.bits(k)",
     "jax.jit(lambda a, b: R.bits(a) + R.bits(b))(k, k)", "[R.bits(q) for q in ks]; [R.bits(q) for q in ks]",
-]  # fmt: skip
+]
 # What jax refuses though no key is used twice, or breaks at.
 ALLOWED_HERE = [
     "ks[0]; ks[0]", "jnp.flip(ks); jax.vmap(R.bits)(ks)", "jax.jit(lambda ks: R.bits(ks[0]) + R.bits(ks[1]))(ks)",
     "jax.jit(lambda ks, i, j: R.bits(ks[i]) + R.bits(ks[j]))(ks, 0, 1)",
     "lax.fori_loop(0, 3, lambda i, s: s + R.uniform(ks[i]), 0.0)",
     "jax.grad(jax.checkpoint(lambda x: x * R.normal(k) * x))(2.0)",
-]  # fmt: skip
+]
 
 
 def found(text, package):

@@ -49,7 +49,7 @@ def test_the_seeds_numbers():
     expected = [
         -0.3721109, 0.26423115, -0.18252768, -0.7368197, -0.44030377, -0.1521442, -0.67135346, -0.5908641, 0.73168886,
         0.5673026,
-    ]  # fmt: skip
+    ]
     np.testing.assert_array_equal(drawn, np.array(expected, np.float32))
 
 
@@ -145,7 +145,7 @@ OPERATIONS = [
     lambda np_, k, many: [np_.select([np_.array([True, False, True])], [many], k), many.at[1].get()],
     lambda np_, k, many: [np_.isclose(k, many), np_.allclose(k, many[0]), np_.array_equal(many, many)],
     lambda np_, k, many: list(many),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -189,7 +189,7 @@ def test_keys_in_lax():
             lax_.select(which, many, many[::-1]), lax_.select_n(which, many, many[::-1]), lax_.switch(1, branches, k),
             lax_.full_like(many, k), lax_.full((2,), 7, k.dtype), lax_.dynamic_update_slice(many, many[:1], (2,)),
             lax_.eq(many, many[::-1]), lax_.ne(many, many), lax_.fori_loop(0, 3, lambda i, k: random_.fold_in(k, i), k),
-        ]  # fmt: skip
+        ]
 
     many, their_many = random.split(ours, 3), jax.random.split(theirs, 3)
     got = xtrace.jit(lambda k, m, w: results(lax, random, k, m, w))(ours, many, which)
@@ -250,7 +250,7 @@ def test_jaxprs_name_the_operations():
         "b:key<fry>[] = random_seed[impl=fry] a", "c:u32[2] = random_unwrap b",
         "d:key<fry>[] = random_wrap[impl=fry] c",
         "e:key<fry>[2] = random_split[shape=(2,)] d", "random_fold_in",
-    ):  # fmt: skip
+    ):
         assert line in text
 
 
@@ -299,7 +299,7 @@ MISTAKES = [
     (lambda: random.key(0).item(), TypeError, "key_data"),
     (lambda: random.key(0).sum(), TypeError, "key<fry>"),
     (lambda: random.key(0).astype("f"), TypeError, "key<fry>.* does not convert to float32"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "words"), MISTAKES)

@@ -59,9 +59,9 @@ def test_derivatives(name):
         inside = None
         # jax's transpose of all_to_all without tiles gives a cotangent of another shape where parts are not square.
         if name not in ("all_to_all", "all_to_all back"):
-            inside = library.api.vmap(
-                library.api.grad(lambda x: (function(library.lax, x) ** 2).sum()), axis_name="i"
-            )(library.array(x))
+            inside = library.api.vmap(library.api.grad(lambda x: (function(library.lax, x) ** 2).sum()), axis_name="i")(
+                library.array(x)
+            )
         moved = library.api.jvp(f, (library.array(x),), (library.array(x[::-1].copy()),))
         return outside, inside, moved
 
@@ -77,9 +77,7 @@ def test_nested_in_another_vmap(name):
 
     def results(library):
         outer = library.api.vmap(_mapped(library, function), in_axes=-1)
-        inner = library.api.vmap(
-            library.api.vmap(lambda x: function(library.lax, x), in_axes=-1), axis_name="i"
-        )
+        inner = library.api.vmap(library.api.vmap(lambda x: function(library.lax, x), in_axes=-1), axis_name="i")
         return outer(library.array(two)), inner(library.array(two))
 
     assert_same(results(OURS), results(THEIRS))
@@ -90,7 +88,9 @@ def test_two_axes():
         return library.api.vmap(
             library.api.vmap(
                 lambda x: [
-                    library.lax.psum(x, ("i", "j")), library.lax.pmean(x, "j"), library.lax.axis_index(("i", "j")),
+                    library.lax.psum(x, ("i", "j")),
+                    library.lax.pmean(x, "j"),
+                    library.lax.axis_index(("i", "j")),
                 ],
                 axis_name="j",
             ),
@@ -133,7 +133,9 @@ def test_jaxprs_read_as_jaxs():
     assert text("psum") == "{ lambda ; a:f32[3]. let b:f32[3] = psum[axes=('i',)] a in (b,) }"
     assert "ppermute[axis_name=('i',) perm=((0, 1), (1, 2), (2, 3), (3, 0))] a" in text("ppermute")
     assert "axis_index[axis_name=i]" in text("axis_index")
-    assert text("all_gather") == """\
+    assert (
+        text("all_gather")
+        == """\
 { lambda ; a:f32[3]. let
     b:f32[4,3] = all_gather[
       all_gather_dimension=0
@@ -142,6 +144,7 @@ def test_jaxprs_read_as_jaxs():
       tiled=False
     ] a
   in (b,) }"""
+    )
 
 
 def test_errors():

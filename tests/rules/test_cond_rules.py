@@ -74,7 +74,7 @@ CASES = {
         ), X, Y,
     ),
     "platform": (lambda lax, x: lax.platform_dependent(x, cpu=lax.sin, tpu=lax.cos, default=lambda x: x), X),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -103,15 +103,11 @@ def one_of(api, x):
 
 COMPOSITIONS = {
     "gradient of vmap": lambda api, f: api.grad(lambda x: api.numpy.sum(api.vmap(f)(x))),
-    "gradient of two vmaps": lambda api, f: api.grad(
-        lambda x: api.numpy.sum(api.vmap(api.vmap(f), 1)(x * x[:, None]))
-    ),
+    "gradient of two vmaps": lambda api, f: api.grad(lambda x: api.numpy.sum(api.vmap(api.vmap(f), 1)(x * x[:, None]))),
     "vmap of gradients": lambda api, f: api.vmap(api.grad(api.grad(f))),
     "hessian of vmap": lambda api, f: api.hessian(lambda x: api.numpy.sum(api.vmap(f)(x))),
     "jacobians": lambda api, f: api.jacfwd(api.jacrev(api.vmap(f))),
-    "jit at every level": lambda api, f: api.jit(
-        api.grad(lambda x: api.numpy.sum(api.jit(api.vmap(api.jit(f)))(x)))
-    ),
+    "jit at every level": lambda api, f: api.jit(api.grad(lambda x: api.numpy.sum(api.jit(api.vmap(api.jit(f)))(x)))),
 }
 
 

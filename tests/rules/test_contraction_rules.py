@@ -30,7 +30,7 @@ TYPES = [
     (np.float32, np.float16, None), (np.float32, np.float32, BF16), (np.complex64, np.complex64, np.complex64),
     (np.complex64, np.float32, None), (np.float32, np.complex64, None), (E4M3, E4M3, np.float32),
     (E4M3, E5M2, np.float32), (E5M2, E4M3, BF16), (E4M3, E4M3, None), (E5M2, BF16, np.float32),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("left", "right", "preferred"), TYPES, ids=[" ".join(map(str, t)) for t in TYPES])
@@ -44,7 +44,7 @@ def test_types(left, right, preferred):
         product, values((2, 3), 1, left), values((3, 4), 3, right), rounding=64,
         second=np.dtype(left).itemsize > 1,
         apart="XLA leaves out roundings to bfloat16 in between" if left is np.float32 and preferred is BF16 else "",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("preferred", [np.int32, np.float32])

@@ -35,7 +35,7 @@ CASES = {
     "batch groups": ((4, 3, 4), (4, 3, 2), (1,), [(1, 0)], {"batch_group_count": 2}),
     "batch groups, other axes": ((4, 3, 4), (2, 3, 4), (2,), "SAME",
                                  {"batch_group_count": 2, "dimension_numbers": ("NCH", "HIO", "HNC")}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -44,42 +44,41 @@ def test_rules_agree(name):
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated(x, y, strides, padding, **others),
         values(left, 1), values(right, 2), rounding=64,
-    )  # fmt: skip
+    )
 
 
 def test_complex():
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated(x, y, (2,), [(1, 0)], feature_group_count=2),
         values((2, 4, 4), 1, np.complex64), values((2, 2, 2), 3, np.complex64), rounding=128,
-    )  # fmt: skip
+    )
 
 
 def test_a_wider_element_type():
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated(x, y, (1,), "SAME", preferred_element_type=np.float32),
         values((2, 3, 4), 1, np.float16), values((2, 3, 2), 2, np.float16), rounding=64,
-    )  # fmt: skip
+    )
 
 
 def test_conv_transpose():
     check_rules(
         lambda lax, x, y: lax.conv_transpose(x, y, (2,), "SAME", transpose_kernel=True),
         values((2, 3, 3), 1), values((3, 2, 3), 2), rounding=64,
-    )  # fmt: skip
+    )
 
 
 def test_local():
     check_rules(
         lambda lax, x, y: lax.conv_general_dilated_local(x, y, (1,), "VALID", (2,)),
         values((2, 3, 4), 1), values((2, 6, 3), 2), rounding=64,
-    )  # fmt: skip
+    )
 
 
 def test_patches():
     check_rules(
-        lambda lax, x: lax.conv_general_dilated_patches(x, (2, 2), (1, 2), "SAME"), values((2, 3, 3, 4), 1),
-        rounding=64,
-    )  # fmt: skip
+        lambda lax, x: lax.conv_general_dilated_patches(x, (2, 2), (1, 2), "SAME"), values((2, 3, 3, 4), 1), rounding=64
+    )
 
 
 def test_integers_are_batched():
@@ -89,6 +88,7 @@ def test_integers_are_batched():
 
 def gradients(left, right, strides, padding, **others):
     """Return the shapes and values of the gradients of a sum over a convolution."""
+
     def total(x, y):
         return lax.reduce_sum(lax.conv_general_dilated(x, y, strides, padding, **others), (0, 1, 2))
 
@@ -99,7 +99,7 @@ def gradients(left, right, strides, padding, **others):
     ("left", "right", "strides", "padding"),
     [((2, 3, 1), (4, 3, 3), (1,), [(0, 0)]), ((0, 3, 4), (4, 3, 3), (1,), "SAME"), ((2, 0, 4), (4, 0, 3), (1,), "SAME"),
      ((2, 3, 4), (0, 3, 3), (1,), "SAME"), ((2, 3, 0), (4, 3, 3), (1,), [(2, 2)])],
-)  # fmt: skip
+)
 def test_gradients_of_nothing_are_zeros(left, right, strides, padding):
     for found, shape in zip(gradients(left, right, strides, padding), (left, right), strict=True):
         assert found.shape == shape
@@ -120,7 +120,7 @@ def test_a_pulled_back_sum_agrees_with_differences():
 
     def total(x):
         return lax.reduce_sum(lax.conv_general_dilated(x, y, (2,), [(2, 1)], rhs_dilation=(2,), feature_group_count=2),
-                              (0, 1, 2))  # fmt: skip
+                              (0, 1, 2))
 
     slope = float(np.sum(np.asarray(xtrace.grad(total)(x)) * t))
     assert abs(slope - float(total(x + t) - total(x))) < 200 * np.finfo(np.float32).eps
@@ -144,7 +144,7 @@ def convolutions(draw):
     orders = [draw(st.permutations(range(rank + 2))) for _ in range(3)]
     canonical = [
         (draw(some) * batches, channels * features, *space), (draw(some) * features * batches, channels, *window),
-    ]  # fmt: skip
+    ]
     left, right = (
         tuple([shape[order.index(i)] for i in range(rank + 2)])
         for shape, order in zip(canonical, orders[:2], strict=True)

@@ -30,13 +30,13 @@ UNARY = {
     "tanh": (-2, 2), "asinh": (-4, 4), "acosh": (1.1, 4), "atanh": (-0.9, 0.9), "abs": (-3, 3), "neg": (-3, 3),
     "lgamma": (0.5, 5), "digamma": (0.5, 5), "erf": (-2, 2), "erfc": (-2, 2), "erf_inv": (-0.9, 0.9),
     "bessel_i0e": (-4, -2), "bessel_i1e": (2, 4), "reciprocal": (0.5, 3),
-}  # fmt: skip
+}
 # Those whose derivative is zero, or that have none since their result is no floating-point number.
 FLAT = {"sign": (-3, 3), "floor": (-3, 3), "ceil": (-3, 3), "round": (-3, 3), "is_finite": (-3, 3)}
 COMPLEX = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "exp", "exp2", "expm1", "imag",
     "log", "log1p", "logistic", "neg", "real", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh",
-]  # fmt: skip
+]
 # Derivatives that subtract two series of some twenty terms each; the second ones cancel all but a few digits.
 SUBTRACTING = {"bessel_i0e", "bessel_i1e"}
 
@@ -109,7 +109,7 @@ CASES = {
     "max of complex numbers": (row("max"), (X + 1j).astype(np.complex64), (X[::-1] + 2j).astype(np.complex64)),
     "float16": (row("atan2"), X.astype(np.float16), Y.astype(np.float16)),
     "float16 constants": (row("cbrt"), Y.astype(np.float16)),
-}  # fmt: skip
+}
 # Where no finite difference gives the derivative that the row is about.
 NOT_SMOOTH = {
     "reduce_precision": "steps, whose tangent is that of the unrounded number",

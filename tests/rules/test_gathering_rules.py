@@ -53,7 +53,7 @@ def test_gather(name):
 @pytest.mark.parametrize("mode", ["clip", "fill"])
 def test_gather_out_of_bounds(mode):
     check_rules(reading("rows", mode=mode), operand("rows"), np.array([[1], [9], [-1]], np.int32),
-                not_smooth="rows outside are NaN" if mode == "fill" else "")  # fmt: skip
+                not_smooth="rows outside are NaN" if mode == "fill" else "")
 
 
 def test_gather_with_a_fill_value():
@@ -171,7 +171,7 @@ def test_scatter_apply():
 def test_empty():
     check_rules(reading("rows", mode="fill"), operand("rows"), np.zeros((0, 1), np.int32), second=False)
     check_rules(writing("scatter_add", "rows"), operand("rows"), np.zeros((0, 1), np.int32),
-                np.zeros((0, 3), np.float32), second=False)  # fmt: skip
+                np.zeros((0, 3), np.float32), second=False)
 
 
 def test_index_take():

@@ -45,7 +45,7 @@ def test_symmetric_product():
     assert_same(
         xtrace.vmap(directly, (1, 1))(*map(ours, stacked)),
         jax.vmap(lambda a, c: jax.lax.linalg.symmetric_product(a, c, alpha=2.0, beta=0.5), (1, 1))(*stacked), 32,
-    )  # fmt: skip
+    )
 
 
 MAPPED = {

@@ -24,7 +24,7 @@ TRIANGULAR = {
     "solve with a unit diagonal": (solve(left_side=True, lower=True, unit_diagonal=True), well(3, 3), real(3, 2)),
     "solve for a vector": (solve(left_side=True), well(3, 3), real(3)),
     "solve for a row": (solve(), well(3, 3), real(3)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRIANGULAR)

@@ -70,7 +70,7 @@ SCANS = {
     "no steps": (lambda lax, h, xs: lax.scan(lambda h, x: (lax.mul(h, x), lax.sin(x)), h, xs), H, X[:0]),
     "constant carry": (lambda lax, w, h: lax.scan(lambda c, _: ((c[0], c[0] @ c[1]), None), (w, h), None, length=3)[0],
                        W, H),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SCANS)
@@ -86,7 +86,7 @@ LOOPS = {
     "map": (lambda lax, x, w: lax.map(lambda row: lax.sin(row @ w), x), X, W),
     "map in batches": (lambda lax, x, w: lax.map(lambda row: lax.sin(row @ w), x, batch_size=2), X, W),
     "associative_scan": (lambda lax, x: lax.associative_scan(lax.mul, x), X),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -98,9 +98,7 @@ def test_loops_with_known_bounds(name):
 def _newton(lax, a, start):
     """Square root by Newton's method until it no longer moves, with the number of steps."""
     return lax.while_loop(
-        lambda c: lax.gt(lax.abs(c[0] * c[0] - a), 1e-3),
-        lambda c: ((c[0] + a / c[0]) / 2, c[1] + 1),
-        (start, 0),
+        lambda c: lax.gt(lax.abs(c[0] * c[0] - a), 1e-3), lambda c: ((c[0] + a / c[0]) / 2, c[1] + 1), (start, 0)
     )
 
 
@@ -112,7 +110,7 @@ WHILES = {
             lambda c: c[2] < n, lambda c: (x * 2, lax.cos(c[0]), c[2] + 1), (x * 0, lax.full_like(x, 0), 0)
         )[:2], H, N),
     "no tangents": (lambda lax, x: lax.add(x, lax.while_loop(lambda c: c < 3., lambda c: c + 1, 0.)), H),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WHILES)
@@ -131,7 +129,7 @@ def _sum_of_loop(library, x):
                                     (0.5,), (1.0,)),
     lambda library: library.api.jvp(library.api.vmap(lambda x: _sum_of_loop(library, x)), (library.array(H),),
                                     (library.array(H),)),
-], ids=["linearize", "second derivative", "jvp of vmap"])  # fmt: skip
+], ids=["linearize", "second derivative", "jvp of vmap"])
 def test_forward_mode_of_while_loop(check):
     assert_same(check(OURS), check(THEIRS), 16)
 
@@ -173,7 +171,7 @@ def test_an_unmapped_predicate_stays_a_plain_loop():
 
 def test_reverse_mode_through_a_while_loop_is_refused():
     for loop in (lambda x: lax.while_loop(lambda c: c < 3, lambda c: c * 2, x),
-                 lambda x: xtrace.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c * x, x))(3)):  # fmt: skip
+                 lambda x: xtrace.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c * x, x))(3)):
         with pytest.raises(ValueError, match=r"does not work for lax.while_loop or lax.fori_loop with"):
             xtrace.grad(loop)(1.0)
 

@@ -31,7 +31,7 @@ PRODUCTS = {
     "reduce of two": (
         lambda lax, x, y: lax.reduce((x, y), (x.dtype.type(0), x.dtype.type(1)), _sum_and_product, (1,)), Y, Y[:, ::-1],
     ),
-}  # fmt: skip
+}
 CUMULATIVE = {
     "cumsum": (lambda lax, x: lax.cumsum(x, 1), X),
     "cumsum from the end": (lambda lax, x: lax.cumsum(x, 0, reverse=True), Z),
@@ -106,7 +106,7 @@ def test_infinities_have_no_share_in_sums_of_exponentials():
     check_rules(
         lambda lax, x: lax.cumlogsumexp(x, 1), values, second=False, batching=False,
         not_smooth="infinities have no differences",
-    )  # fmt: skip
+    )
 
 
 def test_initial_values_are_constants():

@@ -42,7 +42,9 @@ CASES = {
     "dynamic_update_slice at numbers": (lambda m, x, u: m.dynamic_update_slice(x, u, (2, 9)), X, U),
     "dynamic_update_slice of a scalar": (lambda m, x, u: m.dynamic_update_slice(x, u, ()), SCALAR, SCALAR),
     "dynamic_update_slice in a constant": (
-        lambda m, u, i: m.dynamic_update_slice(X.astype(u.dtype), u, (i, i)), U, ONE,
+        lambda m, u, i: m.dynamic_update_slice(X.astype(u.dtype), u, (i, i)),
+        U,
+        ONE,
     ),
     "dynamic_update_slice_in_dim": (lambda m, x, u, i: m.dynamic_update_slice_in_dim(x, u, i, 1), X, X[:, :2], ONE),
     "dynamic_update_index_in_dim": (lambda m, x, u, i: m.dynamic_update_index_in_dim(x, u, i, 0), X, X[0], ONE),

@@ -116,7 +116,7 @@ BAD = {
         ),
         TypeError, "tangent_solve must return",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -124,7 +124,7 @@ STEADY = {
     "make_jaxpr": Steady(lambda x: lambda: xtrace.make_jaxpr(jnp.sin)(x), 1_000),
     "eval_shape": Steady(lambda x: lambda: xtrace.eval_shape(jnp.sin, x), 2_000),
     "lower": Steady(lambda x: lambda: xtrace.lower(jnp.sin, x).as_text(), 200),
-}  # fmt: skip
+}
 
 
 def blocks_kept(row: Steady) -> tuple[int, int]:

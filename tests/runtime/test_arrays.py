@@ -30,11 +30,11 @@ DTYPES = [np.dtype(t) for t in (
     bool, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64, np.float16, np.float32, np.float64,
     np.complex64, np.complex128, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4,
     ml_dtypes.uint4, ml_dtypes.int2,
-)]  # fmt: skip
+)]
 SHAPES = [
     (), (1,), (3,), (0,), (2, 3), (1, 1), (0, 3), (3, 0), (2, 2, 2), (12,), (30,), (7, 30), (999,), (1001,), (40, 40),
     (1, 2000),
-]  # fmt: skip
+]
 
 
 def values(dtype, shape):
@@ -102,10 +102,10 @@ CONVERSIONS = {
     "shape": lambda a: a.shape, "dtype": lambda a: a.dtype, "weak_type": lambda a: a.weak_type,
     "asarray": np.asarray, "array": np.array, "float32": lambda a: np.asarray(a, np.float32), "hash": hash,
     "set item": lambda a: operator.setitem(a, 0, 1), "numpy add": lambda a: np.add(a, a),
-}  # fmt: skip
+}
 # Where ours accept more than jax's: four-bit integers as indices; jax refuses `in` with another error.
 LENIENT = {("index", "int4"), ("index", "uint4"), ("index", "int2"), ("range", "int4"), ("range", "uint4"),
-           ("range", "int2")}  # fmt: skip
+           ("range", "int2")}
 
 
 # Those that compute, for which a few dtypes are enough.
@@ -387,7 +387,7 @@ USES = {
     "put there": lambda x: xtrace.device_put(x, xtrace.devices()[0]), "sum": jnp.sum, "lax": xtrace.lax.neg,
     "dlpack": np.from_dlpack, "closed over": lambda x: xtrace.jit(lambda: x + 1)(), "item": lambda x: x.item(0),
     "block tree": lambda x: xtrace.block_until_ready([x]), "numpy": lambda x: np.sin(x), "at": lambda x: x.at[0].set(1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", USES)
@@ -522,7 +522,7 @@ def test_every_pair_of_small_dtypes_round_trips_bit_by_bit():
     for dtype in (np.dtype(t) for t in (
         np.int8, np.uint8, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e3m4,
         ml_dtypes.float8_e4m3b11fnuz, ml_dtypes.float8_e8m0fnu,
-    )):  # fmt: skip
+    )):
         host = np.arange(256, dtype=np.uint8).view(dtype)
         x = array_of(host)
         assert np.asarray(x).tobytes() == host.tobytes() == np.asarray(xtrace.jit(lambda a: a)(x)).tobytes()
@@ -553,7 +553,7 @@ def test_types_that_the_runtime_does_not_know_are_refused_in_words(dtype):
     for make in (
         lambda: jnp.ones(3, dtype), lambda: jnp.asarray(np.ones(3, dtype)), lambda: jnp.ones(3).astype(dtype),
         lambda: xtrace.jit(lambda x: x)(np.ones(3, dtype)), lambda: xtrace.device_put(np.ones(3, dtype)),
-    ):  # fmt: skip
+    ):
         with pytest.raises(TypeError, match=rf"{name}.* cannot be put on a device.*Use float8_e4m3fn"):
             make()
 
@@ -630,7 +630,7 @@ def test_public_attributes_are_those_of_jax():
     for mine, other in ((ours, theirs), (xtrace.random.key(0), jax.random.key(0)), (xtrace.Array, jax.Array),
                         (ours.sharding, theirs.sharding), (xtrace.devices()[0], jax.devices()[0]),
                         (xtrace.ShapeDtypeStruct((3,), "float32"), jax.ShapeDtypeStruct((3,), "float32")),
-                        (ours.addressable_shards[0], theirs.addressable_shards[0])):  # fmt: skip
+                        (ours.addressable_shards[0], theirs.addressable_shards[0])):
         missing = {n for n in dir(other) if not n.startswith("_")} - set(dir(mine)) - without
         assert missing == set(), type(mine)
         assert all(hasattr(mine, n) for n in ("shape", "sharding", "device", "format") if n in dir(other))
@@ -666,7 +666,7 @@ LIKE = {
     "a description": lambda lib: lib.ShapeDtypeStruct((3,), np.int8), "NumPy's": lambda lib: np.ones(3),
     "a number": lambda lib: 2, "a key": lambda lib: lib.random.key(0), "a list": lambda lib: [1.0],
     "a number of NumPy's": lambda lib: np.float16(1), "text": lambda lib: "text", "nothing": lambda lib: None,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LIKE)

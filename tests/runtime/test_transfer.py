@@ -46,7 +46,7 @@ def test_numpy_data_is_copied_on_the_way_in(size, dtype):
     for put in (
         to_concrete, to_operand, xtrace.device_put, jnp.asarray, jnp.array, xtrace.jit(lambda x: x),
         lambda x: xtrace.device_put(x, xtrace.devices()[0]), lambda x: put_on(x, first_device()),
-    ):  # fmt: skip
+    ):
         source[:] = 0
         x = put(source)
         source[:] = 1
@@ -121,7 +121,7 @@ def test_memory_layouts():
         source.T, source[::2, 1::2], source[::-1], np.asfortranarray(source), np.broadcast_to(source[0], (3, 6)),
         source[:0], source[0, 0:1].reshape(()), source.astype(">f4"), np.frombuffer(source.tobytes(), np.float32),
         np.frombuffer(b"\0" + source.tobytes(), np.uint8)[1:].view(np.float32), source.view(np.recarray),
-    ]  # fmt: skip
+    ]
     for form in forms:
         x = to_concrete(form)
         assert x.shape == form.shape and np.asarray(x).tobytes() == np.ascontiguousarray(form, np.float32).tobytes()

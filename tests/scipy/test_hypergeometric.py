@@ -52,8 +52,18 @@ def test_special_cases():
         assert_close(np.asarray(special.hyp2f1(1.0, 1.0, 2.0, ours(x))), -np.log1p(-x) / x, 64, "a logarithm")
         assert_close(np.asarray(special.hyp2f1(-2.5, 1.0, 1.0, ours(x))), (1 - x) ** 2.5, 64, "a power", 1.0)
         assert_close(np.asarray(special.hyp1f1(2.0, 2.0, ours(-30 * x))), np.exp(-30 * x), 64, "an exponential")
-        cases = np.array([(1, 2, 4.5, 1), (1, 2, 3, 1), (0, 0, 0, 0.5), (-2, 1.5, 0.5, 0.75), (1, 2, 3, 1.5),
-                          (0.45, 0.7, 0.45, 1.5), (1, 3, 1, 3)], float)
+        cases = np.array(
+            [
+                (1, 2, 4.5, 1),
+                (1, 2, 3, 1),
+                (0, 0, 0, 0.5),
+                (-2, 1.5, 0.5, 0.75),
+                (1, 2, 3, 1.5),
+                (0.45, 0.7, 0.45, 1.5),
+                (1, 3, 1, 3),
+            ],
+            float,
+        )
         wanted = np.array([7 / 3, np.inf, 1, 1 - 6 * 0.75 + 5 * 0.75**2, np.inf, np.inf, -0.125])
         assert_close(np.asarray(special.hyp2f1(*map(ours, cases.T))), wanted, 64, "ends of the domain")
         assert float(special.hyp1f1(0.0, 0.0, 2.0)) == 1
@@ -87,7 +97,7 @@ HARD = {
         (1, 2, -2, 0.5, np.inf), (2, 40, 0.5, 1, np.inf), (2, 3, -0.5, 1, -np.inf), (1, 1, 1, 2, -1),
         (1, 1, 2, np.nan, np.nan),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

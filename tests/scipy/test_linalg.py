@@ -114,7 +114,7 @@ def test_factorisations(x):
 def test_products_with_q():
     for operands, arguments in (((GENERAL, VECTOR), ("right",)), ((GENERAL, VECTOR), ("left",)),
                                 ((GENERAL, POSITIVE), ("right", True)), ((COMPLEX, POSITIVE), ("left", False, True)),
-                                ((GENERAL[:, :2], POSITIVE), ("right",))):  # fmt: skip
+                                ((GENERAL[:, :2], POSITIVE), ("right",))):
         both(lambda la, a, c, s=arguments: la.qr_multiply(a, c, *s), *operands)
 
 
@@ -153,7 +153,7 @@ def test_polar_decompositions_of_a_batch():
 
 @pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("x", [POSITIVE, COMPLEX, np.zeros((3, 3), np.float32), 3 * real(2, 4, 4), 1e9 * GENERAL],
-                         ids=["real", "complex", "zero", "batch", "too large"])  # fmt: skip
+                         ids=["real", "complex", "zero", "batch", "too large"])
 def test_exponential(x):
     # Every squaring doubles the error; there are at most four.
     both(lambda la, x: la.expm(x), x, rounding=1024, jitted=True)

@@ -40,9 +40,7 @@ def test_steps_are_those_of_jax(method):
             assert_same(getattr(found, name), getattr(theirs, name), where=name)
         # In each of 8 steps rounding grows by the Hessian's condition, which is below 10.
         for name in ("x", "fun", "jac"):
-            np.testing.assert_allclose(
-                getattr(found, name), getattr(theirs, name), rtol=1e-9, atol=1e-9, err_msg=name
-            )  # fmt: skip
+            np.testing.assert_allclose(getattr(found, name), getattr(theirs, name), rtol=1e-9, atol=1e-9, err_msg=name)
         if method == "BFGS":
             np.testing.assert_allclose(found.hess_inv, theirs.hess_inv, rtol=1e-9, atol=1e-9)
         else:
@@ -89,7 +87,7 @@ def test_badly_scaled_functions(x64):
     start = [1.0, 2.0, -3.0]
     cases = [(lambda x: ((1e4 * x) ** 2).mean(), start), (lambda x: ((1e3 * x) ** 2).mean(), start),
              (lambda x: (scales * x**2).sum(), [1.0, 1.0, 1.0]), (lambda x: 1e3 * rosenbrock(x), [-1.2, 1.0]),
-             (lambda x: (1e2 * x**4).sum(), start), (lambda x: jnp.sqrt(1 + x**2).sum(), [30.0, -3.0])]  # fmt: skip
+             (lambda x: (1e2 * x**4).sum(), start), (lambda x: jnp.sqrt(1 + x**2).sum(), [30.0, -3.0])]
     with xtrace.enable_x64(x64):
         for function, start in cases:
             found = minimize(function, np.array(start, np.float64 if x64 else np.float32), method="BFGS")

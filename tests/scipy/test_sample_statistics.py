@@ -27,7 +27,7 @@ CASES = [
     *[("rankdata", a, {"method": method, "axis": 0}) for method in METHODS for a in (TIED, GAPS)],
     *[("sem", GAPS, {"nan_policy": "omit", "axis": axis, "ddof": ddof}) for axis, ddof in ((0, 1), (None, 0))],
     *[("sem", TIED, {"ddof": ddof}) for ddof in (0, 1.5, 3)],
-]  # fmt: skip
+]
 
 
 def results(functions, convert):
@@ -71,7 +71,7 @@ ESTIMATES = [
     ((NUMBERS,), NUMBERS[:3]), ((NUMBERS, "silverman"), 0.5), ((NUMBERS, 0.5, WEIGHTS), NUMBERS),
     ((np.arange(5, dtype=np.int32), lambda kde: 2 * kde.neff ** -0.2), np.arange(3, dtype=np.int32)),
     ((VECTORS,), VECTORS[:, :4]), ((VECTORS, F32(0.7), WEIGHTS), VECTORS[:, 0]), ((VECTORS, -1), np.ones((2, 0), F32)),
-]  # fmt: skip
+]
 LIBRARIES = {"xtrace": (xtrace, gaussian_kde, ours), "jax": (jax, jax.scipy.stats.gaussian_kde, theirs)}
 
 
@@ -153,7 +153,7 @@ MISTAKES = [
     (lambda s: s.gaussian_kde(NUMBERS).integrate_box(0, 1), NotImplementedError, "integrate_box_1d"),
     (lambda s: s.gaussian_kde(NUMBERS).set_bandwidth(0.3), NotImplementedError, "make a new"),
     (lambda s: setattr(s.gaussian_kde(NUMBERS), "neff", 1), dataclasses.FrozenInstanceError, "neff"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "words"), MISTAKES)

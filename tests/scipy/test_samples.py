@@ -47,7 +47,7 @@ CASES = [
     ("ndimage", "map_coordinates", (x(1), [np.arange(-2, 3, dtype=np.int32)]), {"order": 1, "mode": "mirror"}),
     ("cluster.vq", "vq", (x(5, 3), x(2, 3, seed=4)), {}), ("cluster.vq", "vq", (x(5), x(2, seed=4)), {}),
     ("integrate", "trapezoid", (x(3, 4),), {"dx": 0.5, "axis": 0}),
-]  # fmt: skip
+]
 
 
 def both(module, name):
@@ -79,7 +79,7 @@ DERIVATIVES = [
     ("fft", "dct", (x(5),), {}), ("fft", "idct", (x(5),), {"norm": "ortho"}),
     ("signal", "convolve", (x(4), x(3, seed=4)), {}), ("signal", "fftconvolve", (x(4), x(3, seed=4)), {"mode": "same"}),
     ("signal", "detrend", (x(5),), {}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ MISTAKES = [
     ("cluster.vq", "vq", (x(3), x(3, 2)), ValueError, "same rank"),
     ("cluster.vq", "vq", (x(2, 2, 2), x(2, 2, 2)), ValueError, "rank 1 or 2"),
     ("cluster.vq", "vq", (x(3, 2), x(3, 3)), TypeError, "equally long"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("module", "name", "arguments", "error", "words"), MISTAKES)

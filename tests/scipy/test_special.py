@@ -26,18 +26,18 @@ UNARY = {
     "loggamma": POSITIVE[1:], "gammasgn": AROUND, "entr": AROUND,
     "logit": OPEN, "ndtr": FAR, "ndtri": OPEN, "log_ndtr": FAR, "factorial": AROUND, "softmax": OPEN,
     "log_softmax": OPEN,
-}  # fmt: skip
+}
 GRID = [x.ravel() for x in np.meshgrid(POSITIVE, POSITIVE)]
 INSIDE = [x.ravel() for x in np.meshgrid(POSITIVE[1:], POSITIVE[1:])]
 BINARY = {
     "beta": INSIDE, "betaln": INSIDE, "boxcox": INSIDE, "boxcox1p": GRID, "kl_div": GRID, "rel_entr": GRID,
     "xlogy": GRID, "xlog1py": GRID, "poch": INSIDE, "gammainc": INSIDE, "gammaincc": INSIDE, "comb": GRID,
     "zeta": [np.array([1.5, 2.0, 4.0, 9.0], F32), np.array([0.5, 1.0, 3.0, 10.0], F32)],
-}  # fmt: skip
+}
 # exp of differences of log gammas up to 100 loses what these lose: some hundred spacings.
 LOSSY = {"beta": 512, "betaln": 512, "poch": 1024, "comb": 512, "gamma": 256, "factorial": 512, "gammainc": 512,
          "gammaincc": 512, "ndtri": 64, "digamma": 64, "gammaln": 64, "log_ndtr": 64,
-         "loggamma": 64}  # fmt: skip
+         "loggamma": 64}
 
 
 def check(case, operands, rounding):
@@ -137,7 +137,7 @@ def test_limits_of_derivatives():
     for function, x, y, expected in (
         (special.xlogy, 0.0, 2.0, math.log(2)), (special.xlog1py, 0.0, 1.0, math.log(2)),
         (special.rel_entr, 1.0, 1.0, 1.0),
-    ):  # fmt: skip
+    ):
         assert float(xtrace.grad(function)(x, y)) == pytest.approx(expected, rel=1e-6)
     assert float(xtrace.grad(special.xlogy, 1)(0.0, 3.0)) == 0.0
     assert np.isfinite(float(xtrace.grad(special.log_ndtr)(-200.0)))
@@ -166,7 +166,7 @@ def test_eager_and_keywords():
     assert_same(special.gammainc(a=x, x=x), jax.scipy.special.gammainc(other, other), 64)
     assert_same(special.comb(5, 2), jax.scipy.special.comb(5, 2), 64)
     assert_same(special.comb(N=5.0, k=x, repetition=True),
-                jax.scipy.special.comb(5.0, theirs(np.asarray(x)), repetition=True), 64)  # fmt: skip
+                jax.scipy.special.comb(5.0, theirs(np.asarray(x)), repetition=True), 64)
     assert_same(special.log_ndtr(x, series_order=5), jax.scipy.special.log_ndtr(theirs(np.asarray(x)), 5), 32)
     assert float(special.comb(0, 0, repetition=True)) == 1.0
 

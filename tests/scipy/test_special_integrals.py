@@ -14,13 +14,13 @@ from tests.support.rules import check_rules
 from xtrace.core import dtypes
 
 AROUND = np.array([-30.0, -5.5, -4.2, -3.0, -1.7, -1.0, -0.3, 0.1, 0.37, 0.49, 0.51, 1.0, 1.55, 2.5, 3.9, 4.1, 6.0, 7.5,
-                   13.0, 39.0, 41.0, 80.0])  # fmt: skip
+                   13.0, 39.0, 41.0, 80.0])
 ABOVE = AROUND[AROUND > 0]
 FRESNEL = AROUND[abs(AROUND) < 14]
 UNARY = {
     "dawsn": AROUND, "erfcx": AROUND[AROUND > -9], "exp1": ABOVE, "expi": AROUND, "fresnel": FRESNEL, "sici": AROUND,
     "spence": ABOVE,
-}  # fmt: skip
+}
 # The derivatives, of the argument and the value.
 SLOPES = {
     "dawsn": lambda x, y: 1 - 2 * x * y, "erfcx": lambda x, y: 2 * x * y - 2 / np.sqrt(np.pi),
@@ -28,7 +28,7 @@ SLOPES = {
     "fresnel": lambda x, y: (np.sin(np.pi * x**2 / 2), np.cos(np.pi * x**2 / 2)),
     "sici": lambda x, y: (np.sin(x) / x, np.cos(x) / x),
     "spence": lambda x, y: np.log(x) / (1 - x),
-}  # fmt: skip
+}
 EDGES = np.array([-np.inf, -1e30, -0.0, 0.0, 1e-30, 1e30, np.inf, np.nan])
 COMPLEX = np.array([0.3 + 0.4j, -2 + 1e-3j, 1 - 2j, -1.5 - 0.5j, 6 + 0.1j, 20 + 5j, 4.5, -3.25 + 2j, 0.1j, 1.9 + 0.01j])
 # Functions of size 1 with zeros: their errors are relative to 1 close to these.
@@ -110,7 +110,7 @@ def test_functions_of_complex_numbers(dtype):
         assert_close(slope, scipy.special.digamma(wide).astype(complex_dtype), 256, "digamma")
         real = np.array([-3.0, 0.0, 0.5, 20.0], dtype)
         assert_close(np.asarray(special.wofz(ours(real))), scipy.special.wofz(real.astype(float)).astype(complex_dtype),
-                     16, "wofz of real numbers")  # fmt: skip
+                     16, "wofz of real numbers")
         assert np.isnan(np.asarray(special.loggamma(np.array([0, -1, -2], complex_dtype))).real).all()
 
 
@@ -150,7 +150,7 @@ def test_bessel_functions():
     # With few iterations the values are as inexact as jax's.
     for count in (5, 6):
         assert_same(special.bessel_jn(ours(few), v=2, n_iter=count),
-                    jax.scipy.special.bessel_jn(theirs(few), v=2, n_iter=count), 16)  # fmt: skip
+                    jax.scipy.special.bessel_jn(theirs(few), v=2, n_iter=count), 16)
     assert np.asarray(special.bessel_jn(0.0, v=2)).tolist() == [1, 0, 0]
 
 

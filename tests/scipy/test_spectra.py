@@ -22,7 +22,7 @@ POWERS = [
     {"nperseg": 8, "return_onesided": False, "detrend": False}, {"nperseg": 8, "scaling": "spectrum"},
     {"nperseg": 8, "average": "median"}, {"window": [1.0, 2, 3]}, {"window": ("kaiser", 3.0), "nperseg": 7},
     {"nperseg": 8, "noverlap": -3}, {"nperseg": 2, "axis": 0}, {},
-]  # fmt: skip
+]
 CASES = [
     *[("welch", (X,), keywords) for keywords in POWERS], *[("csd", (X, Y), keywords) for keywords in POWERS],
     ("csd", (X, Y[:, :30]), {"nperseg": 8}), ("csd", (X[:1], Y), {"nperseg": 8}), ("csd", (X, None), {"nperseg": 8}),
@@ -38,7 +38,7 @@ CASES = [
     *[("istft", (Z,), keywords) for keywords in (
         {}, {"noverlap": 6}, {"nfft": 12, "fs": 2.0}, {"nperseg": 6}, {"boundary": False}, {"input_onesided": False},
         {"time_axis": 0}, {"time_axis": 1, "freq_axis": 2}, {"window": "boxcar"})],
-]  # fmt: skip
+]
 
 
 def results(functions, convert):
@@ -115,7 +115,7 @@ WINDOWS = [
     "bohman", "barthann", "cosine", "lanczos", "exponential", "tukey", ("exponential", None, 2.0), ("tukey", 0.3),
     ("tukey", 0.0), ("gaussian", 2.0), ("general gaussian", 1.5, 2.0), ("kaiser", 3.0), ("general hamming", 0.6),
     ("general cosine", [0.4, 0.5, 0.1]), ("chebwin", 60.0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8])
@@ -151,7 +151,7 @@ MISTAKES = [
     ("istft", (Z,), {"nfft": 4}, ValueError, "nfft must be greater"),
     ("istft", (Z,), {"window": np.ones(6, F32)}, ValueError, "different from the length 6"),
     ("istft", (Z[:, :1],), {}, ValueError, "positive integer"), ("istft", (Z,), {"time_axis": 1.5}, TypeError, "axis"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "arrays", "keywords", "error", "words"), MISTAKES)

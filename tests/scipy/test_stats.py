@@ -21,9 +21,9 @@ CONTINUOUS = {
     "gamma": ((1.7,), True), "chi2": ((3.0,), True), "beta": ((1.5, 2.5), True), "t": ((4.0,), True),
     "gennorm": ((1.5,), False), "vonmises": ((2.0,), False),
     "wrapcauchy": ((0.4,), False), "truncnorm": ((-1.0, 2.0), True),
-}  # fmt: skip
+}
 DISCRETE = {"poisson": (2.5,), "bernoulli": (0.3,), "geom": (0.3,), "binom": (5.0, 0.4), "nbinom": (3.0, 0.4),
-            "betabinom": (5.0, 1.5, 0.7)}  # fmt: skip
+            "betabinom": (5.0, 1.5, 0.7)}
 ALL = {**CONTINUOUS, **{name: (shape, False) for name, shape in DISCRETE.items()}}
 
 
@@ -81,7 +81,7 @@ def test_derivatives(name):
     def case(package, x):
         function = getattr(library_of(package, name), log)
         return [package.vmap(package.grad(lambda v, *s, i=i: function(v, *s), i), (0, *[None] * len(shape)))(x, *shape)
-                for i in numbers]  # fmt: skip
+                for i in numbers]
 
     expected = jax.jit(lambda x: case(jax, x))(theirs(points))
     assert_same(xtrace.jit(lambda x: case(xtrace, x))(ours(points)), expected, 512)
@@ -121,7 +121,7 @@ EDGES = {
     "betabinom.logpmf": [(5, 3, 0, 1), (0, -1, 1, 1), (0.5, 3, 1, 1), (0.5, 3, 1, 1, 0.5), (np.nan, 3, 1, 1),
                          (4, 3, 1, 1)],
     "wrapcauchy.pdf": [(1, 0), (1, 2), (1, 1), (np.nan, 0.5), (-1, 0.5), (7, 0.5)],
-}  # fmt: skip
+}
 
 
 def test_beyond_the_domain():

@@ -55,7 +55,7 @@ def test_what_makes_methods_fail():
     for a, b in (
         (0 * d, 0 * e), (d * 1e30, e * 1e30), (d, 0 * e), (0 * d + 1, 0 * e), (wilkinson, 0 * e - 1),
         (wilkinson, np.array([1, 0, 1, 0, 1], np.float32)),
-    ):  # fmt: skip
+    ):
         _check(a, b, *program(a, b))
     assert np.isnan(program(d * np.nan, e)[0]).all()
     values, vectors = eigh_tridiagonal(d[:1], e[:0])

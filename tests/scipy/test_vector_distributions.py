@@ -13,7 +13,7 @@ from xtrace.scipy.stats import dirichlet, multinomial, multivariate_normal, pois
 
 F32 = np.float32
 OURS = {"dirichlet": dirichlet, "multinomial": multinomial, "multivariate_normal": multivariate_normal,
-        "poisson": poisson, "truncnorm": truncnorm}  # fmt: skip
+        "poisson": poisson, "truncnorm": truncnorm}
 POINT, ALPHA = np.array([0.2, 0.3, 0.5], F32), np.array([1, 2, 3.5], F32)
 COUNTS = np.array([1, 2, 3], np.int32)
 MEAN, COVARIANCE = np.array([0.5, 0, -1], F32), np.array([[2, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 3]], F32)
@@ -36,7 +36,7 @@ CASES = [
     *[("poisson", "entropy", arguments) for arguments in (
         (np.array([-1, 0, 0.1, 1, 9.9, 10.1, 99, 100, 1e4, np.inf, np.nan], F32),), (2.5, np.ones(2, F32)), (3,),
         (np.float16(3),), (np.ones((2, 1), F32), np.ones(3, F32)))],
-]  # fmt: skip
+]
 
 
 def results(package, library, convert):
@@ -106,7 +106,7 @@ MISTAKES = [
     ("poisson", "entropy", (1j,), TypeError, "lgamma"),
     ("truncnorm", "cdf", (np.ones(2, np.float16), np.float16(0), np.float16(1)), TypeError, r"cdf: dtype float16"),
     ("truncnorm", "pdf", ([1.0], 0, 1), TypeError, r"truncnorm\.pdf requires ndarray or scalar"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "name", "arguments", "error", "words"), MISTAKES)

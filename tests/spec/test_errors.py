@@ -34,9 +34,7 @@ def test_a_condition_on_a_traced_value() -> None:
     text = str(caught.value)
     assert "Attempted boolean conversion of traced array with shape bool[]." in text
     assert f"The error occurred while tracing the function {_place(f)}" in text
-    assert (
-        "This concrete value was not available in Python because it depends on the value of the argument x." in text
-    )
+    assert "This concrete value was not available in Python because it depends on the value of the argument x." in text
     line = inspect.getsourcelines(f)[1] + 1
     assert f"\n  {__file__}:{line} (f)\n    return x if x > 0 else 2 * x\n                ^^^^^\n" in text
     assert "\nTo fix it: jnp.where(x > 0, x, 2 * x)\n" in text
@@ -94,8 +92,7 @@ def test_item_assignment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "names"),
-    [(jnp.float32(1), jnp.int32(1), "float32, int32"), (1, 1.0, "int32, float32")],
+    ("x", "y", "names"), [(jnp.float32(1), jnp.int32(1), "float32, int32"), (1, 1.0, "int32, float32")]
 )
 def test_mixed_dtypes_in_lax(x, y, names) -> None:
     with pytest.raises(TypeError) as caught:

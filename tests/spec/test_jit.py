@@ -103,7 +103,7 @@ def test_2_4_a_new_signature_compiles_again_once(monkeypatch: pytest.MonkeyPatch
     signatures = [
         (x, 1), (x, 2), (np.ones(4, np.float32), 1), (np.ones(3, np.int32), 1), ({"a": x}, 1), ([x], 1), (1.0, 1),
         (1, 1),
-    ]  # fmt: skip
+    ]
     for _ in range(3):
         for arguments in signatures:
             h(*arguments)

@@ -18,7 +18,7 @@ FUNCTIONS = {
     "convolve": lambda x: jnp.convolve(x[0], x[1]), "histogram": lambda x: jnp.histogram(x, 3)[0],
     "unique": lambda x: jnp.unique(x, size=4), "solve": lambda x: jnp.linalg.solve(x, x[0]),
     "fft": lambda x: jnp.abs(jnp.fft.fft(x)), "at": lambda x: x.at[0].add(1), "floor_divide": lambda x: x // 2,
-}  # fmt: skip
+}
 
 
 def primitives_of(jaxpr):

@@ -19,11 +19,7 @@ def test_1_1_a_jaxpr_prints_in_exactly_this_form() -> None:
         return ln_x / ln_2
 
     assert str(jax.make_jaxpr(log2)(3.0)) == (
-        "{ lambda ; a:f32[]. let\n"
-        "    b:f32[] = log a\n"
-        "    c:f32[] = log 2.0\n"
-        "    d:f32[] = div b c\n"
-        "  in (d,) }"
+        "{ lambda ; a:f32[]. let\n    b:f32[] = log a\n    c:f32[] = log 2.0\n    d:f32[] = div b c\n  in (d,) }"
     )
     assert len(global_list) == 1
 
@@ -91,9 +87,7 @@ def test_1_3_how_a_tracer_prints(capsys: pytest.CaptureFixture[str]) -> None:
         return x
 
     jax.jit(weak)(3.0)
-    assert capsys.readouterr().out == (
-        "printed x: JitTracer(~float32[])\n"
-    )
+    assert capsys.readouterr().out == ("printed x: JitTracer(~float32[])\n")
 
 
 def test_1_4_python_scalars_are_weakly_typed() -> None:

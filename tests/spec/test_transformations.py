@@ -43,7 +43,7 @@ def test_5_2_gradients_of_gradients() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _THIRD_DERIVATIVE], env={**os.environ, "XLA_FLAGS": ""}, capture_output=True, text=True,
         check=True,
-    )  # fmt: skip
+    )
     assert done.stdout == "-0.0353256 float32\n"
 
 
@@ -85,7 +85,7 @@ def test_5_3_derivatives_of_each_other_and_through_control_flow() -> None:
         lambda x: jax.jvp(grad(f), (x,), (1.0,))[1], lambda x: jax.vjp(grad(f), x)[1](1.0)[0],
         lambda x: grad(lambda y: jax.jvp(f, (y,), (1.0,))[1])(x), lambda x: jax.value_and_grad(grad(f))(x)[1],
         jit(grad(jit(grad(f)))), lambda x: vmap(grad(grad(f)))(jnp.stack([x, x]))[1],
-    ]  # fmt: skip
+    ]
     assert [float(second(0.5)) for second in seconds] == [3.0] * len(seconds)
     assert float(grad(grad(f))(-0.5)) == 0
 

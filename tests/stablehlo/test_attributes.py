@@ -163,7 +163,7 @@ def test_numbers_are_written_as_a_person_would():
 SCALARS = [
     0.0, -0.0, 1.0, 0.1, float("inf"), float("-inf"), float("nan"), 0, 1, -1, True, False, 1j, complex(1, 0.0),
     complex(1, -0.0), complex(-0.0, 1), complex(0.0, 1), np.float32(0.1), np.float64(0.1), np.int8(1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

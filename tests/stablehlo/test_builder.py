@@ -206,7 +206,7 @@ def test_names_that_numbering_would_make_are_not_reused(module):
 
     assert [add(n, i) for i, n in enumerate(["f_1", "f", "f", "f", "main", "f_1"])] == [
         "f_1", "f", "f_2", "f_3", "main_1", "f_1_1",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(

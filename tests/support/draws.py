@@ -26,12 +26,12 @@ from xtrace.core import dtypes
 
 # Most specific first: the class of an error is the first of these that it belongs to.
 _ERRORS = (NotImplementedError, OverflowError, ZeroDivisionError, IndexError, AttributeError, TypeError, ValueError,
-           AssertionError, RuntimeError)  # fmt: skip
+           AssertionError, RuntimeError)
 # Ours and jax's. NumPy has ValueError for shapes that do not broadcast where jax's operations have TypeError, and an
 # AxisError, which is a ValueError too, where jax looks an axis of a scalar up in a tuple.
 _AS_WELL = {(ValueError, TypeError), (ValueError, IndexError), (TypeError, ValueError), (ValueError, AssertionError),
             (IndexError, ValueError), (TypeError, IndexError), (NotImplementedError, TypeError),
-            (NotImplementedError, ValueError)}  # fmt: skip
+            (NotImplementedError, ValueError)}
 # One call in so many is evaluated with jax eagerly too, which is a program per operation.
 _EAGERLY_EVERY = 6
 
@@ -76,11 +76,11 @@ class Call(NamedTuple):
         found = list(_operands((self.arguments, self.keywords)))
         if self.mode == "vjp":
             return [Operand(np.where(np.isfinite(x), x, 1).astype(x.dtype), weak) if _smooth(x) else Operand(x, weak)
-                    for x, weak in found]  # fmt: skip
+                    for x, weak in found]
         if self.mode == "vmap":
             axes = self.mapped(len(found))
             return [Operand(np.stack([x, np.roll(x, 1)]) if axis == 0 else x, weak)
-                    for (x, weak), axis in zip(found, axes, strict=True)]  # fmt: skip
+                    for (x, weak), axis in zip(found, axes, strict=True)]
         return found
 
     def mapped(self, count: int) -> list[int | None]:
@@ -184,7 +184,7 @@ def drawn_calls(name: str, row: Row, number: int, count: int) -> list[Call]:
 
     @seed(zlib.crc32(f"{name} {number}".encode()))
     @settings(max_examples=count + 1, database=None, deadline=None, phases=[Phase.generate], derandomize=False,
-              suppress_health_check=list(HealthCheck))  # fmt: skip
+              suppress_health_check=list(HealthCheck))
     @given(row.arguments, st.sampled_from(row.modes), st.integers(0, 63))
     def collect(arguments: Any, mode: str, variant: int) -> None:
         found.append(Call(name, *arguments, mode, variant, row.function))

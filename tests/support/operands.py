@@ -117,11 +117,7 @@ def dtypes_in(choices: Iterable[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def arrays(
-    draw: Any,
-    dtype: Any,
-    shape: Sequence[int],
-    low: float | None = None,
-    high: float | None = None,
+    draw: Any, dtype: Any, shape: Sequence[int], low: float | None = None, high: float | None = None
 ) -> np.ndarray[Any, Any]:
     """Draw a NumPy array of `dtype` and `shape` with values as `random_values` gives them."""
     return random_values(dtype, shape, draw(seeds), low, high)

@@ -189,7 +189,7 @@ def _checks(
         found.append(vmap_over([x.ndim for x in operands]))
         if count > 1:
             found += [vmap_over([(0 if x.ndim == 0 else 1) if i == j else None for j, x in enumerate(operands)])
-                      for i in range(count)]  # fmt: skip
+                      for i in range(count)]
         if derivatives and smooth and reverse:
             found.append(vmap_of_vjp)
     return found

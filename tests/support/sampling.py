@@ -19,7 +19,7 @@ def default_seed() -> str:
         return subprocess.run(
             ["git", "rev-parse", "--short=12", "HEAD"],
             cwd=pathlib.Path(__file__).parent, capture_output=True, text=True, check=True,
-        ).stdout.strip()  # fmt: skip
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return datetime.date.today().isoformat()
 

@@ -130,7 +130,7 @@ def test_every_program_is_valid_and_computes_what_it_does_op_by_op(name):
     "name, symbol",
     [("f", "f"), ("<lambda>", "_lambda_"), ("größe", "gr__e"), ("f.<locals>.g", "f._locals_.g"), ("2fold", "_2fold"),
      ("main", "main"), ("a b\"c\n", "a_b_c_"), ("关", "_"), ("", "function"), ("a-b", "a_b"), ("$x", "_$x")],
-)  # fmt: skip
+)
 def test_any_name_makes_a_valid_symbol(name, symbol):
     inner = lambda x: lax.sin(x)  # noqa: E731
     inner.__name__ = name
@@ -450,7 +450,7 @@ def test_many_functions_of_one_name_take_time_in_proportion():
     # Each array of it would fit into 2**63 bytes, all together would not.
     (lambda: xtrace.random.poisson(xtrace.random.key(0), 1.0, (10**6,) * 3), "poisson"),
     (lambda: xtrace.lower(lambda x: x + 1, xtrace.ShapeDtypeStruct((10**6,) * 4, np.float32)), "add"),
-])  # fmt: skip
+])
 def test_shapes_too_large_for_xla_are_refused_by_the_called_function_s_name(call, name):
     # XLA would end the process. Again, as nothing of the failure may be kept.
     for _ in range(2):

@@ -49,7 +49,6 @@ def in_scan_over_tangents(library):
     def both(x, t):
         xs, ts = library.np.stack([x, 2 * x]), library.np.stack([t, 3 * t])
 
-
         def body(n, v):
             return n + 1, (library.np.sin(v[0]) * n, v[1] * v[0] * n)
 
@@ -72,7 +71,7 @@ def in_cond(library):
 def in_switch_without_a_tangent(library):
     def both(x, t):
         branches = [lambda x, t: (x, t * 0), lambda x, t: (library.np.sin(x), library.np.zeros_like(t)),
-                    lambda x, t: (library.np.exp(x), t * library.np.exp(x))]  # fmt: skip
+                    lambda x, t: (library.np.exp(x), t * library.np.exp(x))]
         return library.lax.switch(library.np.int32(2) + 0 * (x.sum() > 0), branches, x, t)
 
     return both
@@ -219,7 +218,7 @@ def test_what_is_known_stays_one_call_and_is_computed_once():
     # The value with the residual, and the transposed tangent: nothing is computed twice.
     assert [[e.primitive.name for e in c.params["jaxpr"].eqns] for c in found] == [
         ["sin", "exp", "tanh", "cos"], ["mul", "mul"],
-    ]  # fmt: skip
+    ]
     found = calls(gradient(OURS, in_scan(OURS)), "scan")
     assert ["sin" in [e.primitive.name for e in c.params["jaxpr"].eqns] for c in found] == [True, False]
     found = calls(gradient(OURS, OURS.api.checkpoint(formula(OURS))), "remat2")
@@ -247,7 +246,7 @@ def test_what_no_step_changes_is_computed_once_as_in_jax(which, options):
     def described(jaxpr):
         outside = sorted(e.primitive.name for e in jaxpr.eqns if e.primitive.name != "broadcast_in_dim")
         scans = [(sorted(v.aval.shape for v in e.invars), sorted(v.aval.shape for v in e.outvars),
-                  sorted(i.primitive.name for i in e.params["jaxpr"].eqns)) for e in calls(jaxpr, "scan")]  # fmt: skip
+                  sorted(i.primitive.name for i in e.params["jaxpr"].eqns)) for e in calls(jaxpr, "scan")]
         return outside, scans
 
     assert described(loop(OURS, which, **options)) == described(loop(JAX, which, **options))
@@ -255,6 +254,7 @@ def test_what_no_step_changes_is_computed_once_as_in_jax(which, options):
 
 def test_loops_hand_on_what_they_do_not_change():
     x = xtrace.numpy.arange(3.0)
+
     def body(carry, v):
         total, same = carry
         return (total + v, same), (v, same)

@@ -34,7 +34,7 @@ def scaled(new_primitive):
     primitive = new_primitive(
         "scaled", ("factor",), abstract=lambda aval, *, factor: aval, emit=emit, jvp=jvp, transpose=transpose,
         batch=batch,
-    )  # fmt: skip
+    )
     return primitive, asked
 
 

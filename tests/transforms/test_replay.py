@@ -33,9 +33,7 @@ STACKS = {
     "grad of vmap": xtrace.grad(lambda x: xtrace.vmap(smooth)(x).sum()),
     "vmap of the Hessian": xtrace.vmap(xtrace.hessian(smooth)),
     "jvp of vmap of grad": lambda x: xtrace.jvp(xtrace.vmap(xtrace.grad(smooth)), (x,), (x,)),
-    "grad of grad of vmap": xtrace.grad(
-        lambda x: (xtrace.grad(lambda y: xtrace.vmap(smooth)(y).sum())(x) ** 2).sum()
-    ),
+    "grad of grad of vmap": xtrace.grad(lambda x: (xtrace.grad(lambda y: xtrace.vmap(smooth)(y).sum())(x) ** 2).sum()),
     "vmap of linearize": xtrace.vmap(lambda x: xtrace.linearize(smooth, x)[1](x)),
     "jacrev of jacfwd": lambda x: xtrace.jacrev(xtrace.jacfwd(smooth))(x[0]),
     "vmap over a closed-over tracer": lambda x: xtrace.vmap(lambda i: xtrace.grad(smooth)(x[i]) * smooth(x[0]))(
@@ -44,7 +42,7 @@ STACKS = {
     "vmap in grad in vmap": xtrace.vmap(
         lambda x: xtrace.grad(lambda y: xtrace.vmap(lambda a: smooth(a * y))(jnp.arange(2.0)).sum())(x)
     ),
-}  # fmt: skip
+}
 
 
 def traced_twice(f):
@@ -106,7 +104,7 @@ def test_what_reads_a_tracer_from_outside_is_not_copied(new_primitive):
     primitive = new_primitive(
         "reads", abstract=lambda aval: aval, emit=lambda builder, x: x,
         batch=lambda mapped, operands, axes: (operands[0] * outside[-1], axes[0]),
-    )  # fmt: skip
+    )
 
     def f(x, scale):
         outside.append(scale)

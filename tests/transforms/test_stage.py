@@ -163,7 +163,7 @@ def test_numpy_constants_take_the_dtype_of_the_settings():
         (2.5, 2.5, True), (3, 3, True), (True, True, False), (1j, 1j, True), (np.float32(0.1), np.float32(0.1), False),
         (np.array(3, np.int8), np.int8(3), False), (np.float64(0.5), np.float32(0.5), False),
     ],
-)  # fmt: skip
+)
 def test_scalars_become_literals(value, expected, weak):
     closed = traced(lambda: value)
     (literal,) = closed.jaxpr.outvars

@@ -78,7 +78,7 @@ def test_text_of_shows_locations_on_request():
         (ADD[:80], None, None, None, "invalid module: "),
     ],
     ids=["verifier", "operation", "operand", "attribute", "nonsense", "truncated"],
-)  # fmt: skip
+)
 def test_an_invalid_module_is_reported_with_its_line(text, line, column, source, message, capfd):
     with pytest.raises(InvalidModuleError, match=re.escape(message)) as caught:
         modules.verify(text)

@@ -265,7 +265,7 @@ def test_cuda_client_takes_its_options_from_the_environment(monkeypatch, every_d
     expected = {
         "platform_name": "cuda", "preallocate": False, "memory_fraction": 0.25, "allocator": "platform",
         "visible_devices": [2, 3], "node_id": 1, "num_nodes": 2,
-    }  # fmt: skip
+    }
     assert {name: options[name] for name in expected} == expected
     monkeypatch.setenv("XTRACE_CUDA_VISIBLE_DEVICES", "all")
     monkeypatch.delenv("JAX_CUDA_VISIBLE_DEVICES")

@@ -16,7 +16,7 @@ TARGETS = ["a100", "h100", "h200", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"]
 KINDS = {
     "a100": "NVIDIA A100-SXM4-80GB", "h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200",
     "tpu-v4": "TPU v4", "tpu-v5e": "TPU v5 lite", "tpu-v5p": "TPU v5", "tpu-v6e": "TPU v6 lite",
-}  # fmt: skip
+}
 
 MATMUL = """module @jit_matmul {
   func.func public @main(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
@@ -160,7 +160,7 @@ def test_a_target_alone_is_one_chip(target):
         ("tpu-v4:2x2x1", 4), ("tpu-v4:2x2x4", 16), ("tpu-v5p:1x2x1", 2), ("tpu-v5p:4x4x4", 64), ("tpu-v6e:4x4", 16),
         ("h200:8", 8), ("h200:2x8", 16), ("a100:1x1", 1),
     ],
-)  # fmt: skip
+)
 def test_a_topology_has_a_device_for_each_chip(target, count):
     devices = targets.compile_only_devices(target)
     assert len(devices) == len({device.id for device in devices}) == count

@@ -274,13 +274,7 @@ class Binary(Elementwise):
 
 
 def unary(
-    name: str,
-    op: str | Callable[..., Value],
-    kinds: Sequence[Any],
-    doc: str,
-    *,
-    accuracy: bool = False,
-    **details: Any,
+    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], doc: str, *, accuracy: bool = False, **details: Any
 ) -> Unary:
     """Define an elementwise operation of one operand; `accuracy` says it takes the parameter of that name.
 
@@ -347,7 +341,7 @@ def compared(builder: FunctionBuilder, direction: str, x: Value, y: Value, kind:
 def compare(
     name: str, direction: str, doc: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
     of_words: Monoid | None = None,
-) -> Elementwise:  # fmt: skip
+) -> Elementwise:
     """Define a comparison; `ordered` ones do not accept complex operands.
 
     In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which says what comes
@@ -367,7 +361,7 @@ def compare(
     found = binary(
         name, op, kinds if of_words is None else (*kinds, EXTENDED), doc, result=as_bool, promoting=promoting,
         derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
-    )  # fmt: skip
+    )
     found.keys = leaving_alone
     return found
 
@@ -438,7 +432,7 @@ def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> lis
 @elementwise(
     "mul", _product, NUMBER, operands=2, parameters=("out_dtype",), result=_product_dtype, promoting="multiply",
     jvp=BILINEAR, transpose=_product_transpose,
-)  # fmt: skip
+)
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """Product, computed in `out_dtype` if one is given."""
     if out_dtype is not None:

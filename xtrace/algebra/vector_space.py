@@ -233,7 +233,7 @@ def _reshape_batch(
     "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
     jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch, moves_elements=True,
     keys=moving(lambda places, *, new_sizes, dimensions, **_: places.transpose(dimensions).reshape(new_sizes)),
-)  # fmt: skip
+)
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
     """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
 
@@ -291,7 +291,7 @@ def _transpose_batch(
     "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
     jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch, moves_elements=True,
     keys=moving(lambda places, *, permutation: places.transpose(permutation)),
-)  # fmt: skip
+)
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""
     permutation = integers("transpose", "permutation", permutation)
@@ -334,9 +334,7 @@ def _convert_transpose(cotangent: Any, operand: Any, **_: Any) -> list[Any]:
     return [converted(cotangent, operand.aval.dtype, operand.aval.weak_type)]
 
 
-def _convert_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any
-) -> tuple[Any, int]:
+def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
     return convert.apply(operands, tuple(parameters.values())), axes[0]
 
 
@@ -344,7 +342,7 @@ def _convert_batch(
     "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
     checks=KEEPS_NUMBERS,
-)  # fmt: skip
+)
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """Return `operand` with element type `new_dtype`, strongly typed.
 

@@ -81,7 +81,7 @@ def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
     entries += [
         _entry(function, key, (traced.seconds, None, None), None) for key, traced in traces.items()
         if _without_devices(key) not in compiled
-    ]  # fmt: skip
+    ]
     info = debug_info_of("jit", function)
     name = f"{info.function} at {info.file}:{info.line}" if info.file is not None else info.function
     return CacheInfo(name, tuple(entries), cache.hits(), cache.misses)

@@ -88,9 +88,7 @@ def remat(
     concrete: Any = _NOT_GIVEN,
 ) -> Callable[..., Any]:
     """`checkpoint` under its other name."""
-    return checkpoint(
-        fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, concrete=concrete
-    )
+    return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, concrete=concrete)
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -126,7 +124,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 def _traced(
     fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], prevent_cse: Any,
     args: tuple[Any, ...], kwargs: dict[str, Any],
-) -> tuple[TracedFunction, list[Any], bool | tuple[bool, ...]]:  # fmt: skip
+) -> tuple[TracedFunction, list[Any], bool | tuple[bool, ...]]:
     """Return the trace of `fun` for these arguments, the leaves of those that are not static, and their barriers."""
     static_positions = _positions(fun, numbers, names, args)
     positional = tuple([(i, args[i]) for i in static_positions])
@@ -316,4 +314,4 @@ checkpoint_policies = types.SimpleNamespace(
     },
     checkpoint_dots=dots_saveable,
     checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
-)  # fmt: skip
+)

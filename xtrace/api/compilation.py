@@ -40,7 +40,7 @@ def compile_module(
         program = compile_program(
             text, device, closed.out_avals, options, hidden=module.hidden, kept=kept, committed=committed,
             callbacks=module.callbacks, effects=module.effects,
-        )  # fmt: skip
+        )
     except Exception as error:
         importlib.import_module("xtrace.api.failures").explain_compilation(error, closed, module, device)
         raise
@@ -53,7 +53,7 @@ def compile_module(
 _EFFORTS = (
     config.exec_time_optimization_effort, config.memory_fitting_effort, config.optimization_level,
     config.memory_fitting_level,
-)  # fmt: skip
+)
 
 
 def _options_of_settings() -> dict[str, Any]:

@@ -189,7 +189,7 @@ class CustomFunction:
     def _apply(
         self, call: Call, call_jaxpr: Any, expected: Expected | None, operands: list[Any], num_consts: int,
         trees: list[Any],
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         raise NotImplementedError
 
     def _fixed(self, position: int, value: Any) -> Any:
@@ -348,7 +348,7 @@ class custom_jvp(CustomFunction):
     def _apply(
         self, call: Call, call_jaxpr: Any, expected: Expected | None, operands: list[Any], num_consts: int,
         trees: list[Any],
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         rule, symbolic_zeros = self.jvp, self.symbolic_zeros
         assert rule is not None
         name, nondiff = function_name(rule), list(call.fixed.values())
@@ -362,7 +362,7 @@ class custom_jvp(CustomFunction):
             result, tangent = _pair(found, lambda: (
                 f"Custom JVP rule {name} for function {self.name} must produce a pair (list or tuple of length two) "
                 f"representing primal and tangent outputs, but got {found}."
-            ))  # fmt: skip
+            ))
             leaves = self._flattened("rule", name, result, trees)
             self._check_primal_out(name, "Custom JVP rule", result, leaves, trees, expected)
             return leaves, self._tangents_out(name, result, leaves, trees[0], tangent)
@@ -462,7 +462,7 @@ class custom_vjp(CustomFunction):
     def _apply(
         self, call: Call, call_jaxpr: Any, expected: Expected | None, operands: list[Any], num_consts: int,
         trees: list[Any],
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
         assert fwd is not None and bwd is not None
         name, backward_name = function_name(fwd), function_name(bwd)
@@ -480,7 +480,7 @@ class custom_vjp(CustomFunction):
                 f"function {self.name}) and the second element represents residuals (i.e. values stored from the "
                 "forward pass for use on the backward pass), but instead of a pair the fwd rule "
                 f"{name} produced {found}."
-            ))  # fmt: skip
+            ))
             leaves = self._flattened("fwd rule", name, result, trees)
             self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
@@ -496,8 +496,9 @@ class custom_vjp(CustomFunction):
                 rest = map(given, saved)
                 found = bwd(
                     *nondiff,
-                    pytree.tree_unflatten(residual_trees[0], [known[i] if i in known else next(rest)
-                                                              for i in range(count)]),
+                    pytree.tree_unflatten(
+                        residual_trees[0], [known[i] if i in known else next(rest) for i in range(count)]
+                    ),
                     pytree.tree_unflatten(out_tree, full),
                 )
                 return self._cotangents_in(backward_name, call, in_avals, found)

@@ -103,7 +103,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         _for_leaves("src", src, x, count, "a device, a sharding or None"),
         map(bool, _for_leaves("donate", donate, x, count, "a bool")),
         _for_leaves("may_alias", may_alias, x, count, "a bool or None"),
-    ))  # fmt: skip
+    ))
     for move in moves:
         if move.donated and move.aliased:
             raise ValueError(f"device_put: donate and may_alias are both true for {move.name}; choose one")

@@ -192,7 +192,7 @@ def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
     """Return a function that has no code for any signature yet: it asks `run`, and calls `slow` if that has none."""
     names = {
         "slow": slow, "run": run, "MISS": MISS, "given": _given, "hide_frames": hide_frames, "__builtins__": builtins,
-    }  # fmt: skip
+    }
     # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
     return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)
 
@@ -418,8 +418,9 @@ def specialise(
     outputs = [f"b{i}" for i in range(len(signatures))]
     arrays = [f"r{i}" for i in range(len(signatures))]
     making = [
-        f"{r} = {writer.in_row('zeros', np.zeros(aval.shape, dtypes.float0))}" if aval.dtype == dtypes.float0 else
-        f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.in_row('t', aval)}; "
+        f"{r} = {writer.in_row('zeros', np.zeros(aval.shape, dtypes.float0))}"
+        if aval.dtype == dtypes.float0
+        else f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.in_row('t', aval)}; "
         f"{r}.signature = {writer.in_row('t', signature)}"
         for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)
     ]
@@ -466,4 +467,4 @@ _COMMON = {
     "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
     "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,
     "same_static": same_static, "cast": dtypes.cast, "forget": _forget, "collect_garbage": buffers.collect_garbage,
-}  # fmt: skip
+}

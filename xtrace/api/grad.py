@@ -266,9 +266,7 @@ def concrete(value: Any) -> Any:
     return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
-def _gradients(
-    linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any]
-) -> list[Any]:
+def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any]) -> list[Any]:
     """Return the cotangents of all arguments, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):

@@ -36,7 +36,7 @@ _OPERAND = object()
 def inline_jit(
     function: Callable[..., Any] | None = None, *, static: Sequence[str] | None = None, public: bool = False,
     trees: bool = False, unless: Callable[[], bool] | None = None, inline: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Decorate a function of the library to be one program: compiled once, or replayed in the program that is traced.
 
     It must depend on its operands' types, its static arguments and the settings only.
@@ -134,7 +134,7 @@ def _call_of(
 def _key_of(
     args: tuple[Any, ...], kwargs: dict[str, Any], numbers: frozenset[int], names: frozenset[str], public: bool,
     operands: list[Any],
-) -> tuple[Any, ...] | None:  # fmt: skip
+) -> tuple[Any, ...] | None:
     """Return everything but the operands of a call, hashable, and append these to `operands`.
 
     None where an argument is neither an array nor of a type whose values can be compared, and where an array is given
@@ -181,6 +181,7 @@ def _add_value(key: list[Any], value: Any) -> bool:
 
 def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
     """Return the function of the arrays among the arguments of ``function(*args, **kwargs)``."""
+
     def called(*operands: Any) -> Any:
         left = iter(operands)
         given = [next(left) if isinstance(x, Array) else x for x in args]

@@ -167,7 +167,7 @@ def jit(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         _device(device, backend, {"in_shardings": in_shardings, "out_shardings": out_shardings}), bool(inline),
         arguments.compiler_options_of("jit", compiler_options),
-    )  # fmt: skip
+    )
     return _wrap(fun, static, donated, options)
 
 
@@ -339,8 +339,14 @@ class Jitted:
         donated = donated if any(donated) else ()
         results = jit_call.apply(
             [*traced.consts, *leaves],
-            (self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
-             self.options.inline),
+            (
+                self.name,
+                jaxpr,
+                donated,
+                self.options.keep_unused,
+                self.options.compiler_options or None,
+                self.options.inline,
+            ),
         )
         return pytree.tree_unflatten(traced.out_tree, results)
 
@@ -475,7 +481,7 @@ class Jitted:
         module = lower_to_stablehlo(
             closed, self.name, platform, donated=donated, argument_names=paths,
             result_names=functools.partial(_paths_of_results, traced.out_tree),
-        )  # fmt: skip
+        )
         if module.unusable_donations:
             names = [paths()[i] for i in module.unusable_donations]
             place = user_position()
@@ -484,7 +490,7 @@ class Jitted:
                 f"Some donated buffers were not usable: {', '.join(names)}. No result of {self.name} has the same "
                 "shape and dtype, so their memory could not be reused",
                 UserWarning, file, line,
-            )  # fmt: skip
+            )
         return module, kept
 
     def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:

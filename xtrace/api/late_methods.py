@@ -16,11 +16,11 @@ ATTRIBUTES = frozenset(
         "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "transpose", "var",
         "view",
     )
-)  # fmt: skip
+)
 SPECIAL = (
     "__array_namespace__", "__contains__", "__getitem__", "__iter__", "__matmul__", "__rmatmul__", "__round__",
     "__setitem__",
-)  # fmt: skip
+)
 
 
 class LateAttribute:

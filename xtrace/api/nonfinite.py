@@ -64,7 +64,7 @@ def _wanted() -> _Wanted:
 def checked(
     run: Callable[..., Any], closed: ClosedJaxpr, name: str | None = None, out_tree: Any = None,
     donated: Sequence[bool] = (), written_here: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., Any]:
     """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its results checked.
 
     FloatingPointError says which operation made the first bad number. name: what the function is called, None for a
@@ -311,9 +311,7 @@ def _message(kind: str, what: str, text: str, position: Position | None) -> str:
     return f"invalid value ({kind}) encountered in {what}\n{text}\n{excerpt(position)}"
 
 
-def _cause(
-    program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted
-) -> _Cause | None:  # fmt: skip
+def _cause(program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted) -> _Cause | None:
     """Return the cause of the bad number in the result at `position`, None if operations one by one make none."""
     search = _Search(wanted)
     operands = [to_concrete(x, result.device) for x in values]

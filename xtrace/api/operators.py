@@ -291,12 +291,7 @@ def _array_step(aval: ShapedArray, rank: int, dtype: Any, weak: bool) -> _Step:
     return prepare
 
 
-def _plan(
-    operation: _Operation,
-    steps: Sequence[_Step],
-    jitted: Callable[..., Any],
-    one: bool,
-) -> Callable[..., Any]:
+def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., Any], one: bool) -> Callable[..., Any]:
     """Return the function that makes operands ready and applies `operation`; `one` says that it does the latter only.
 
     Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
@@ -468,17 +463,12 @@ def constant_like(example: Any, value: Any) -> Literal:
 
 add = binary_function("add", lax.add, "Sum; of booleans, logical or.", cases={BOOL: lax.bitwise_or})
 subtract = binary_function("subtract", lax.sub, "Difference.")
-multiply = binary_function(
-    "multiply", lax.mul, "Product; of booleans, logical and.", cases={BOOL: lax.bitwise_and}
-)
+multiply = binary_function("multiply", lax.mul, "Product; of booleans, logical and.", cases={BOOL: lax.bitwise_and})
 true_divide = binary_function("true_divide", lax.div, "Quotient as a floating number.", adjust=as_inexact)
 negative = unary_function("negative", lax.neg, "Negation.")
 positive = unary_function("positive", identity, "The operand itself.")
 absolute = unary_function(
-    "absolute",
-    lax.abs,
-    "Absolute value; of complex numbers, the modulus.",
-    cases={BOOL: identity, UNSIGNED: identity},
+    "absolute", lax.abs, "Absolute value; of complex numbers, the modulus.", cases={BOOL: identity, UNSIGNED: identity}
 )
 
 
@@ -584,9 +574,7 @@ bitwise_and = binary_function("bitwise_and", lax.bitwise_and, "Bits set in both.
 bitwise_or = binary_function("bitwise_or", lax.bitwise_or, "Bits set in either.")
 bitwise_xor = binary_function("bitwise_xor", lax.bitwise_xor, "Bits set in one of the two.")
 invert = unary_function("invert", lax.bitwise_not, "Every bit inverted; of booleans, logical not.")
-left_shift = binary_function(
-    "left_shift", lax.shift_left, "x shifted y bits up.", adjust=as_number, names=("x", "y")
-)
+left_shift = binary_function("left_shift", lax.shift_left, "x shifted y bits up.", adjust=as_number, names=("x", "y"))
 right_shift = binary_function(
     "right_shift",
     lax.shift_right_arithmetic,
@@ -653,12 +641,12 @@ _BINARY = {
     "add": ("+", add), "sub": ("-", subtract), "mul": ("*", multiply), "truediv": ("/", true_divide),
     "floordiv": ("//", floor_divide), "mod": ("%", remainder), "and": ("&", bitwise_and), "or": ("|", bitwise_or),
     "xor": ("^", bitwise_xor), "lshift": ("<<", left_shift), "rshift": (">>", right_shift),
-}  # fmt: skip
+}
 _PLAIN = {"pow": ("**", power), "divmod": ("divmod", divmod)}
 _COMPARISONS = {
     "eq": ("==", equal), "ne": ("!=", not_equal), "lt": ("<", less), "le": ("<=", less_equal),
     "gt": (">", greater), "ge": (">=", greater_equal),
-}  # fmt: skip
+}
 _UNARY = {"neg": negative, "pos": positive, "abs": absolute, "invert": invert}
 
 # Methods of the classes themselves, which fail for many values.
@@ -667,7 +655,7 @@ _CONVERSIONS = frozenset(
         "__array__", "__complex__", "__delitem__", "__dlpack__", "__float__", "__format__", "__hash__", "__index__",
         "__int__", "__len__", "block_until_ready", "item", "tolist",
     )
-)  # fmt: skip
+)
 
 
 def install_operators(*classes: type) -> None:

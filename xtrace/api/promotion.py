@@ -27,9 +27,7 @@ def operand_aval(function: str, position: int, value: Any) -> ShapedArray:
     try:
         return aval_of(value)
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{function} requires ndarray or scalar arguments; argument {position}: {error}"
-        ) from None
+        raise type(error)(f"{function} requires ndarray or scalar arguments; argument {position}: {error}") from None
 
 
 def common_dtype(
@@ -108,9 +106,7 @@ def scalar_value(value: Any, dtype: Any) -> bool | int | float | complex:
     return complex(value) if dtypes.is_complex(dtype) else bool(value)
 
 
-def promote(
-    function: str, *operands: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
-) -> list[Any]:
+def promote(function: str, *operands: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> list[Any]:
     """Return the operands in their common dtype and, scalars apart, of one rank, ready for an elementwise operation.
 
     TypeError for an operand that is no array; ValueError for shapes that do not broadcast.

@@ -104,7 +104,7 @@ class VJP:
 def pullback_of(
     call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: Any, out_tree: Any,
     leaves: Sequence[Any],
-) -> VJP:  # fmt: skip
+) -> VJP:
     """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments."""
     places = {_identity(x): i for i, x in enumerate(leaves)}
     others: list[Any] = []

@@ -322,7 +322,7 @@ def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], com
         )
     info = debug_info_of("jit", function)
     _warn(f"{info.function} at {info.file}:{info.line} was compiled {compiled} times, and {hits} calls found a program"
-          f"{reason}.")  # fmt: skip
+          f"{reason}.")
 
 
 def warn_of_new_objects(function: Callable[..., Any], compiled: int) -> None:

@@ -174,7 +174,7 @@ class Lowered(Stage):
         program = compile_module(
             self._module, self._module.text(debug_info=True), self._traced.closed, device, options, kept=self._kept,
             committed=self._device is not None,
-        )  # fmt: skip
+        )
         return Compiled(self._jitted, self._static, self._traced, program.executable, program)
 
     def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:

@@ -114,16 +114,10 @@ def _about_pytrees(leaf: Any) -> str:
 
 
 def trace(
-    transformation: str,
-    function: Callable[..., Any],
-    static: Static,
-    in_tree: Any,
-    in_avals: Sequence[ShapedArray],
+    transformation: str, function: Callable[..., Any], static: Static, in_tree: Any, in_avals: Sequence[ShapedArray]
 ) -> TracedFunction:
     """Run `function` on tracers of the given types and return the record."""
-    info = arguments.debug_info_of(
-        transformation, function, arguments.lazy_argument_paths(function, static, in_tree)
-    )
+    info = arguments.debug_info_of(transformation, function, arguments.lazy_argument_paths(function, static, in_tree))
     out_tree = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -220,4 +214,3 @@ def check_callable(name: str, fun: Any) -> None:
     """Raise TypeError if `fun` cannot be called."""
     if not callable(fun):
         raise TypeError(f"{name}: Expected a callable value, got {shown(fun)} of type {type(fun)}")
-

@@ -206,7 +206,7 @@ class _Parser:
             start = self.position
             text = self.take(_STRING) or self.take(_DIMENSION)
             if text is None:
-                raise self.fail('a key in quotes, such as "w", or \'}\'')
+                raise self.fail("a key in quotes, such as \"w\", or '}'")
             key = self.literal(text, start)
             if key in items:
                 raise self.fail(f"a key that is not there already, unlike {key!r}", start)

@@ -12,4 +12,4 @@ __all__, __getattr__, __dir__ = _late_names(
         "xtrace.api.scopes": ("ensure_compile_time_eval",),
         "xtrace.api.tracing": ("eval_jaxpr",),
     },
-)  # fmt: skip
+)

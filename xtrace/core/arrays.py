@@ -69,5 +69,5 @@ def _declared(name: str) -> property:
 for _name in (
     "addressable_data", "addressable_shards", "committed", "copy_to_host_async", "device", "devices", "format",
     "global_shards", "is_fully_addressable", "is_fully_replicated", "item", "sharding", "traceback",
-):  # fmt: skip
+):
     setattr(Array, _name, _declared(_name))

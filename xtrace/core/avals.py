@@ -52,9 +52,7 @@ class ShapedArray:
     `dtypes.ExtendedDType` (random keys). Instances are immutable and interned.
     """
 
-    __slots__ = (
-        "shape", "dtype", "weak_type", "sharding", "memory_space", "ndim", "size", "_mlir_type", "__weakref__",
-    )  # fmt: skip
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "memory_space", "ndim", "size", "_mlir_type", "__weakref__")
 
     shape: tuple[int, ...]
     dtype: Any
@@ -66,9 +64,8 @@ class ShapedArray:
     _mlir_type: str | None
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None,
-        memory_space: MemorySpace = _DEVICE,
-    ) -> ShapedArray:  # fmt: skip
+        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None, memory_space: MemorySpace = _DEVICE
+    ) -> ShapedArray:
         if type(shape) is not tuple:
             shape = tuple(shape)
         # Enumerations hash slowly, and nearly all arrays are in the device's memory.
@@ -86,7 +83,7 @@ class ShapedArray:
         fields = {
             "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
             "memory_space": memory_space, "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
-        }  # fmt: skip
+        }
         for name, value in fields.items():
             object.__setattr__(made, name, value)
         with _lock:
@@ -103,7 +100,7 @@ class ShapedArray:
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
             "memory_space": self.memory_space,
-        }  # fmt: skip
+        }
         return ShapedArray(**(fields | changes))
 
     def strip_weak_type(self) -> ShapedArray:
@@ -324,7 +321,7 @@ def check_truth(aval: ShapedArray) -> None:
             f"The truth value of an array of shape {aval.shape} is ambiguous. Use x.any() or x.all(), and "
             "conditions of elements as (x > 0) & (x < 1), in parentheses"
             if aval.size else "The truth value of an empty array is ambiguous. Use `array.size > 0`"
-        )  # fmt: skip
+        )
 
 
 def check_fits(value: int, dtype: Any) -> None:
@@ -349,7 +346,7 @@ def _python_scalar_aval(value: Any) -> ShapedArray:
 aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
     bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
     np.ndarray: _numpy_aval, ShapeDtypeStruct: lambda description: description.aval,
-}  # fmt: skip
+}
 
 
 def aval_of(value: Any) -> ShapedArray:

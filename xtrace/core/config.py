@@ -397,9 +397,7 @@ traceback_filtering = option(
     one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "Leave xtrace's frames out of tracebacks, with a note, or mark them for IPython and pytest to skip.",
 )
-dump_ir_to = option(
-    "jax_dump_ir_to", "", TEXT, "The directory that the programs of each compilation are written to."
-)
+dump_ir_to = option("jax_dump_ir_to", "", TEXT, "The directory that the programs of each compilation are written to.")
 dump_ir_modes = option(
     "jax_dump_ir_modes",
     "jaxpr,stablehlo,hlo",

@@ -67,7 +67,7 @@ if hasattr(ml_dtypes, "int1"):
 _SMALL_FLOATS: list[DType] = [
     float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
     float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
-]  # fmt: skip
+]
 _FLOATS: list[DType] = [*_SMALL_FLOATS, bfloat16, float16, float32, float64]
 _COMPLEX: list[DType] = [complex64, complex128]
 
@@ -424,7 +424,7 @@ def scalar_type_of(x: Any) -> type:
 
 _scalar_of_family: dict[type[np.generic], type] = {
     np.bool_: bool, np.signedinteger: int, np.unsignedinteger: int, np.floating: float, np.complexfloating: complex,
-}  # fmt: skip
+}
 
 
 class _Lattice:
@@ -469,7 +469,7 @@ _standard = _Lattice(
         "float16": "float32", "bfloat16": "float32", "float32": "float64 complex64", "float64": "complex128",
         "complex*": "complex64", "complex64": "complex128",
     }
-)  # fmt: skip
+)
 
 # Strictly, a weak scalar becomes any dtype of its kind or a later one, and no dtype becomes another.
 _strict = _Lattice(
@@ -484,11 +484,9 @@ _strict = _Lattice(
 _weak_names = {
     np.bool_: "bool", np.signedinteger: "int*", np.unsignedinteger: "int*",
     np.floating: "float*", np.complexfloating: "complex*",
-}  # fmt: skip
+}
 _weak_results = {"int*": int64, "float*": float64, "complex*": complex128}
-_widest = {
-    np.signedinteger: int64, np.unsignedinteger: uint64, np.floating: float64, np.complexfloating: complex128,
-}  # fmt: skip
+_widest = {np.signedinteger: int64, np.unsignedinteger: uint64, np.floating: float64, np.complexfloating: complex128}
 
 _promotions = Table(10_000)
 

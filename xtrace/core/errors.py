@@ -91,5 +91,5 @@ for _kind in (
     JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError,
     TracerIntegerConversionError, NonConcreteBooleanIndexError, UnexpectedTracerError, JaxprTypeError, BroadcastError,
     StaticArgumentError, KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
-):  # fmt: skip
+):
     _kind.__module__ = "xtrace.errors"

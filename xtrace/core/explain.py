@@ -33,12 +33,12 @@ __all__ = [
     "Provenance", "ambiguous_truth", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks",
     "check_operands", "concretization", "formatted", "integer_conversion", "item_assignment", "iteration", "no_data",
     "no_such_attribute", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer", "unhashable",
-]  # fmt: skip
+]
 
 # The modules of those that are not in `conversions`.
 _elsewhere = {
     "Provenance": "provenance", "check_leaks": "leaks", "provenance_under": "provenance", "unexpected_tracer": "leaks",
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> Any:

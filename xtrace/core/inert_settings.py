@@ -103,4 +103,4 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_xla_profile_version", 0, INTEGER, _PROFILES),
         ("mock_num_gpu_processes", 0, INTEGER, _SEVERAL_PROCESSES),
     )
-])  # fmt: skip
+])

@@ -35,7 +35,7 @@ __all__ = [
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_dataclass", "register_static", "static_field", "Partial",
     "explain_flatten_error", "leaf_paths", "listed", "structure_difference", "treedef_difference",
-]  # fmt: skip
+]
 
 default_registry = pytree_registry.registry
 

@@ -34,6 +34,6 @@ def requested_dtype(function: str, dtype: Any) -> Any:
         raise ValueError(f"{problem}. {advice}, or jax_explicit_x64_dtypes='allow'.")
     warn_user(
         f"{problem}, and will be truncated to dtype {found.name}. {advice} or the XTRACE_ENABLE_X64 environment "
-        "variable.",
+        "variable."
     )
     return found

@@ -213,12 +213,12 @@ class Tracer(Array):
 # in vain is absent.
 for _name in (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
-):  # fmt: skip
+):
     setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", False))
 for _name in (
     "__dlpack__", "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes",
     "unsafe_buffer_pointer",
-):  # fmt: skip
+):
     setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", True))
 for _name in ("block_until_ready", "copy_to_host_async", "device", "is_ready", "sharding"):
     setattr(Tracer, _name, _OfConcreteArrays(_name, "no_such_attribute", False))

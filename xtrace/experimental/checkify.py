@@ -12,4 +12,4 @@ __all__, __getattr__, __dir__ = _late_names(
         "xtrace.core.check_errors": ("JaxRuntimeError",),
         "xtrace.ops.checkify": ("Error", "check_error", "init_error"),
     },
-)  # fmt: skip
+)

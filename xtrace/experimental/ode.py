@@ -43,7 +43,7 @@ _TABLEAU = np.array([
     [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
     [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
     [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0],
-])  # fmt: skip
+])
 _NODES = np.array([0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
 _WEIGHTS = _TABLEAU[-1]
 # The weights of order 5 less those of an embedded formula of order 4; any multiple of Dormand and Prince's difference
@@ -53,7 +53,7 @@ _ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 
 _DENSE = np.array([
     -12715105075 / 11282082432, 0, 87487479700 / 32700410799, -10690763975 / 1880347072, 701980252875 / 199316789632,
     -1453857185 / 822651844, 69997945 / 29380423,
-])  # fmt: skip
+])
 _STAGES = len(_NODES)
 # A new step is at most ten times, at least a fifth of the last one, and a tenth smaller than the error allows.
 _GROWTH, _SHRINKAGE, _SAFETY = 10.0, 0.2, 0.9
@@ -301,5 +301,6 @@ def odeint(
                 "y0.astype(float)"
             )
     return _solved(func, rtol, atol, mxstep, hmax, pytree.tree_map(asarray, y0), asarray(t), *args)
+
 
 _make_public(globals(), __all__)

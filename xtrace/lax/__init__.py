@@ -9,12 +9,12 @@ from xtrace.ops.approximate import approx_top_k as approx_top_k_p
 from xtrace.ops.collectives import (
     all_gather, all_gather_p, all_to_all, all_to_all_p, axis_index, axis_index_p, axis_size, pbroadcast, pmax, pmean,
     pmin, ppermute, ppermute_p, pshuffle, psum, psum_scatter, pswapaxes, reduce_scatter_p,
-)  # fmt: skip
+)
 from xtrace.lax import linalg as linalg
 from xtrace.ops.composites import composite, dce_sink, dce_sink_p
 from xtrace.ops.contraction import (
     DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision, PrecisionLike, batch_matmul, dot, dot_general,
-)  # fmt: skip
+)
 from xtrace.ops.control_flow.cond import cond, cond_p, platform_dependent, platform_index_p, switch
 from xtrace.ops.control_flow.mapping import associative_scan, map
 from xtrace.ops.control_flow.scan import scan, scan_p
@@ -23,7 +23,7 @@ from xtrace.ops.convolution import (
     ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated,
     conv_general_dilated_local, conv_general_dilated_patches, conv_general_permutations, conv_general_shape_tuple,
     conv_shape_tuple, conv_transpose, conv_transpose_shape_tuple, conv_with_general_padding, padtype_to_pads,
-)  # fmt: skip
+)
 from xtrace.ops.elementwise import (
     RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bitcast_convert_type, bitwise_and,
     bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, clamp, clz, complex, conj, cos, cosh, div, eq, exp, exp2, expm1,
@@ -31,7 +31,7 @@ from xtrace.ops.elementwise import (
     nextafter, optimization_barrier, population_count, pow, real, reciprocal, reduce_precision, rem, round, rsqrt,
     select, select_n, shift_left, shift_right_arithmetic, shift_right_logical, sign, sin, sinh, sqrt, square, sub,
     tan, tanh,
-)  # fmt: skip
+)
 from xtrace.ops.elementwise import eq_to as eq_to_p
 from xtrace.ops.elementwise import le_to as le_to_p
 from xtrace.ops.elementwise import lt_to as lt_to_p
@@ -39,23 +39,23 @@ from xtrace.ops.fft import FftType, fft
 from xtrace.ops.gathering import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, index_take, scatter, scatter_add,
     scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub,
-)  # fmt: skip
+)
 from xtrace.ops.placement import device_put_p
 from xtrace.ops.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
 from xtrace.ops.random_bits import RandomAlgorithm, rng_bit_generator, rng_uniform
 from xtrace.ops.reductions import (
     argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_prod, reduce_xor,
-)  # fmt: skip
+)
 from xtrace.ops.shape import (
     broadcast, broadcast_like, broadcast_shapes, broadcast_to_rank, broadcasted_iota, collapse, concatenate, empty,
     expand_dims, full, full_like, iota, rev, shape_as_value, split, squeeze, stack, tile, unstack,
-)  # fmt: skip
+)
 from xtrace.ops.shape import copy as copy_p
 from xtrace.ops.slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim, dynamic_update_slice,
     dynamic_update_slice_in_dim, index_in_dim, pad, slice, slice_in_dim,
-)  # fmt: skip
+)
 from xtrace.ops.solvers import custom_linear_solve, custom_root
 from xtrace.ops.solvers import linear_solve as linear_solve_p
 from xtrace.ops.sorting import sort, sort_key_val, top_k
@@ -74,7 +74,7 @@ from xtrace.ops.windows import select_and_scatter_add as select_and_scatter_add_
 from xtrace.ops.special import (
     bessel_i0e, bessel_i1e, betainc, digamma, erf, erf_inv, erfc, igamma, igamma_grad_a, igammac, lgamma, polygamma,
     random_gamma_grad, zeta,
-)  # fmt: skip
+)
 
 # The primitives under the names that programs which walk jaxprs use.
 abs_p = abs
@@ -262,6 +262,6 @@ __all__ = [
     "approx_max_k", "approx_min_k", "approx_top_k_p",
     "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot",
     "after_all", "after_all_p", "create_token", "create_token_p", "device_put_p", "dtype", "stage", "stage_p",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

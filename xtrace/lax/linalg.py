@@ -35,6 +35,6 @@ __all__ = [
     "lu_pivots_to_permutation_p", "ormqr", "ormqr_p", "qdwh", "qr", "qr_p", "schur", "schur_p", "svd", "svd_p",
     "symmetric_product", "symmetric_product_p", "triangular_solve", "triangular_solve_p", "tridiagonal",
     "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -18,5 +18,5 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace.numpy.ufuncs": ("tanh",),
     },
     submodules=("initializers",),
-)  # fmt: skip
+)
 __all__ = _late

@@ -203,9 +203,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     x = operand("glu", x)
     axis = canonical_axis("glu", axis, x.ndim)
     if x.shape[axis] % 2:
-        raise ValueError(
-            f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}"
-        )
+        raise ValueError(f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}")
     return _glu(x, axis=axis)
 
 

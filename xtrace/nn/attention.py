@@ -65,7 +65,7 @@ def _wide(dtype: Any) -> Any:
 def _attention(
     query: Any, key: Any, value: Any, scale: Any, *rest: Any, given: str, causal: bool,
     window: tuple[int, int] | None, residual: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """`rest` has what the letters of `given` say: bias, mask, lengths of queries and of keys (bmqk)."""
     options = {name: as_array(x) for name, x in zip(given, rest, strict=True)}
     query, key, value = [_batched(x, aval_of(x)) for x in (query, key, value)]
@@ -218,7 +218,7 @@ def dot_product_attention(
     found = _attention(
         query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *kept.values(),
         given="".join(kept), causal=bool(is_causal), window=_window(local_window_size), residual=bool(return_residual),
-    )  # fmt: skip
+    )
     if len(queries) == 4:
         return found
     return (found[0][0], found[1][0]) if return_residual else found[0]

@@ -23,7 +23,7 @@ __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
     "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
     "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
-]  # fmt: skip
+]
 
 _Axes = int | Sequence[int]
 
@@ -91,14 +91,12 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return _made("uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind))
 
 
-def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
-) -> Initializer:
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
     """`stddev` times normal numbers that are cut to [lower, upper]; `stddev` is that before the cut."""
     return _made(
         "truncated_normal", dtype,
         lambda key, shape, kind: random_truncated_normal(key, lower, upper, shape, kind) * array(stddev, kind),
-    )  # fmt: skip
+    )
 
 
 # Of a variance that keeps that of a layer's input or output. The standard deviations of what is cut at 2.
@@ -161,17 +159,13 @@ def _scaled_truncated_normal(key: Any, shape: Any, dtype: Any, variance: Any) ->
     return radius * _direction(angle, shape, dtype) * (sqrt(variance) / array(_COMPLEX_CUT, dtype))
 
 
-_DISTRIBUTIONS = {
-    "normal": _scaled_normal,
-    "uniform": _scaled_uniform,
-    "truncated_normal": _scaled_truncated_normal,
-}
+_DISTRIBUTIONS = {"normal": _scaled_normal, "uniform": _scaled_uniform, "truncated_normal": _scaled_truncated_normal}
 
 
 def variance_scaling(
     scale: Any, mode: str, distribution: str, in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
     dtype: Any = None,
-) -> Initializer:  # fmt: skip
+) -> Initializer:
     """Numbers of mean 0 and variance scale / n.
 
     mode: what n is: "fan_in", the number of inputs of an output; "fan_out", the outputs of an input; "fan_avg" and
@@ -282,5 +276,6 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         return concatenate([before, matrix[None], after]).reshape(tuple(shape))
 
     return _made("delta_orthogonal", dtype, make)
+
 
 _make_public(globals(), __all__)

@@ -151,7 +151,7 @@ def logsumexp(
     return _logsumexp(
         a, *given, *_mask("logsumexp", where), name="logsumexp", axis=_static(axis), keepdims=bool(keepdims),
         return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
-    )  # fmt: skip
+    )
 
 
 @inline_jit
@@ -159,7 +159,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     found = _logsumexp(
         x, *masks, name="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
         masked=bool(masks),
-    )  # fmt: skip
+    )
     aval = aval_of(x)
     axes = axes_of("logmeanexp", axis, aval.ndim)
     if not masks:
@@ -207,7 +207,7 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
 def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
     algorithm: str = "fast",
-) -> Any:  # fmt: skip
+) -> Any:
     """(x - mean) / sqrt(variance + epsilon), both taken along `axis` (None: all axes) where they are not given.
 
     algorithm: "fast" takes the variance from the mean of squares in one pass, "stable" from the centred elements.
@@ -221,7 +221,7 @@ def standardize(
     return _standardize(
         x, epsilon, *[v for v in options if v is not None], axis=_static(axis), algorithm=algorithm,
         given="".join([name for name, v in zip("mvw", options, strict=True) if v is not None]),
-    )  # fmt: skip
+    )
 
 
 # One-hot encoding

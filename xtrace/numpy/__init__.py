@@ -4,43 +4,37 @@
 from numpy import (
     character, complexfloating, dtype, flexible, floating, generic, inexact, integer, number, object_, signedinteger,
     unsignedinteger,
-)  # fmt: skip
+)
 
 from xtrace.core.arrays import Array as ndarray
 from xtrace.core.dtypes import finfo, iinfo
 from xtrace.core.late import late_names as _late_names
 from xtrace.core.late import make_public as _make_public
-from xtrace.numpy.contraction import (
-    dot, inner, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat,
-)  # fmt: skip
+from xtrace.numpy.contraction import dot, inner, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
 from xtrace.numpy.creation import (
     arange, array, asarray, astype, broadcast_arrays, broadcast_shapes, broadcast_to, empty, empty_like, eye,
     from_dlpack, full, full_like, geomspace, identity, indices, linspace, logspace, meshgrid, ones, ones_like, tri,
     tril, triu, zeros, zeros_like,
-)  # fmt: skip
-from xtrace.numpy.indexing import (
-    argwhere, flatnonzero, nonzero, take,
-)  # fmt: skip
+)
+from xtrace.numpy.indexing import argwhere, flatnonzero, nonzero, take
 from xtrace.numpy.manipulation import (
     append, argsort, array_split, atleast_1d, atleast_2d, atleast_3d, block, column_stack, concat, concatenate, copy,
     diag, diagflat, diagonal, dsplit, dstack, expand_dims, flip, fliplr, flipud, hsplit, hstack, matrix_transpose,
     moveaxis, permute_dims, ravel, repeat, reshape, resize, roll, rollaxis, rot90, sort, split, squeeze, stack,
     swapaxes, tile, transpose, unstack, vsplit, vstack,
-)  # fmt: skip
+)
 from xtrace.numpy.reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, cumprod, cumsum, cumulative_prod, cumulative_sum,
     max, mean, min, nanprod, nansum, prod, ptp, std, sum, var,
-)  # fmt: skip
+)
 from xtrace.numpy.scalar_types import (
     bfloat16, bool_, can_cast, cdouble, complex64, complex128, complex_, csingle, double, e, euler_gamma,
     float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
     float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float16, float32, float64, float_, inf, int2, int4,
     int8, int16, int32, int64, int_, isdtype, isscalar, issubdtype, iterable, nan, ndim, newaxis, pi, promote_types,
     result_type, shape, single, size, uint, uint2, uint4, uint8, uint16, uint32, uint64,
-)  # fmt: skip
-from xtrace.numpy.scalar_types import (
-    one_bit_types as _one_bit_types,
 )
+from xtrace.numpy.scalar_types import one_bit_types as _one_bit_types
 from xtrace.numpy.ufuncs import (
     abs, absolute, acos, acosh, add, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, around, asin,
     asinh, atan, atan2, atanh, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not,
@@ -52,7 +46,7 @@ from xtrace.numpy.ufuncs import (
     nan_to_num, negative, nextafter, not_equal, positive, pow, power, rad2deg, radians, real, reciprocal, remainder,
     right_shift, rint, round, sign, signbit, sin, sinc, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide,
     trunc, where,
-)  # fmt: skip
+)
 
 bool = bool_
 globals().update(_one_bit_types)
@@ -89,7 +83,7 @@ __all__ = [
     "take", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "tri", "tril", "triu", "true_divide", "trunc",
     "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "unsignedinteger", "unstack", "var", "vdot",
     "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
-]  # fmt: skip
+]
 # The newest version of the Python array API standard that the module follows.
 __array_api_version__ = "2024.12"
 __all__ += _one_bit_types
@@ -143,5 +137,5 @@ _late, __getattr__, __dir__ = _late_names(
         ),
     },
     submodules=("fft", "linalg"),
-)  # fmt: skip
+)
 __all__ += _late

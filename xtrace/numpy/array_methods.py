@@ -255,7 +255,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__contains__": _contains, "__iter__": _iterate,
     "__getitem__": _getitem, "__setitem__": _no_assignment, "__round__": _round,
     "__array_namespace__": _array_namespace,
-}  # fmt: skip
+}
 
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "T": manipulation.transpose,

@@ -269,4 +269,4 @@ def _taken_along(arr: Any, indices: Any, *, axis: int, mode: Any, fill: Any, wra
     return gather(
         squeeze(arr, dropped) if dropped else arr, reshape(places, [*[own[i] for i in kept], 1]), numbers,
         [1 if i in kept else shape[i] for i in left], mode=mode, fill_value=fill,
-    )  # fmt: skip
+    )

@@ -56,7 +56,7 @@ class _Plan:
         return _contracted(
             a, b, dimensions=dimensions, order=order, squeezed=squeezed, precision=self.precision,
             dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
-        )  # fmt: skip
+        )
 
 
 @inline_jit
@@ -126,7 +126,7 @@ def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> 
     order = tuple(sorted(range(len(found)), key=found.__getitem__))
     return plan.contract(
         a, b, (over, batch), None if order == tuple(range(len(order))) else order, (squeezed[0], squeezed[1])
-    )  # fmt: skip
+    )
 
 
 @inline_jit(static=("precision", "out_sharding"), public=True)
@@ -204,7 +204,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return dot(
         reshape(_conjugated(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
         preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 @inline_jit(static=("precision",), public=True)

@@ -654,7 +654,7 @@ def _samples(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtyp
     return _spaced(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
-    )  # fmt: skip
+    )
 
 
 @inline_jit
@@ -708,7 +708,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     return _geometric(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis("geomspace", axis, rank), compute=compute,
         dtype=compute if wanted is None else wanted,
-    )  # fmt: skip
+    )
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
@@ -751,9 +751,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     full_shape = [0] * rank
     for i, axis in enumerate(order):
         full_shape[axis] = own[i][0]
-    return [
-        _along(x, own[i][0], order[i], rank, None if sparse else tuple(full_shape)) for i, x in enumerate(xi)
-    ]  # fmt: skip
+    return [_along(x, own[i][0], order[i], rank, None if sparse else tuple(full_shape)) for i, x in enumerate(xi)]
 
 
 def _along(x: Any, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Any:

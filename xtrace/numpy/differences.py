@@ -79,14 +79,14 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def _gradients(f: Any, *spacings: Any, axes: tuple[int, ...], dtype: Any) -> list[Any]:
     f = converted(f, dtype, f.weak_type)
     return [_gradient(f, converted(x, dtype, x.weak_type), a)
-            for x, a in zip([as_array("gradient", h) for h in spacings], axes, strict=True)]  # fmt: skip
+            for x, a in zip([as_array("gradient", h) for h in spacings], axes, strict=True)]
 
 
 def _gradient(f: Any, h: Any, axis: int) -> Any:
     """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
     length = f.shape[axis]
     ends = [_between(f, 1, 2, axis) - _between(f, 0, 1, axis),
-            _between(f, length - 1, length, axis) - _between(f, length - 2, length - 1, axis)]  # fmt: skip
+            _between(f, length - 1, length, axis) - _between(f, length - 2, length - 1, axis)]
     if not h.ndim:
         inside = (_between(f, 2, length, axis) - _between(f, 0, length - 2, axis)) * 0.5 / h
         return concatenate([ends[0] / h, inside, ends[1] / h], axis)

@@ -85,10 +85,7 @@ def einsum(
     else:
         dtype, weak = preferred, False
     run = _contracted if _dot_general is dot_general else _contracted.__wrapped__  # type: ignore[attr-defined]
-    return run(
-        *operands, steps=steps, dtype=dtype, weak=weak,
-        precision=_hashable(precision), multiply=_dot_general,
-    )  # fmt: skip
+    return run(*operands, steps=steps, dtype=dtype, weak=weak, precision=_hashable(precision), multiply=_dot_general)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
@@ -237,9 +234,7 @@ def _inversions(names: str, output: str) -> int:
 
 
 @inline_jit
-def _contracted(
-    *operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any
-) -> Any:
+def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any) -> Any:
     values = [_ready(x, type_of("einsum", x), dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
         taken = [_one_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]

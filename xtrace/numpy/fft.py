@@ -106,9 +106,7 @@ def _length(function: str, size: Any) -> int:
     return found
 
 
-def _checked(
-    function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any, *, hermitian: bool = False
-) -> Any:
+def _checked(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any, *, hermitian: bool = False) -> Any:
     """Check the arguments of a transform and do it; `hermitian`: of the half of what is conjugate-symmetric."""
     aval = type_of(function, a)
     lengths = None if s is None else [_length(function, n) for n in s]
@@ -134,9 +132,7 @@ def _checked(
         size = float(math.prod(lengths)) or 1.0
         scale = scale * size if kind is FftType.IRFFT else scale / size
     conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)
-    return _transformed(
-        a, kind=kind, axes=tuple(found), sizes=tuple(lengths), scale=scale, conjugates=conjugates
-    )  # fmt: skip
+    return _transformed(a, kind=kind, axes=tuple(found), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
 
 
 def _checked_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any, *, hermitian: bool = False) -> Any:
@@ -310,6 +306,6 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -219,9 +219,7 @@ def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weight
     else:
         each = [bins] * columns
     sample = as_array(function, sample)
-    edges = [
-        _bin_edges(function, sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)
-    ]
+    edges = [_bin_edges(function, sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
     operands = edges if weights is None else [*edges, as_array(function, weights)]
     return _joint(sample, *operands, weighted=weights is not None, density=bool(density)), edges
 

@@ -28,7 +28,7 @@ __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",
     "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
     "unravel_index",
-]  # fmt: skip
+]
 
 
 def _number(function: str, argument: str, value: Any) -> int:
@@ -66,9 +66,7 @@ def _unravelled(indices: Any, *, shape: tuple[int, ...]) -> list[Any]:
         return scalar_of(value, wide, weak)
 
     if dtypes.is_signed(wide):
-        rest = elementwise.select_n(
-            elementwise.lt(rest, number(0)), rest, elementwise.add(rest, number(total))
-        )
+        rest = elementwise.select_n(elementwise.lt(rest, number(0)), rest, elementwise.add(rest, number(total)))
     rest = elementwise.clamp(number(0), rest, number(max(total - 1, 0)))
     found = []
     for size in reversed(shape):

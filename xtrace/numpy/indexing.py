@@ -293,7 +293,7 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
     plan = Plan(
         tuple(inserted), tuple(starts), tuple(sizes), tuple(strides), tuple(backward), tuple(squeezed),
         tuple(gathered) if arrays else None, block, new_axes, tuple(signed),
-    )  # fmt: skip
+    )
     return Reading(plan, (*scalars, *arrays), outside)
 
 
@@ -415,7 +415,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
         unique_indices=options.unique or not shape, indices_are_sorted=options.sorted or not shape,
         mode=gathering.GatherScatterMode.PROMISE_IN_BOUNDS if options.mode is None else options.mode,
         fill_value=options.fill_value,
-    )  # fmt: skip
+    )
 
 
 # Indices made of numbers, slices and None that were read before, by the operand's shape.
@@ -547,7 +547,7 @@ def take(
         a, ((slice(None),) * along) + (indices,), mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value,
         wrap_negative_indices=mode != "clip",
-    )  # fmt: skip
+    )
 
 
 @inline_jit

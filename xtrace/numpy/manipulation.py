@@ -495,12 +495,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
-    axis: int | None = None,
-    *,
-    total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
 ) -> Any:
     """Return `a` with each element (along `axis`; None: of the flattened array) repeated, an integer or one for each.
 
@@ -765,7 +760,7 @@ def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stabl
 def sort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return `a` sorted along `axis` (None: flattened), NaN last."""
     return _checked_sort("sort", a, axis, kind, order, stable, descending)
 
@@ -774,7 +769,7 @@ def sort(
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the positions that sort `a` along `axis` (None: flattened), equal elements in their order."""
     found = _checked_sort("argsort", a, axis, kind, order, stable, descending)
     return found if dtype is None else cast_to(found, found.aval, requested_dtype("argsort", dtype))

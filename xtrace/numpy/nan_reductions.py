@@ -45,7 +45,7 @@ def _extremum_of_numbers(
     found = reductions.extremum(
         caller, chosen(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
         values.get("initial"), values.get("where"), name,
-    )  # fmt: skip
+    )
     return found if "initial" in given else chosen(reductions.any(numbers, axes, keepdims=keepdims), found, math.nan)
 
 
@@ -179,7 +179,7 @@ def nanmean(
 def _variance_of_numbers(
     a: Any, ddof: Any, *options: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool,
     given: tuple[str, ...], root: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the variance of the numbers in `a`, or its `root`; `options` are called as `given` says."""
     values = dict(zip(given, options, strict=True))
     mask = values.get("where")
@@ -216,7 +216,7 @@ def _variance(
     return _variance_of_numbers(
         a if isinstance(a, Array) else as_array(function, a), ddof, *operands, axes=axes, compute=compute,
         dtype=wanted, keepdims=bool(keepdims), given=given, root=root,
-    )  # fmt: skip
+    )
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)

@@ -29,10 +29,10 @@ _OPTIONS = {
     "constant": {"constant_values"}, "empty": set(), "edge": set(), "linear_ramp": {"end_values"},
     "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"}, "median": {"stat_length"},
     "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}, "wrap": set(),
-}  # fmt: skip
+}
 _STATISTICS: dict[str, Callable[..., Any]] = {
     "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median,
-}  # fmt: skip
+}
 Widths = tuple[tuple[int, int], ...]
 
 

@@ -136,10 +136,12 @@ def put_along_axis(
 
 @inline_jit
 def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> Any:
-    index = tuple([
-        indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
-        for i, n in enumerate(arr.shape)
-    ])
+    index = tuple(
+        [
+            indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
+            for i, n in enumerate(arr.shape)
+        ]
+    )
     return arr.at[index].set(values, mode=mode)
 
 

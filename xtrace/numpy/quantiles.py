@@ -121,7 +121,7 @@ def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
 def _quantiles(
     a: Any, q: Any, *weights: Any, axes: tuple[int, ...], dtype: Any, method: str, keepdims: bool, percent: bool,
     only_numbers: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     a, q = converted(as_array("quantile", a), dtype, False), as_array("quantile", q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
@@ -154,7 +154,7 @@ def _spread_weights(weights: Any, own: tuple[int, ...], axes: tuple[int, ...], d
 def _checked(
     a: Any, q: Any, function: str, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
     weights: Any, percent: bool = False, only_numbers: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     if out is not None or overwrite_input:
         raise ValueError(
             f"{function}: out and overwrite_input are not supported, since arrays are immutable; use the result"
@@ -188,7 +188,7 @@ def _checked(
     return _quantiles(
         a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
         keepdims=bool(keepdims), percent=percent, only_numbers=only_numbers,
-    )  # fmt: skip
+    )
 
 
 def _checked_weights(

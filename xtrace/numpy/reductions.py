@@ -44,7 +44,7 @@ _REDUCTIONS = {
     "min": _Reduction(reductions.reduce_min, elementwise.min, _highest),
     "any": _Reduction(reductions.reduce_or, elementwise.bitwise_or, lambda dtype: False),
     "all": _Reduction(reductions.reduce_and, elementwise.bitwise_and, lambda dtype: True),
-}  # fmt: skip
+}
 
 
 def _strong(value: Any, dtype: Any) -> Any:
@@ -117,7 +117,7 @@ def _reduce(
     return _reduced(
         a, *options, name=name or function, axes=axes, compute=_accumulator(aval.dtype, dtype) if widen else dtype,
         dtype=dtype, keepdims=bool(keepdims), masked=mask is not None, initialised=initial is not None,
-    )  # fmt: skip
+    )
 
 
 def _accumulator(own: Any, dtype: Any) -> Any:
@@ -343,7 +343,7 @@ def mean(
     return _mean(
         a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims),
-    )  # fmt: skip
+    )
 
 
 @inline_jit
@@ -438,7 +438,7 @@ def _checked_variance(
     return _variance(
         a, ddof, *options, axes=axes_of(function, axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims), masked=mask is not None, root=root,
-    )  # fmt: skip
+    )
 
 
 def _common(*found: Any) -> Any:

@@ -41,7 +41,7 @@ def _scalar_type(dtype: Any) -> Any:
     contents = {
         "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
         "__doc__": f"Arrays of {dtype.name}: ``{dtype.name}(x)`` converts, and the class is a dtype.",
-    }  # fmt: skip
+    }
     return ScalarType(dtype.name, (), contents)
 
 
@@ -113,7 +113,7 @@ _KINDS = {
     "signed integer": lambda d: dtypes.is_integer(d) and dtypes.is_signed(d),
     "unsigned integer": lambda d: dtypes.is_integer(d) and not dtypes.is_signed(d),
     "numeric": lambda d: dtypes.is_integer(d) or dtypes.is_inexact(d),
-}  # fmt: skip
+}
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -112,7 +112,7 @@ def _checked_ids(name: str, data: ShapedArray, ids: ShapedArray) -> None:
 def _segments(
     name: str, data: Any, segment_ids: Any, num_segments: Any, sorted_ids: bool, unique: bool, bucket_size: Any,
     mode: Any, out_sharding: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     aval, ids = type_of(name, data), type_of(name, segment_ids, 1)
     _checked_ids(name, aval, ids)
     if out_sharding is not None:
@@ -127,13 +127,13 @@ def _segments(
         data, segment_ids, name=name, count=_segment_count(name, num_segments, segment_ids, ids.size),
         sorted_ids=bool(sorted_ids), unique=bool(unique), bucket=bucket,
         mode=GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode),
-    )  # fmt: skip
+    )
 
 
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The sums of the rows of `data` with the same of the integers `segment_ids`; 0 for a number without rows.
 
     num_segments: how many there are, one more than the largest number if None, which must be known then. Numbers that
@@ -143,24 +143,24 @@ def segment_sum(
     return _segments(
         "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
-    )  # fmt: skip
+    )
 
 
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The products of the rows of `data` with the same number, 1 for one without rows; the rest as `segment_sum`."""
     return _segments(
         "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
-    )  # fmt: skip
+    )
 
 
 def segment_max(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The largest of the rows of `data` with the same number, the dtype's lowest value for one without rows.
 
     The rest is as for `segment_sum`.
@@ -168,13 +168,13 @@ def segment_max(
     return _segments(
         "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
-    )  # fmt: skip
+    )
 
 
 def segment_min(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The smallest of the rows of `data` with the same number, the dtype's highest value for one without rows.
 
     The rest is as for `segment_sum`.
@@ -182,4 +182,4 @@ def segment_min(
     return _segments(
         "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
-    )  # fmt: skip
+    )

@@ -50,15 +50,11 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
     if mode not in _MODES:
         raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviated(mode)}")
     operands = [cast_to(x, aval, dtype) for x, aval in zip((a, v), avals, strict=True)]
-    return _slid(
-        *operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred
-    )
+    return _slid(*operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred)
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
-def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the convolution of two sequences; integers give floats, unless `preferred_element_type` is an integer's.
 
     TypeError for what is no array, ValueError for empty arrays, other ranks than 1 and other modes than "full", "same"
@@ -68,8 +64,6 @@ def convolve(
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
-def correlate(
-    a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Return the correlation of two sequences, the second one conjugated; types and errors as in `convolve`."""
     return _slide("correlate", a, v, mode, precision, preferred_element_type, flipped=False)

@@ -99,7 +99,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
         return combined(
             a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
             dtype=requested_dtype(f"{name}.reduce", dtype),
-        )  # fmt: skip
+        )
 
     return reduce
 
@@ -154,7 +154,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         return combined(
             a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
             dtype=as_inexact(wanted, False)[0],
-        )  # fmt: skip
+        )
 
     return reduce
 
@@ -166,27 +166,23 @@ def _spread(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 _OWN: dict[str, dict[str, Any]] = {
     "add": {"identity": 0, "reduce": reductions.sum, "accumulate": reductions.cumsum, "at": _at("add", "max")},
     "multiply": {
-        "identity": 1, "reduce": reductions.prod, "accumulate": reductions.cumprod, "at": _at("multiply", "min"),
+        "identity": 1,
+        "reduce": reductions.prod,
+        "accumulate": reductions.cumprod,
+        "at": _at("multiply", "min"),
     },
     "subtract": {"at": _at("subtract")},
     "negative": {"nin": 1},
-    "maximum": {
-        "reduce": _extreme(reductions.max), "accumulate": _along(operations.cummax), "at": _extreme_at("max"),
-    },
-    "minimum": {
-        "reduce": _extreme(reductions.min), "accumulate": _along(operations.cummin), "at": _extreme_at("min"),
-    },
+    "maximum": {"reduce": _extreme(reductions.max), "accumulate": _along(operations.cummax), "at": _extreme_at("max")},
+    "minimum": {"reduce": _extreme(reductions.min), "accumulate": _along(operations.cummin), "at": _extreme_at("min")},
     "logaddexp": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp", math.e)},
     "logaddexp2": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp2", 2.0)},
     "bitwise_and": {
-        "identity": -1, "reduce": _monoid("bitwise_and", operations.reduce_and, elementwise.bitwise_and, -1),
+        "identity": -1,
+        "reduce": _monoid("bitwise_and", operations.reduce_and, elementwise.bitwise_and, -1),
     },
-    "bitwise_or": {
-        "identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, elementwise.bitwise_or, 0),
-    },
-    "bitwise_xor": {
-        "identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, elementwise.bitwise_xor, 0),
-    },
+    "bitwise_or": {"identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, elementwise.bitwise_or, 0)},
+    "bitwise_xor": {"identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, elementwise.bitwise_xor, 0)},
     "logical_and": {
         "identity": True,
         "reduce": _monoid("logical_and", operations.reduce_and, elementwise.bitwise_and, 1, logical=True),
@@ -199,4 +195,4 @@ _OWN: dict[str, dict[str, Any]] = {
         "identity": False,
         "reduce": _monoid("logical_xor", operations.reduce_xor, elementwise.bitwise_xor, 0, logical=True),
     },
-}  # fmt: skip
+}

@@ -54,7 +54,7 @@ class ufunc(functools.partial[Any]):
         cls, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
         identity: Any = None, call: _Method = None, reduce: _Method = None, accumulate: _Method = None,
         at: _Method = None, reduceat: _Method = None,
-    ) -> ufunc:  # fmt: skip
+    ) -> ufunc:
         """Return the ufunc of `func`, which is called with one element of each operand unless `call` is given."""
         if not callable(func):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviated(func)}")
@@ -215,9 +215,7 @@ class ufunc(functools.partial[Any]):
                 return found
         dtype = self._result_dtype(a, *operands)
         # Where each element stands in the flattened array; outside of it there is none, and nothing happens.
-        places = indexing.get_at(
-            reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size
-        )
+        places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
         operands = [reshape(spread_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
@@ -281,7 +279,7 @@ _SIGNATURE = inspect.Signature([
     inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
     inspect.Parameter("out", _KEYWORD, default=None),
     inspect.Parameter("where", _KEYWORD, default=None),
-])  # fmt: skip
+])
 
 
 def _ufunc_of(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> ufunc:

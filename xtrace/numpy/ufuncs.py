@@ -111,11 +111,7 @@ reciprocal = unary_function("reciprocal", _reciprocal, "1 / x as a floating numb
 square = unary_function("square", lax.square, "Square.", adjust=as_number)
 sign = unary_function("sign", lax.sign, "Sign: -1, 0 or 1; of complex numbers, x / abs(x).")
 fabs = unary_function(
-    "fabs",
-    lax.abs,
-    "Absolute value as a floating number.",
-    adjust=as_inexact,
-    cases={COMPLEX: _refuse_complex("fabs")},
+    "fabs", lax.abs, "Absolute value as a floating number.", adjust=as_inexact, cases={COMPLEX: _refuse_complex("fabs")}
 )
 
 
@@ -179,9 +175,7 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
         correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
         if scale != 1:
             correction = lax.mul(correction, constant_like(correction, scale))
-        return lax.select(
-            lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction)
-        )
+        return lax.select(lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction))
 
     @of_reals.defjvp
     def _(primals: Any, tangents: Any) -> Any:
@@ -543,11 +537,7 @@ _is_infinity = {
         name,
         lambda x, value=value: lax.eq(x, _strong(x, value)),
         "",
-        cases={
-            COMPLEX: _refuse_complex(name, ValueError),
-            BOOL: _everywhere(False),
-            INTEGER: _everywhere(False),
-        },
+        cases={COMPLEX: _refuse_complex(name, ValueError), BOOL: _everywhere(False), INTEGER: _everywhere(False)},
     )
     for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
 }
@@ -652,11 +642,7 @@ def _copysign(x: Any, y: Any) -> Any:
 
 
 copysign = binary_function(
-    "copysign",
-    _copysign,
-    "x1 with the sign of x2.",
-    adjust=as_inexact,
-    cases={COMPLEX: _refuse_complex("copysign")},
+    "copysign", _copysign, "x1 with the sign of x2.", adjust=as_inexact, cases={COMPLEX: _refuse_complex("copysign")}
 )
 nextafter = binary_function(
     "nextafter", lax.nextafter, "Next number after x towards y.", adjust=as_inexact, names=("x", "y")
@@ -800,10 +786,7 @@ logical_and = _logical("logical_and", lax.bitwise_and, "Whether both are true or
 logical_or = _logical("logical_or", lax.bitwise_or, "Whether one or both are true or not zero.")
 logical_xor = _logical("logical_xor", lax.bitwise_xor, "Whether one of the two is true or not zero.")
 logical_not = unary_function(
-    "logical_not",
-    lambda x: lax.bitwise_not(truth(x)),
-    "Whether x is false or zero.",
-    cases={BOOL: lax.bitwise_not},
+    "logical_not", lambda x: lax.bitwise_not(truth(x)), "Whether x is false or zero.", cases={BOOL: lax.bitwise_not}
 )
 equal = operators.equal
 not_equal = operators.not_equal

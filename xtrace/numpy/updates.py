@@ -32,9 +32,7 @@ class _Target:
         self.axes = [*sliced[: plan.block], *[None] * len(block), *sliced[plan.block :]]
         self.strided = [i for i in range(rank) if i not in gathered and plan.strides[i] > 1]
         sizes = iter(block)
-        self.shape = tuple(
-            [next(sizes) if i is None else -(-plan.sizes[i] // plan.strides[i]) for i in self.axes]
-        )  # fmt: skip
+        self.shape = tuple([next(sizes) if i is None else -(-plan.sizes[i] // plan.strides[i]) for i in self.axes])
         self.batch = [n for n, i in enumerate(self.axes) if i is None or i in self.strided]
         self.windows = [n for n in range(len(self.axes)) if n not in self.batch]
         self.inserted = sorted([*gathered, *self.strided])
@@ -95,7 +93,7 @@ def _scattered(
     flags = {
         "indices_are_sorted": options.sorted or not block, "unique_indices": options.unique or not block,
         "mode": options.mode,
-    }  # fmt: skip
+    }
     if apply is None:
         shape = list(target.shape)
         for axis in plan.new_axes:
@@ -128,7 +126,7 @@ def _update(
     options = Options(
         gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
         bool(wrap_negative_indices),
-    )  # fmt: skip
+    )
     if apply is not None:
         values = zeros((), x.dtype)
     elif not isinstance(values, Array):
@@ -185,7 +183,7 @@ class IndexedArray:
         return get_at(
             self.array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
             fill_value=fill_value, wrap_negative_indices=wrap_negative_indices,
-        )  # fmt: skip
+        )
 
     @operation
     def apply(

@@ -32,9 +32,7 @@ class _Signature(NamedTuple):
 def _parsed(text: str) -> _Signature:
     if not _SIGNATURE.fullmatch(text):
         raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {abbreviated(text)}")
-    sides = [
-        tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")
-    ]
+    sides = [tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")]
     return _Signature(*sides)
 
 

@@ -27,7 +27,7 @@ from xtrace.xla.approximation import top_k_candidates
 def _abstract(
     operand: ShapedArray, *, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,
     reduction_input_size_override: int, aggregate_to_topk: bool,
-) -> list[ShapedArray]:  # fmt: skip
+) -> list[ShapedArray]:
     name = "approx_max_k" if is_max_k else "approx_min_k"
     if not is_kind(operand.dtype, (FLOAT,)):
         raise ValueError(f"{name}: operand must be of a floating dtype, got {operand.dtype.name}; use top_k")
@@ -55,7 +55,7 @@ def _comparator(dtype: Any, is_max_k: bool) -> Jaxpr:
 def _emit(
     builder: FunctionBuilder, x: Value, *, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,
     reduction_input_size_override: int, aggregate_to_topk: bool,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     results, dtype = builder.results, x.aval.dtype
     axis = reduction_dimension % x.aval.ndim
     name = f"top_k_{'gt' if is_max_k else 'lt'}_{dtypes.mlir_name(dtype)}_comparator"
@@ -98,16 +98,14 @@ def _batch(
 
 @primitive(
     "approx_top_k",
-    (
-        "k", "reduction_dimension", "recall_target", "is_max_k", "reduction_input_size_override", "aggregate_to_topk",
-    ),
+    ("k", "reduction_dimension", "recall_target", "is_max_k", "reduction_input_size_override", "aggregate_to_topk"),
     abstract=_abstract,
     emit=_emit,
     jvp=_jvp,
     batch=_batch,
     multiple_results=True,
     checks=KEEPS_NUMBERS,
-)  # fmt: skip
+)
 def approx_top_k(
     operand: Any,
     k: int,
@@ -122,7 +120,7 @@ def approx_top_k(
     parameters = (
         operator.index(k), operator.index(reduction_dimension), float(recall_target), is_max_k,
         operator.index(reduction_input_size_override), bool(aggregate_to_topk),
-    )  # fmt: skip
+    )
     return list(approx_top_k.apply((operand,), parameters))
 
 

@@ -198,7 +198,7 @@ class _Debugger(cmd.Cmd):
 def breakpoint(
     *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False,
     token: Any = None, **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Stop the program each time it comes here when it runs, and take commands: ``help`` lists them.
 
     The variables of the function that calls this, and of its callers, can be looked at with the values they have then.

@@ -172,7 +172,7 @@ def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primi
     found = Primitive(
         name, parameters, abstract=_abstract_nothing, transpose=_transpose_of_nothing, multiple_results=True,
         memoised=False, keys=leaving_alone, **rules,
-    )  # fmt: skip
+    )
     found.jvp = found.linearize = functools.partial(_jvp_of_nothing, found)
     found.batch = functools.partial(_batch_of_nothing, found)
     CALLING_PYTHON.add(found)
@@ -200,13 +200,13 @@ def _debug_callback_now(*arrays: Any, callback: Function, effect: Effect, **_: A
 debug_callback_p = debug_primitive(
     "debug_callback", ("callback", "effect", "partitioned"), emit=_debug_callback_emit, evaluate=_debug_callback_now,
     effects=lambda *, effect, **_: frozenset((effect,)),
-)  # fmt: skip
+)
 
 
 def debug_callback(
     callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
     **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Call ``callback(*args, **kwargs)`` when the program that this is part of runs, once for each value.
 
     Array leaves of the arguments arrive as arrays; others, such as strings, as they are. What the function returns is
@@ -295,7 +295,7 @@ pure_callback_p = Primitive(
     abstract=_abstract_results, emit=_pure_emit, evaluate=_pure_now, jvp=_pure_jvp, linearize=_pure_jvp,
     transpose=_no_transpose, batch=_pure_batch, multiple_results=True, memoised=False,
     unprinted=dict.fromkeys(("sharding", "vmap_method"), ALWAYS_PRINTED),
-)  # fmt: skip
+)
 
 
 def _io_emit(
@@ -330,7 +330,7 @@ io_callback_p = Primitive(
     transpose=_no_transpose, batch=_io_batch, multiple_results=True, memoised=False,
     unprinted={"sharding": ALWAYS_PRINTED},
     effects=lambda *, ordered, **_: frozenset((_IO[ordered],)),
-)  # fmt: skip
+)
 
 
 CALLING_PYTHON.update((pure_callback_p, io_callback_p))
@@ -387,7 +387,7 @@ def _result_aval(function: str, whole: Any, position: int, described: Any) -> Sh
 def pure_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
     vmap_method: str | None = None, **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return what ``callback(*args, **kwargs)`` returns when the program that this is part of runs.
 
     The function gets arrays and returns a tree of NumPy or other arrays; `result_shape_dtypes` is that tree with a
@@ -407,7 +407,7 @@ def pure_callback(
 def io_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None, ordered: bool = False,
     **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return what ``callback(*args, **kwargs)`` returns when the program runs: once for each time this is reached.
 
     Unlike that of `pure_callback`, the function may read and change what is outside of it. `ordered` calls are made in

@@ -62,7 +62,7 @@ def _call(
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
     inline: bool = False, **_: Any,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     both, nonzero = jvp_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
     results = _call(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
     count = len(nonzero)
@@ -72,7 +72,7 @@ def _jvp(
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
     inline: bool = False, **_: Any,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
     results = _call(parts.known, primals, name, compiler_options, inline)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
@@ -116,7 +116,7 @@ def _transpose(
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, jaxpr: ClosedJaxpr,
     compiler_options: Any, inline: bool = False, **_: Any,
-) -> tuple[list[Any], tuple[int | None, ...]]:  # fmt: skip
+) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
     return _call(batched, operands, name, compiler_options, inline), out_axes
 

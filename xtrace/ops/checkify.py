@@ -231,7 +231,7 @@ class CheckTrace(Trace):
             f"out-of-bounds indexing for array of shape {tuple(shape)}: index {{}} is out of bounds for axis {axis} "
             f"with size {shape[axis]}.",
             ((_first(outside, index),), {}),
-        )  # fmt: skip
+        )
 
     def of(self, closed: ClosedJaxpr) -> Checked:
         """Return a jaxpr with its error."""

@@ -109,7 +109,7 @@ class AxisReduction(Primitive):
         super().__init__(
             name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=_not_mapped, batch=self._batch,
             effects=_effects_of("axes"), operation=self._public, **rules,
-        )  # fmt: skip
+        )
         self.across, self.repeated = across, repeated
         self.__doc__, self.__name__ = doc, name
         self.__qualname__ = name
@@ -135,7 +135,7 @@ class AxisReduction(Primitive):
     def _batch(
         self, mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axes: Any,
         axis_index_groups: Any,
-    ) -> tuple[Any, int | None]:  # fmt: skip
+    ) -> tuple[Any, int | None]:
         (x,), (place,) = operands, places
         rest = tuple([n for n in axes if n != mapped.name])
         if axis_index_groups is not None:
@@ -187,11 +187,11 @@ def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequenc
 pmax: AxisReduction = AxisReduction(
     "pmax", "Largest over a mapped axis, or several; `x` is an array or a tree of them.", reduce_max, lambda x, n: x,
     jvp=lambda *a, **k: _of_best(pmax, *a, **k),
-)  # fmt: skip
+)
 pmin: AxisReduction = AxisReduction(
     "pmin", "Smallest over a mapped axis, or several; `x` is an array or a tree of them.", reduce_min, lambda x, n: x,
     jvp=lambda *a, **k: _of_best(pmin, *a, **k),
-)  # fmt: skip
+)
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -216,8 +216,7 @@ class _Moved(Primitive):
         super().__init__(
             name, parameters, abstract=abstract, emit=_not_mapped, operation=operation,
             effects=_effects_of("axis_name"), memoised=False, **rules,
-        )  # fmt: skip
-
+        )
 
     def apply_checked(self, x: Any, parameters: tuple[Any, ...]) -> Any:
         """Bind; wrong sizes are found here, since a batch rule would not look at them."""
@@ -247,7 +246,7 @@ def _all_gather_abstract(x: ShapedArray, *, all_gather_dimension: int, axis_size
 def _all_gather_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
     axis_index_groups: Any, axis_name: Any, axis_size: int, tiled: bool,
-) -> tuple[Any, int | None]:  # fmt: skip
+) -> tuple[Any, int | None]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "all_gather"):
         x = moved_axis(x, place or 0, 0)
@@ -272,7 +271,7 @@ def _joined(x: Any, dimension: int, tiled: bool) -> Any:
 def _all_gather_transpose(
     cotangent: Any, x: Any, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: Any, axis_size: int,
     tiled: bool,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     parameters = (axis_index_groups, axis_name, axis_size, all_gather_dimension, tiled)
     return [reduce_scatter_p.apply((cotangent,), parameters)]
 
@@ -296,7 +295,7 @@ def all_gather(
 all_gather_p = _Moved(
     "all_gather", ("all_gather_dimension", "axis_index_groups", "axis_name", "axis_size", "tiled"), all_gather,
     _all_gather_abstract, jvp=LINEAR, transpose=_all_gather_transpose, batch=_all_gather_batch,
-)  # fmt: skip
+)
 
 
 def _reduce_scatter_abstract(x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any) -> Any:
@@ -319,7 +318,7 @@ def _reduce_scatter_abstract(x: ShapedArray, *, axis_size: int, scatter_dimensio
 def _reduce_scatter_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: Any,
     axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "psum_scatter"):
         x = moved_axis(x, place or 0, 0)
@@ -337,7 +336,7 @@ def _reduce_scatter_batch(
 def _reduce_scatter_transpose(
     cotangent: Any, x: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int,
     tiled: bool,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     return [all_gather_p.apply((cotangent,), (scatter_dimension, axis_index_groups, axis_name, axis_size, tiled))]
 
 
@@ -362,7 +361,7 @@ def psum_scatter(
 reduce_scatter_p = _Moved(
     "reduce_scatter", ("axis_index_groups", "axis_name", "axis_size", "scatter_dimension", "tiled"), psum_scatter,
     _reduce_scatter_abstract, jvp=LINEAR, transpose=_reduce_scatter_transpose, batch=_reduce_scatter_batch,
-)  # fmt: skip
+)
 
 
 def _all_to_all_abstract(
@@ -389,7 +388,7 @@ def _all_to_all_abstract(
 def _all_to_all_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: Any,
     axis_name: Any, concat_axis: int, split_axis: int, tiled: bool,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     names = _names(axis_name)
     if mapped.name not in names:
@@ -453,7 +452,7 @@ def all_to_all(
 all_to_all_p = _Moved(
     "all_to_all", ("axis_index_groups", "axis_name", "concat_axis", "split_axis", "tiled"), all_to_all,
     _all_to_all_abstract, jvp=LINEAR, transpose=_all_to_all_transpose, batch=_all_to_all_batch,
-)  # fmt: skip
+)
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
@@ -501,7 +500,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 ppermute_p = _Moved(
     "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract,
     jvp=LINEAR, transpose=_ppermute_transpose, batch=_ppermute_batch,
-)  # fmt: skip
+)
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -555,7 +554,7 @@ axis_index_p = Primitive(
     "axis_index", ("axis_name",), abstract=_axis_index_abstract, emit=_not_mapped, operation=axis_index,
     effects=_effects_of("axis_name"), jvp=no_rule("axis_index has no operand to differentiate by"),
     batch=_axis_index_batch, memoised=False,
-)  # fmt: skip
+)
 
 
 for _operation in (all_gather_p, all_to_all_p, ppermute_p, pmax, pmin):

@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
 def _composite_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, attributes: Any, jaxpr: ClosedJaxpr,
     name: str, version: int,
-) -> tuple[list[Any], tuple[int | None, ...]]:  # fmt: skip
+) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
     operands = [*batched.consts, *operands]
     return composite_p.apply(operands, (attributes, as_called(batched), name, version)), out_axes
@@ -71,7 +71,7 @@ composite_p = Primitive(
         "a composite has no derivative: what its name means is known to XLA's backends only. Give the function that "
         "calls it one with xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
     ),
-)  # fmt: skip
+)
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
@@ -88,9 +88,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     def call(*args: Any, **keywords: Any) -> Any:
         leaves, in_tree, avals = leaves_of("composite", "args", args)
-        named = tuple([
-            (k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())
-        ])
+        named = tuple(
+            [(k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())]
+        )
         body = stage_body("composite", lambda *a: decomposition(*a, **keywords), in_tree, avals)
         results = composite_p.apply([*body.consts, *leaves], (named, body.jaxpr, name, int(version)))
         return pytree.tree_unflatten(body.out_tree, results)
@@ -131,7 +131,7 @@ def _sink_batch(
 dce_sink_p = Primitive(
     "dce_sink", ("prevent_mlir_dce",), abstract=_sink_abstract, emit=_sink_emit, jvp=_sink_jvp, batch=_sink_batch,
     effects=lambda **_: frozenset((_KEPT,)), multiple_results=True,
-)  # fmt: skip
+)
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:

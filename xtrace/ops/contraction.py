@@ -41,7 +41,7 @@ _precision_names = {
     "default": Precision.DEFAULT, "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
     "high": Precision.HIGH, "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
     "highest": Precision.HIGHEST, "float32": Precision.HIGHEST,
-}  # fmt: skip
+}
 
 
 class DotAlgorithm(NamedTuple):
@@ -137,10 +137,10 @@ class DotAlgorithmPreset(enum.Enum):
 
 _words: dict[str, Any] = {
     "F16": dtypes.float16, "BF16": dtypes.bfloat16, "TF32": "tf32", "F32": dtypes.float32, "F64": dtypes.float64,
-}  # fmt: skip
-_CPU_PRESETS = frozenset([
-    "DEFAULT", "F16_F16_F16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "F32_F32_F32", "F64_F64_F64",
-])  # fmt: skip
+}
+_CPU_PRESETS = frozenset(
+    ["DEFAULT", "F16_F16_F16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "F32_F32_F32", "F64_F64_F64"]
+)
 
 
 # A Union, as inspect sees it in jax.
@@ -246,12 +246,7 @@ def _precision_rank(dtype: Any) -> tuple[Any, ...]:
 
 
 def _dot_abstract(
-    lhs: ShapedArray,
-    rhs: ShapedArray,
-    *,
-    dimension_numbers: DotDimensionNumbers,
-    preferred_element_type: Any,
-    **_: Any,
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DotDimensionNumbers, preferred_element_type: Any, **_: Any
 ) -> ShapedArray:
     for side, aval in (("lhs", lhs), ("rhs", rhs)):
         if isinstance(aval.dtype, dtypes.ExtendedDType):
@@ -342,7 +337,7 @@ def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
 def _dot_transpose(
     cotangent: Any, lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers, precision: Any,
     preferred_element_type: Any, out_sharding: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     left = type(lhs) is Linear
     wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
@@ -369,13 +364,13 @@ def _dot_transpose(
 def _dot_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: DotDimensionNumbers,
     precision: Any, preferred_element_type: Any, out_sharding: Any,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     contracting, batch = dimension_numbers
     shifted = [
         (tuple(c), tuple(b)) if axis is None
         else (tuple([i + (i >= axis) for i in c]), tuple([i + (i >= axis) for i in b]))
         for axis, c, b in zip(axes, contracting, batch, strict=True)
-    ]  # fmt: skip
+    ]
     (lhs_contracting, lhs_batch), (rhs_contracting, rhs_batch) = shifted
     left, right = axes
     if left is not None and right is not None:

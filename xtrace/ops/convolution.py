@@ -8,15 +8,7 @@ from typing import Any, NamedTuple, Union
 from xtrace.algebra.families import BILINEAR
 from xtrace.algebra.kinds import check_same_dtype, no_sharding
 from xtrace.algebra.monoids import integers
-from xtrace.algebra.vector_space import (
-    broadcast_in_dim,
-    converted,
-    moved_axis,
-    operand_aval,
-    reshape,
-    transpose,
-    zeros,
-)
+from xtrace.algebra.vector_space import broadcast_in_dim, converted, moved_axis, operand_aval, reshape, transpose, zeros
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
@@ -267,7 +259,7 @@ def _conv_abstract(
     lhs: ShapedArray, rhs: ShapedArray, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     preferred_element_type: Any, **_: Any,
-) -> ShapedArray:  # fmt: skip
+) -> ShapedArray:
     name = "conv_general_dilated"
     check_same_dtype(name, (lhs, rhs))
     if isinstance(lhs.dtype, dtypes.ExtendedDType):
@@ -287,7 +279,7 @@ def _conv_abstract(
         raise ValueError(f"{name}: the window, the spatial axes of rhs, must have no size 0, got {tuple(window)}")
     for argument, values in (
         ("window_strides", window_strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation),
-    ):  # fmt: skip
+    ):
         if len(values) != len(space):
             raise ValueError(
                 f"{name} window and {argument} must have the same number of dimensions, but got {len(space)} and "
@@ -314,7 +306,7 @@ def _conv_emit(
     builder: FunctionBuilder, lhs: Value, rhs: Value, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, **_: Any,
-) -> Value:  # fmt: skip
+) -> Value:
     result = builder.results[0]
     if not result.size:
         return builder.spread(builder.constant(0, result.update(shape=())), result.shape)
@@ -400,7 +392,7 @@ def _conv_transpose(
     cotangent: Any, lhs: Any, rhs: Any, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, preferred_element_type: Any, out_sharding: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     left = type(lhs) is Linear
     wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
     if not aval_of(cotangent).size or not wanted.size:
@@ -414,7 +406,7 @@ def _conv_transpose(
     extents = list(zip(
         _spread_sizes(space, lhs_dilation), _spread_sizes(window, rhs_dilation),
         _spread_sizes(positions, window_strides), padding, strict=True,
-    ))  # fmt: skip
+    ))
     known = converted(known, aval_of(cotangent).dtype)
     pads: list[tuple[int, int]] = []
     if left:
@@ -429,7 +421,7 @@ def _conv_transpose(
             (cotangent, flipped),
             (lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
              preferred_element_type, None),
-        )  # fmt: skip
+        )
         found = _regrouped(found, lhs_spec[1], lhs_spec[0], batch_group_count)
         return [converted(found, wanted.dtype, wanted.weak_type), None]
     # The lhs is convolved with the cotangent: features of the one are summed no more, the batch is.
@@ -440,14 +432,14 @@ def _conv_transpose(
         (known, cotangent),
         (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
          precision, preferred_element_type, None),
-    )  # fmt: skip
+    )
     return [None, converted(found, wanted.dtype, wanted.weak_type)]
 
 
 def _conv_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, **others: Any,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     (lhs, rhs), (left, right), size = operands, axes, mapped.size
     groups = max(feature_group_count, batch_group_count)
@@ -465,7 +457,7 @@ def _conv_batch(
         aval = conv_general_dilated.abstract(
             *plain, dimension_numbers=dimension_numbers, feature_group_count=feature_group_count,
             batch_group_count=batch_group_count, **others,
-        )  # fmt: skip
+        )
         return zeros(aval.update(shape=(0, *aval.shape))), 0
     if left is not None and right is not None:
         # The mapped axis multiplies the groups there are: of batches if there are any, of features otherwise.
@@ -500,7 +492,7 @@ def _conv_batch(
         "batch_group_count", "precision", "preferred_element_type", "out_sharding",
     ),
     abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose, batch=_conv_batch,
-)  # fmt: skip
+)
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -556,7 +548,7 @@ def conv_general_dilated(
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
         canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),
-    )  # fmt: skip
+    )
     return conv_general_dilated.apply((lhs, rhs), parameters)
 
 
@@ -583,7 +575,7 @@ def conv_with_general_padding(
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 # Transposed convolutions and patches
@@ -607,7 +599,7 @@ def _transposed_pads(window: int, stride: int, padding: str) -> tuple[int, int]:
 # The axes of a transposed convolution by rank, where nothing is said about them: features last.
 _TRANSPOSED_NUMBERS = {
     2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
-}  # fmt: skip
+}
 
 
 def conv_transpose(
@@ -664,7 +656,7 @@ def conv_transpose(
     return conv_general_dilated(
         lhs, rhs, ones, pads, strides, dilation, numbers, precision=precision,
         preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 def _lhs_precision(name: str, precision: Any) -> Any:
@@ -704,7 +696,7 @@ def conv_general_dilated_patches(
     return conv_general_dilated(
         lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers, features,
         precision=_lhs_precision(name, precision), preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+    )
 
 
 def conv_general_dilated_local(

@@ -271,7 +271,7 @@ def _custom_jvp_linearize(
 def _custom_jvp_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, jvp: Rule,
     num_consts: int, symbolic_zeros: bool,
-) -> tuple[list[Any], list[int | None]]:  # fmt: skip
+) -> tuple[list[Any], list[int | None]]:
     mapping, explicit = jvp.mapping(mapped), list(axes[num_consts:])
 
     def mapped_rule(
@@ -304,7 +304,7 @@ def _custom_jvp_batch(
             [x if i is None and j is None else with_axis(x, i, size)
              for x, i, j in zip(found, where, together, strict=True)],
             [None if j is None else 0 for j in together],
-        )  # fmt: skip
+        )
         wanted = places()
         return results, [
             t if t is None or j is None else with_axis(t, i, size)
@@ -348,7 +348,7 @@ def _with_mapped_tangents(
 def _custom_jvp_checked(
     checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int,
     symbolic_zeros: bool,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     found = CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
     outputs = custom_jvp_call.apply([*found.consts, *operands], parameters)
@@ -395,16 +395,14 @@ def _custom_vjp_linearize(
     results, residuals, bwd = _calling(fwd, primals, nonzero)
     results = _as_declared(results, call_jaxpr)
     avals = tuple(map(aval_of, results))
-    moved = custom_lin.apply(
-        [*residuals, *chosen(tangents, nonzero)], (name, bwd, nonzero, len(residuals), avals)
-    )
+    moved = custom_lin.apply([*residuals, *chosen(tangents, nonzero)], (name, bwd, nonzero, len(residuals), avals))
     return results, spread(moved, [is_differentiable(a) for a in avals])
 
 
 def _custom_vjp_checked(
     checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, bwd: str, num_consts: int,
     symbolic_zeros: bool,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     found = CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
     outputs = custom_vjp_call.apply([*found.consts, *operands], parameters)
@@ -414,7 +412,7 @@ def _custom_vjp_checked(
 def _custom_vjp_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, fwd: Rule,
     bwd: str, num_consts: int, symbolic_zeros: bool,
-) -> tuple[list[Any], list[int | None]]:  # fmt: skip
+) -> tuple[list[Any], list[int | None]]:
     call, values, in_order, places = _batched_call(mapped, call_jaxpr, operands, axes)
     mapping, explicit = fwd.mapping(mapped), list(axes[num_consts:])
 
@@ -506,7 +504,7 @@ def _lin_refused(*_: Any, name: str, **__: Any) -> Any:
 def _lin_transpose(
     cotangents: Sequence[Any], *operands: Any, bwd: Rule, in_nonzero: Sequence[bool], num_res: int,
     out_avals: Sequence[ShapedArray], **_: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     residuals = operands[:num_res]
     assert not any(type(x) is Linear for x in residuals)
     found = _calling(bwd, residuals, spread(cotangents, [is_differentiable(a) for a in out_avals]))
@@ -516,7 +514,7 @@ def _lin_transpose(
 def _lin_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, bwd: Rule,
     in_nonzero: Sequence[bool], num_res: int, out_avals: Sequence[ShapedArray],
-) -> tuple[list[Any], list[int | None]]:  # fmt: skip
+) -> tuple[list[Any], list[int | None]]:
     size = mapped.size
     tangents = [with_axis(t, i, size) for t, i in zip(operands[num_res:], axes[num_res:], strict=True)]
     in_axes = [0] * len(in_nonzero)
@@ -586,7 +584,7 @@ def _custom_vmap_jvp(
         """Return the rule's results and their tangents, which of them are batched; it is `told` of its operands."""
         wanted = [*told, *chosen(told, nonzero)]
         values = [with_axis(x, 0 if b else None, size) if w else x
-                  for x, b, w in zip(values, batched, wanted, strict=True)]  # fmt: skip
+                  for x, b, w in zip(values, batched, wanted, strict=True)]
         out_batched: list[bool] = []
 
         def function(*inner: Any) -> list[Any]:
@@ -712,9 +710,7 @@ def _linear_transpose(
         skipped = len(consts)
         back = Rule(lambda: (_ignoring(callee, skipped, transposed), []), "transpose")
     found = linear_call.apply([*residuals, *given_cotangents], (transposed, back, len(residuals)))
-    return [None] * num_res + [
-        c if type(x) is Linear else None for c, x in zip(found, operands[num_res:], strict=True)
-    ]
+    return [None] * num_res + [c if type(x) is Linear else None for c, x in zip(found, operands[num_res:], strict=True)]
 
 
 def _ignoring(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxpr:
@@ -726,7 +722,7 @@ def _ignoring(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxp
 def _linear_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, callee: ClosedJaxpr, transpose: Rule,
     num_res: int,
-) -> tuple[list[Any], list[int | None]]:  # fmt: skip
+) -> tuple[list[Any], list[int | None]]:
     size, count = mapped.size, len(callee.out_avals)
     residual_axes = tuple(axes[:num_res])
     moved = [with_axis(x, i, size) for x, i in zip(operands[num_res:], axes[num_res:], strict=True)]

@@ -118,13 +118,13 @@ debug_print_p = debug_primitive(
     ),
     emit=_emit, evaluate=_now, unprinted={"logging_record": ALWAYS_PRINTED},
     effects=lambda *, ordered, **_: frozenset((ordered_debug_effect if ordered else debug_effect,)),
-)  # fmt: skip
+)
 
 
 def debug_print(
     fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
     skip_format_check: bool = False, _use_logging: bool = False, **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Print ``fmt.format(*args, **kwargs)`` when the program that this is part of runs.
 
     Arguments may be trees of arrays, which the fields of `fmt` may look into (``{x.shape}``, ``{x[w]}``), and other
@@ -140,12 +140,12 @@ def debug_print(
         if args or kwargs:
             raise TypeError(
                 f"debug.print: without a format it takes ordered, partitioned and skip_format_check only; got "
-                f"{', '.join([*map(abbreviated, args), *kwargs])}. Give the format first, debug.print(\"{{x}}\", x=x)"
+                f'{", ".join([*map(abbreviated, args), *kwargs])}. Give the format first, debug.print("{{x}}", x=x)'
             )
         return functools.partial(
             debug_print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
             _use_logging=_use_logging,
-        )  # fmt: skip
+        )
     if not isinstance(fmt, str):
         raise TypeError(
             f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {abbreviated(fmt)}. "
@@ -162,18 +162,16 @@ def debug_print(
         record = (at.file, at.line, at.function) if at is not None else ("<unknown>", 0, "")
     options = tuple(np.get_printoptions().items())
     placeholders = bool(args or kwargs)
-    debug_print_p.apply(
-        leaves, (fmt, placeholders, tree, record, options, bool(ordered), bool(partitioned), static)
-    )
+    debug_print_p.apply(leaves, (fmt, placeholders, tree, record, options, bool(ordered), bool(partitioned), static))
     return None
 
 
 def debug_log(
     fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
     skip_format_check: bool = False, _use_logging: bool = True, **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Log what `debug_print` prints: to the logger ``xtrace.debug`` at level INFO, with the caller's file and line."""
     return debug_print(
         fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
         _use_logging=_use_logging, **kwargs,
-    )  # fmt: skip
+    )

@@ -9,17 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.algebra.families import (
-    Elementwise,
-    Unary,
-    add_any,
-    as_bool,
-    binary,
-    compare,
-    compared,
-    elementwise,
-    unary,
-)
+from xtrace.algebra.families import Elementwise, Unary, add_any, as_bool, binary, compare, compared, elementwise, unary
 from xtrace.algebra.families import mul as mul
 from xtrace.algebra.families import neg as neg
 from xtrace.algebra.kinds import (
@@ -159,39 +149,37 @@ exp = unary(
 exp2 = unary(
     "exp2", _exp2, INEXACT, "Power of two.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(constant_like(x, math.log(2)), mul(t, r)),
-)  # fmt: skip
+)
 expm1 = unary(
     "expm1", "stablehlo.exponential_minus_one", INEXACT, "exp(x) - 1, exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, add(r, constant_like(r, 1))),
-)  # fmt: skip
+)
 log = unary(
     "log", "stablehlo.log", INEXACT, "Natural logarithm.", accuracy=True, derivatives=lambda t, x, r, **_: div(t, x)
 )
 log1p = unary(
     "log1p", "stablehlo.log_plus_one", INEXACT, "log(1 + x), exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: div(t, add(x, constant_like(x, 1))),
-)  # fmt: skip
+)
 logistic = unary(
     "logistic", "stablehlo.logistic", INEXACT, "Logistic function, 1 / (1 + exp(-x)).", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, mul(r, sub(constant_like(r, 1), r))),
-)  # fmt: skip
+)
 sqrt = unary(
     "sqrt", "stablehlo.sqrt", INEXACT, "Square root; NaN below zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, div(constant_like(r, 0.5), r)),
-)  # fmt: skip
+)
 rsqrt = unary(
     "rsqrt", "stablehlo.rsqrt", INEXACT, "Reciprocal of the square root.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, mul(constant_like(x, -0.5), div(r, x))),
-)  # fmt: skip
+)
 
 
 def _cbrt_derivative(t: Any, x: Any, r: Any, **_: Any) -> Any:
     return mul(t, mul(constant_like(r, 1 / 3), integer_pow(r, -2)))
 
 
-cbrt = unary(
-    "cbrt", "stablehlo.cbrt", (FLOAT,), "Cube root.", accuracy=True, derivatives=_cbrt_derivative
-)
+cbrt = unary("cbrt", "stablehlo.cbrt", (FLOAT,), "Cube root.", accuracy=True, derivatives=_cbrt_derivative)
 
 
 def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
@@ -201,7 +189,7 @@ def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
 square = unary(
     "square", "chlo.square", NUMBER, "Square.", cases={INTEGER: _square_of_integer},
     derivatives=lambda t, x, r: mul(t, mul(constant_like(x, 2), x)),
-)  # fmt: skip
+)
 
 
 def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
@@ -246,7 +234,7 @@ def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
 @elementwise(
     "integer_pow", _integer_pow, NUMBER, result=_integer_pow_result, parameters=("y",),
     derivatives=_integer_pow_derivative,
-)  # fmt: skip
+)
 def integer_pow(x: Any, y: int) -> Any:
     """Power with an exponent known while tracing, by repeated multiplication.
 
@@ -338,53 +326,53 @@ def _complex_cosine(x: Any, *, accuracy: Any) -> Any:
 sin = unary(
     "sin", "stablehlo.sine", INEXACT, "Sine.", accuracy=True, cases={COMPLEX: _complex_sine},
     derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy=accuracy)),
-)  # fmt: skip
+)
 cos: Unary = unary(
     "cos", "stablehlo.cosine", INEXACT, "Cosine.", accuracy=True, cases={COMPLEX: _complex_cosine},
     derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy=accuracy))),
-)  # fmt: skip
+)
 tan = unary(
     "tan", "stablehlo.tan", INEXACT, "Tangent.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, add(constant_like(r, 1), square(r))),
-)  # fmt: skip
+)
 asin = unary(
     "asin", "chlo.asin", INEXACT, "Inverse sine.",
     derivatives=lambda t, x, r: mul(t, rsqrt(sub(constant_like(x, 1), square(x)))),
-)  # fmt: skip
+)
 acos = unary(
     "acos", "chlo.acos", INEXACT, "Inverse cosine.",
     derivatives=lambda t, x, r: mul(t, neg(rsqrt(sub(constant_like(x, 1), square(x))))),
-)  # fmt: skip
+)
 atan = unary(
     "atan", "chlo.atan", INEXACT, "Inverse tangent.",
     derivatives=lambda t, x, r: div(t, add(constant_like(x, 1), square(x))),
-)  # fmt: skip
+)
 sinh = unary("sinh", "chlo.sinh", INEXACT, "Hyperbolic sine.", derivatives=lambda t, x, r: mul(t, cosh(x)))
 cosh: Unary = unary("cosh", "chlo.cosh", INEXACT, "Hyperbolic cosine.", derivatives=lambda t, x, r: mul(t, sinh(x)))
 tanh = unary(
     "tanh", "stablehlo.tanh", INEXACT, "Hyperbolic tangent.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(add(t, mul(t, r)), sub(constant_like(r, 1), r)),
-)  # fmt: skip
+)
 asinh = unary(
     "asinh", "chlo.asinh", INEXACT, "Inverse hyperbolic sine.",
     derivatives=lambda t, x, r: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),
-)  # fmt: skip
+)
 acosh = unary(
     "acosh", "chlo.acosh", INEXACT, "Inverse hyperbolic cosine.",
     derivatives=lambda t, x, r: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),
-)  # fmt: skip
+)
 # 1 / (1 - x²) in two factors, which keep their precision near -1 and 1.
 atanh = unary(
     "atanh", "chlo.atanh", INEXACT, "Inverse hyperbolic tangent.",
     derivatives=lambda t, x, r: mul(reciprocal(add(constant_like(x, 1), x)), div(t, sub(constant_like(x, 1), x))),
-)  # fmt: skip
+)
 atan2 = binary(
     "atan2", "stablehlo.atan2", INEXACT, "Angle of the point (y, x), x first.", promoting="arctan2",
     derivatives=(
         lambda t, x, y, r: mul(t, div(y, add(square(x), square(y)))),
         lambda t, x, y, r: mul(t, div(neg(x), add(square(x), square(y)))),
     ),
-)  # fmt: skip
+)
 
 
 # Arithmetic
@@ -555,11 +543,11 @@ def _strong_zero(ct: Any) -> Literal:
 real = unary(
     "real", _part("real"), (COMPLEX,), "Real part.", result=dtypes.real_part_dtype, jvp=LINEAR,
     transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
-)  # fmt: skip
+)
 imag = unary(
     "imag", _part("imag"), (COMPLEX,), "Imaginary part.", result=dtypes.real_part_dtype, jvp=LINEAR,
     transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
-)  # fmt: skip
+)
 
 
 def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
@@ -572,7 +560,7 @@ def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
 complex: Elementwise = binary(
     "complex", _complex, PART, "The complex number x + iy.", result=_complex_of, jvp=LINEAR,
     transpose=_complex_transpose,
-)  # fmt: skip
+)
 
 
 def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
@@ -582,7 +570,7 @@ def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
 @elementwise(
     "conj", _conj, (*PART, COMPLEX), parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
     transpose=_conj_transpose,
-)  # fmt: skip
+)
 def conj(x: Any) -> Any:
     """Complex conjugate; of a real number, the complex number with imaginary part 0."""
     return conj.apply((x,), (aval_of(x).dtype,))
@@ -590,30 +578,25 @@ def conj(x: Any) -> Any:
 
 # Bits
 
-bitwise_not = unary(
-    "not", "stablehlo.not", BITS, "Every bit inverted.", public_name="bitwise_not", derivatives=0
-)
+bitwise_not = unary("not", "stablehlo.not", BITS, "Every bit inverted.", public_name="bitwise_not", derivatives=0)
 bitwise_and = binary(
-    "and", "stablehlo.and", BITS, "Bits set in both.", promoting="bitwise_and", public_name="bitwise_and",
-    derivatives=0,
-)  # fmt: skip
+    "and", "stablehlo.and", BITS, "Bits set in both.", promoting="bitwise_and", public_name="bitwise_and", derivatives=0
+)
 bitwise_or = binary(
     "or", "stablehlo.or", BITS, "Bits set in either.", promoting="bitwise_or", public_name="bitwise_or", derivatives=0
 )
 bitwise_xor = binary(
     "xor", "stablehlo.xor", BITS, "Bits set in one of the two.", promoting="bitwise_xor", public_name="bitwise_xor",
     derivatives=0,
-)  # fmt: skip
-population_count = unary(
-    "population_count", "stablehlo.popcnt", (INTEGER,), "Number of bits set.", derivatives=0
 )
+population_count = unary("population_count", "stablehlo.popcnt", (INTEGER,), "Number of bits set.", derivatives=0)
 clz = unary(
     "clz", "stablehlo.count_leading_zeros", (INTEGER,), "Number of zero bits before the first one set.", derivatives=0
 )
 shift_left = binary(
     "shift_left", "stablehlo.shift_left", (INTEGER,), "x shifted y bits up; 0 beyond the width.",
     promoting="left_shift", derivatives=0,
-)  # fmt: skip
+)
 shift_right_logical = binary(
     "shift_right_logical",
     "stablehlo.shift_right_logical",
@@ -726,7 +709,7 @@ def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
 @primitive(
     "select_n", abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
-)  # fmt: skip
+)
 def select_n(which: Any, *cases: Any) -> Any:
     """Element of the case whose index `which` has, a scalar or an array of the cases' shape, integer or boolean.
 
@@ -812,7 +795,7 @@ def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> li
 @elementwise(
     "reduce_precision", _reduce_precision, (FLOAT,), parameters=("exponent_bits", "mantissa_bits"), jvp=LINEAR,
     transpose=_reduce_precision_transpose,
-)  # fmt: skip
+)
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """Round to a format with so many bits of exponent and mantissa, and back.
 
@@ -821,7 +804,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
     for name, bits, least, kind in (
         ("exponent_bits", exponent_bits, 1, "positive"), ("mantissa_bits", mantissa_bits, 0, "non-negative"),
-    ):  # fmt: skip
+    ):
         if bits < least:
             raise ValueError(f"reduce_precision: {name} must be {kind}; got {bits}")
     return reduce_precision.apply((operand,), (exponent_bits, mantissa_bits))
@@ -861,7 +844,7 @@ def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *,
 @primitive(
     "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=FLAT,
     batch=_bitcast_batch,
-)  # fmt: skip
+)
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """The bits of `operand` read as elements of `new_dtype`.
 
@@ -901,7 +884,7 @@ def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
 @primitive(
     "optimization_barrier", abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
     jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
-)  # fmt: skip
+)
 def optimization_barrier(operand: Any, /) -> Any:
     """Return the tree of arrays `operand` as it is; the compiler moves no operation across."""
     leaves, tree = pytree.tree_flatten(operand)
@@ -911,5 +894,5 @@ def optimization_barrier(operand: Any, /) -> Any:
 for _operation in (
     sign, floor, ceil, abs, round, nextafter, square, real, imag, conj, max, min, complex, clamp, reduce_precision,
     bitcast_convert_type, optimization_barrier, neg,
-):  # fmt: skip
+):
     _operation.checks = KEEPS_NUMBERS

@@ -126,7 +126,7 @@ def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **para
 @primitive(
     "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit,
     jvp=LINEAR, transpose=_fft_transpose, batch=_fft_batch,
-)  # fmt: skip
+)
 def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     """Transform the last axes of `x`, up to three, as `fft_type` says, an FftType or its name.
 

@@ -37,7 +37,7 @@ def _emit(
     builder: FunctionBuilder, *values: Value, attributes: Any, custom_call_api_version: int, has_side_effect: bool,
     input_layouts: Any, input_output_aliases: Any, legacy_backend_config: Any, output_layouts: Any,
     result_avals: Any, target_name: str, vmap_method: Any,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     results = builder.results
     if custom_call_api_version >= 4:
         texts = ['backend_config = ""']
@@ -107,7 +107,7 @@ ffi_call_p = Primitive(
         "a foreign function cannot be differentiated: what it computes is not known here. Wrap the call in a function "
         "with a rule of its own, xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
     ),
-)  # fmt: skip
+)
 
 
 def ffi_call(
@@ -141,8 +141,10 @@ def ffi_call(
                 f"{custom_call_api_version}; pass attributes to the call in its place"
             )
         if not isinstance(legacy_backend_config, str):
-            raise ValueError(f"ffi_call of {target_name}: legacy_backend_config must be a string, got "
-                             f"{abbreviated(legacy_backend_config)}")
+            raise ValueError(
+                f"ffi_call of {target_name}: legacy_backend_config must be a string, got "
+                f"{abbreviated(legacy_backend_config)}"
+            )
     several = isinstance(result_shape_dtypes, (tuple, list))
     described = list(result_shape_dtypes) if several else [result_shape_dtypes]
     results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
@@ -175,7 +177,7 @@ def ffi_call(
                 _layouts("input_layouts", input_layouts, avals), aliases,
                 legacy_backend_config, _layouts("output_layouts", given, results), results, target_name, vmap_method,
             ),
-        )  # fmt: skip
+        )
         return tuple(found) if several else found[0]
 
     return call
@@ -217,7 +219,7 @@ def ffi_lowering(
             legacy_backend_config=backend_config if isinstance(backend_config, str) else None,
             output_layouts=_fastest_first(result_layouts, builder.results), result_avals=None,
             target_name=call_target_name, vmap_method=None,
-        )  # fmt: skip
+        )
         return found[0] if len(found) == 1 else found
 
     return emit

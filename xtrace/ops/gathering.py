@@ -32,7 +32,7 @@ from xtrace.algebra.vector_space import (
     reshape,
     with_axis,
     zeros,
-)  # fmt: skip
+)
 from xtrace.core import dtypes
 from xtrace.core.abbreviation import abbreviated
 from xtrace.core.avals import ShapedArray, aval_of
@@ -185,7 +185,7 @@ def _gather_abstract(
     _check_indices(
         "gather", operand, indices, numbers.start_index_map, "start_index_map", batch,
         numbers.start_indices_batching_dims, "start_indices_batching_dims",
-    )  # fmt: skip
+    )
     _check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim, "the operand")
     if set(collapsed) & set(batch):
         raise TypeError(f"gather: collapsed_slice_dims {collapsed} and operand_batching_dims {batch} share an axis")
@@ -312,7 +312,7 @@ def _gather_jvp(
 def _gather_transpose(
     cotangent: Any, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, **_: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     parameters = (numbers, indices_are_sorted, unique_indices, mode, None, ())
     empty = zeros(operand.aval.update(weak_type=False))
@@ -323,7 +323,7 @@ def _gather_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: tuple[int, ...], indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
     fill_value: Any,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     (operand, indices), (own, where) = operands, axes
     offset, collapsed, positioned, batch, indices_batch = dimension_numbers
     place = 0
@@ -367,7 +367,7 @@ def _bounds_checks(
 def _gather_checks(
     checker: Any, operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: Any,
-) -> None:  # fmt: skip
+) -> None:
     # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
     if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
         mapped = dimension_numbers.start_index_map
@@ -414,7 +414,7 @@ def gather(
     parameters = (
         numbers, integers("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
         canonical, fill_value,
-    )  # fmt: skip
+    )
     return gather.apply((operand, start_indices), parameters)
 
 
@@ -472,9 +472,7 @@ class Scatter(Primitive):
     order of writing is unspecified.
     """
 
-    PARAMETERS = (
-        "dimension_numbers", "indices_are_sorted", "unique_indices", "mode", "update_jaxpr", "update_consts",
-    )  # fmt: skip
+    PARAMETERS = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode", "update_jaxpr", "update_consts")
 
     def __init__(
         self,
@@ -540,7 +538,7 @@ class Scatter(Primitive):
         _check_indices(
             name, operand, indices, numbers.scatter_dims_to_operand_dims, "scatter_dims_to_operand_dims", batch,
             numbers.scatter_indices_batching_dims, "scatter_indices_batching_dims",
-        )  # fmt: skip
+        )
         _check_axes(name, "inserted_window_dims", inserted, operand.ndim, "the operand")
         if set(inserted) & set(batch):
             raise TypeError(f"{name}: inserted_window_dims {inserted} and operand_batching_dims {batch} share an axis")
@@ -619,7 +617,7 @@ class Scatter(Primitive):
     def _batch(
         self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
         dimension_numbers: ScatterDimensionNumbers, **others: Any,
-    ) -> tuple[Any, int]:  # fmt: skip
+    ) -> tuple[Any, int]:
         where = axes[1]
         operand, updates = [with_axis(x, i, mapped.size) for x, i in zip(operands[::2], axes[::2], strict=True)]
         indices = operands[1] if where is None else moved_axis(operands[1], where, 0)
@@ -635,7 +633,7 @@ class Scatter(Primitive):
     def _checks(
         self, checker: Any, operands: Sequence[Any], results: Sequence[Any], *,
         dimension_numbers: ScatterDimensionNumbers, **_: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         shape = aval_of(operands[0]).shape
         window, mapped = _window(shape, aval_of(operands[2]), dimension_numbers), dimension_numbers[2]
         _bounds_checks(checker, shape, window, mapped, operands[1])
@@ -657,9 +655,7 @@ class Scatter(Primitive):
         return builder.line(f"stablehlo.clamp {first.name}, {indices.name}, {last.name} : {kind.mlir_type}", kind)
 
 
-def _read(
-    x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0
-) -> Any:
+def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0) -> Any:
     """Return the windows of `x` that updates go to in a scatter with these parameters.
 
     Where updates are dropped they are `dropped`; None says that it does not matter what is read there.
@@ -730,9 +726,7 @@ def _numbered(updates: Any, numbers: ScatterDimensionNumbers) -> Any:
     return broadcast_in_dim.apply((count,), (shape, tuple(range(len(shape))), None))
 
 
-def _set_transpose(
-    cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any
-) -> list[Any]:
+def _set_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
     own = found = None
     if type(operand) is Linear:
         own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
@@ -811,24 +805,22 @@ DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
 scatter = Scatter(
     "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.",
     jvp=_set_jvp, transpose=_set_transpose,
-)  # fmt: skip
+)
 scatter_add = Scatter(
     "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", jvp=LINEAR, transpose=_sum_transpose
 )
 scatter_sub = Scatter(
     "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.",
     jvp=LINEAR, transpose=_difference_transpose,
-)  # fmt: skip
+)
 scatter_mul = Scatter(
     "scatter-mul", PRODUCT, NUMBER, "Multiply windows of `operand` by updates.",
     jvp=_product_jvp, transpose=_product_transpose,
-)  # fmt: skip
+)
 scatter_min = Scatter(
     "scatter-min", MINIMUM, ANY, "Take the smaller of windows of `operand` and updates.", jvp=EXTREMAL
 )
-scatter_max = Scatter(
-    "scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", jvp=EXTREMAL
-)
+scatter_max = Scatter("scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", jvp=EXTREMAL)
 
 
 def scatter_apply(

@@ -60,7 +60,7 @@ def written(
         *["has_side_effect = true"] * (effect is not None),
         f"operand_layouts = [{', '.join([_layout(x.aval) for x in operands])}]",
         f"result_layouts = [{', '.join([_layout(a) for a in results])}]",
-    ]  # fmt: skip
+    ]
     ins, outs = ", ".join([x.type for x in operands]), ", ".join([a.mlir_type for a in results])
     outs = outs if len(results) == 1 else f"({outs})"
     names = ", ".join([x.name for x in operands])

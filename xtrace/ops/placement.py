@@ -52,7 +52,7 @@ def _emit_one(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
     if stays or builder.platform == "cpu":
         return x.seen_as(aval)
     return builder.line(
-        f"stablehlo.custom_call @annotate_device_placement({x.name}) {{backend_config = \"\", has_side_effect = true, "
+        f'stablehlo.custom_call @annotate_device_placement({x.name}) {{backend_config = "", has_side_effect = true, '
         f'mhlo.frontend_attributes = {{_xla_buffer_placement = "{aval.memory_space.kind}"}}}} '
         f": ({x.type}) -> {aval.mlir_type}",
         aval,
@@ -132,7 +132,7 @@ device_put_p = Primitive(
 def put(
     values: Sequence[Any], devices: Sequence[Any], sources: Sequence[Any] | None = None,
     semantics: Sequence[CopySemantics] | None = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Return `values`, each on a device (or where a sharding says), in a `MemorySpace`, or for None as it is.
 
     sources: where they were, if that is known. semantics: copies by default.

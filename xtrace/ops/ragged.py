@@ -99,7 +99,7 @@ def _span(start: int, count: int) -> _Axes:
 def _ragged_abstract(
     lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, preferred_element_type: Any, **_: Any,
-) -> ShapedArray:  # fmt: skip
+) -> ShapedArray:
     name, numbers = "ragged_dot_general", ragged_dot_dimension_numbers
     pairs, ragged, group = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
     if not dtypes.is_integer(group_sizes.dtype):
@@ -175,7 +175,7 @@ def _in_groups(x: Any, sizes: Any, place: int) -> Any:
 def _ragged_formula(
     lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any,
     preferred_element_type: Any, **_: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     numbers = ragged_dot_dimension_numbers
     if numbers.lhs_ragged_dimensions[0] in numbers.dot_dimension_numbers[1][0]:
         # Every batch is in some group, and all groups are treated alike.
@@ -196,7 +196,7 @@ def _ragged_formula(
 def _ragged_emit(
     builder: FunctionBuilder, lhs: Value, rhs: Value, sizes: Value, *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any, **others: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
     if builder.platform == "cpu":
         return by_formula(_ragged_formula)(
@@ -209,27 +209,27 @@ def _ragged_emit(
         "lhs_batching_dimensions": batch, "rhs_batching_dimensions": rhs_batch,
         "lhs_contracting_dimensions": summed, "rhs_contracting_dimensions": rhs_summed,
         "lhs_ragged_dimensions": numbers.lhs_ragged_dimensions, "rhs_group_dimensions": numbers.rhs_group_dimensions,
-    }  # fmt: skip
+    }
     text = ", ".join([f"{key} = {attributes.bracketed(axes)}" for key, axes in fields.items() if axes])
     pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT,) * 2
     return builder.op(
         "chlo.ragged_dot", lhs, rhs, sizes,
         precision_config=f"[{', '.join([f'#chlo<precision {p.name}>' for p in pair])}]",
         ragged_dot_dimension_numbers=f"#chlo.ragged_dot<{text}>",
-    )  # fmt: skip
+    )
 
 
 def _ragged_transpose(
     cotangent: Any, lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any, preferred_element_type: Any, **_: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     numbers, left = ragged_dot_dimension_numbers, type(lhs) is Linear
     a = _Arrangement(aval_of(lhs).ndim, aval_of(rhs).ndim, numbers)
     if a.batched:
         found = dot_general.rule("transpose")(
             cotangent, lhs, rhs, dimension_numbers=numbers.dot_dimension_numbers, precision=precision,
             preferred_element_type=preferred_element_type, out_sharding=None,
-        )  # fmt: skip
+        )
         return [*found, None]
     wanted = lhs.aval if left else rhs.aval
     batch, free, others, summed = len(a.lhs_batch), len(a.lhs_free), len(a.rhs_free), len(a.lhs_summed)
@@ -288,7 +288,7 @@ def _up(axes: _Axes) -> _Axes:
 def _ragged_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, **others: Any,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     numbers, (lhs, rhs, sizes), (left, right, sized) = ragged_dot_dimension_numbers, operands, axes
     shape = list(aval_of(lhs).shape)
     if left is not None:
@@ -322,7 +322,7 @@ def _ragged_batch(
     "ragged_dot_general",
     ("ragged_dot_dimension_numbers", "precision", "preferred_element_type", "group_offset", "out_sharding"),
     abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR, transpose=_ragged_transpose, batch=_ragged_batch,
-)  # fmt: skip
+)
 def ragged_dot_general(
     lhs: Any,
     rhs: Any,
@@ -352,7 +352,7 @@ def ragged_dot_general(
     parameters = (
         ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
         None, no_sharding("ragged_dot_general", out_sharding),
-    )  # fmt: skip
+    )
     return ragged_dot_general.apply((lhs, rhs, group_sizes), parameters)
 
 
@@ -383,18 +383,15 @@ def ragged_dot(
 def _scaled_abstract(
     lhs: ShapedArray, rhs: ShapedArray, lhs_scale: ShapedArray, rhs_scale: ShapedArray, *, dimension_numbers: _Pairs,
     preferred_element_type: Any,
-) -> ShapedArray:  # fmt: skip
+) -> ShapedArray:
     ranks = [x.ndim for x in (lhs, rhs, lhs_scale, rhs_scale)]
     if len(set(ranks)) > 1:
         raise TypeError(
-            "scaled_dot: lhs, rhs, lhs_scale and rhs_scale must have the same rank, got "
-            f"{', '.join(map(str, ranks))}"
+            f"scaled_dot: lhs, rhs, lhs_scale and rhs_scale must have the same rank, got {', '.join(map(str, ranks))}"
         )
     found = dot_general.types_of_results((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
     contracting, _ = dimension_numbers
-    for side, x, scale, summed in zip(
-        ("lhs", "rhs"), (lhs, rhs), (lhs_scale, rhs_scale), contracting, strict=True
-    ):
+    for side, x, scale, summed in zip(("lhs", "rhs"), (lhs, rhs), (lhs_scale, rhs_scale), contracting, strict=True):
         for axis, (size, part) in enumerate(zip(x.shape, scale.shape, strict=True)):
             if axis not in summed:
                 if size != part:
@@ -451,7 +448,7 @@ def _scaled_emit(
 def _scaled_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: _Pairs,
     preferred_element_type: Any,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
     (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
     pairs = (_up(lhs), _up(rhs)), ((0, *_up(lhs_batch)), (0, *_up(rhs_batch)))
@@ -462,7 +459,7 @@ def _scaled_batch(
     "scaled_dot", ("dimension_numbers", "preferred_element_type"), abstract=_scaled_abstract, emit=_scaled_emit,
     jvp=no_rule("Differentiation rule for 'scaled_dot' not implemented: scale the operands and use dot_general"),
     batch=_scaled_batch,
-)  # fmt: skip
+)
 def scaled_dot(
     lhs: Any,
     rhs: Any,

@@ -80,11 +80,11 @@ def _bits_batch(
 @primitive(
     "rng_bit_generator", ("shape", "dtype", "algorithm", "out_sharding"), abstract=_bits_abstract, emit=_bits_emit,
     jvp=FLAT, batch=_bits_batch, multiple_results=True,
-)  # fmt: skip
+)
 def rng_bit_generator(
     key: Any, shape: Any, dtype: Any = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the next key and an array of random bits, of `dtype` uint8, uint16, uint32 or uint64.
 
     `key` is uint32[4] or uint64[2]. Which bits come from a key may differ between platforms and releases of XLA for the
@@ -107,14 +107,12 @@ def rng_bit_generator(
 _UNIFORM_DTYPES = (
     dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32,
     dtypes.uint64,
-)  # fmt: skip
+)
 
 
 def _uniform_abstract(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
     if a.dtype != b.dtype:
-        raise ValueError(
-            f"Arguments to rng_uniform must have identical dtypes, got {a.dtype.name} and {b.dtype.name}."
-        )
+        raise ValueError(f"Arguments to rng_uniform must have identical dtypes, got {a.dtype.name} and {b.dtype.name}.")
     if a.shape or b.shape:
         raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}.")
     if a.dtype not in _UNIFORM_DTYPES:
@@ -139,7 +137,7 @@ _STATEFUL = "rng_uniform draws from a state that is no operand: use rng_bit_gene
     "rng_uniform", ("shape",), abstract=_uniform_abstract, emit=_uniform_emit,
     jvp=no_rule(f"Differentiation rule for 'rng_uniform' not implemented: {_STATEFUL}"),
     batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
-)  # fmt: skip
+)
 def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
     """Return numbers drawn uniformly from [a, b), scalars of one dtype, with a state that the device holds.
 

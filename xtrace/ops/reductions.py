@@ -26,7 +26,7 @@ from xtrace.algebra.monoids import (
     integers,
     lowest,
     select,
-)  # fmt: skip
+)
 from xtrace.algebra.vector_space import (
     FLAT,
     LINEAR,
@@ -106,9 +106,7 @@ def _scanned(combine: Callable[[Any, Any], Any], x: Any, axis: int) -> Any:
     pairs = combine(slice_in_dim(x, 0, size - 1, 2, axis), slice_in_dim(x, 1, size, 2, axis))
     odd = _scanned(combine, pairs, axis)
     before = slice_in_dim(odd, 0, size // 2 - 1, axis=axis) if size % 2 == 0 else odd
-    even = concatenate(
-        [slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis
-    )
+    even = concatenate([slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis)
     zero, parity = _scalar_like(x, 0), size % 2
     return elementwise.add(_padded(even, zero, axis, (0, 1 - parity, 1)), _padded(odd, zero, axis, (1, parity, 1)))
 
@@ -126,9 +124,7 @@ def _extreme_jvp(
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
     one = [_scalar_like(primals[0], 1)]
-    results, moved = jvp(
-        lambda x: _in_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents
-    )
+    results, moved = jvp(lambda x: _in_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents)
     # The product of no elements does not change.
     return results[0], zeros(aval_of(results[0])) if moved[0] is None else moved[0]
 
@@ -162,7 +158,7 @@ class ExtremePosition(Primitive):
         super().__init__(
             name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=FLAT, batch=self._batch,
             operation=self._operation,
-        )  # fmt: skip
+        )
         self.direction, self.neutral = direction, neutral
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
@@ -215,12 +211,12 @@ class ExtremePosition(Primitive):
         return builder.op_with_regions(
             "stablehlo.reduce", [x, counted, *start], [(inner, returned)], [values, result],
             dimensions=attributes.integers(axes),
-        )[1]  # fmt: skip
+        )[1]
 
     def _batch(
         self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axes: tuple[int, ...],
         index_dtype: Any,
-    ) -> tuple[Any, int]:  # fmt: skip
+    ) -> tuple[Any, int]:
         (axis,), place = axes, where[0]
         return self.apply(operands, ((axis + (axis >= place),), index_dtype)), place - (axis < place)
 
@@ -251,7 +247,7 @@ class Cumulative(Primitive):
         super().__init__(
             name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
             operation=self._operation, **({"jvp": self._jvp} | rules),
-        )  # fmt: skip
+        )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
@@ -294,9 +290,7 @@ class Cumulative(Primitive):
             padding=f"dense<{padding}> : tensor<{rank}x2xi64>",
         )[0]
 
-    def _jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
-    ) -> tuple[Any, Any]:
+    def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
         combine = self.combine
         assert combine is not None
 
@@ -377,7 +371,7 @@ _LOG_SUM_EXP = LogSumExp()
 logaddexp = binary(
     "logaddexp", _LOG_SUM_EXP.combine, INEXACT, "log(exp(x) + exp(y)), without overflow.",
     derivatives=(_share(0), _share(1)),
-)  # fmt: skip
+)
 
 
 def _cumsum_transpose(cotangent: Any, operand: Any, *, axis: int, reverse: bool) -> list[Any]:
@@ -388,12 +382,8 @@ cumsum = Cumulative(
     "cumsum", SUM, NUMBER, "Sums of the elements up to each one along `axis`.", jvp=LINEAR, transpose=_cumsum_transpose
 )
 cumprod = Cumulative("cumprod", PRODUCT, NUMBER, "Products of the elements up to each one along `axis`.", mul)
-cummax = Cumulative(
-    "cummax", MAXIMUM, NUMBER, "Largest of the elements up to each one along `axis`.", elementwise.max
-)
-cummin = Cumulative(
-    "cummin", MINIMUM, NUMBER, "Smallest of the elements up to each one along `axis`.", elementwise.min
-)
+cummax = Cumulative("cummax", MAXIMUM, NUMBER, "Largest of the elements up to each one along `axis`.", elementwise.max)
+cummin = Cumulative("cummin", MINIMUM, NUMBER, "Smallest of the elements up to each one along `axis`.", elementwise.min)
 cumlogsumexp = Cumulative(
     "cumlogsumexp",
     _LOG_SUM_EXP,
@@ -468,7 +458,7 @@ def _reduce_jvp(
 def _reduce_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, computation: Any,
     dimensions: tuple[int, ...], jaxpr: Jaxpr,
-) -> tuple[list[Any], list[int]]:  # fmt: skip
+) -> tuple[list[Any], list[int]]:
     count = len(operands) // 2
     if any(i is not None for i in axes[count:]):
         raise NotImplementedError(
@@ -485,7 +475,7 @@ _MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
     "add": (reduce_sum, SUM.neutral), "mul": (reduce_prod, PRODUCT.neutral), "max": (reduce_max, MAXIMUM.neutral),
     "min": (reduce_min, MINIMUM.neutral), "and": (reduce_and, AND.neutral), "or": (reduce_or, OR.neutral),
     "xor": (reduce_xor, XOR.neutral),
-}  # fmt: skip
+}
 
 
 @primitive(

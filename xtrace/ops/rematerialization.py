@@ -95,7 +95,7 @@ def _bind(
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
     differentiated: bool, policy: Any,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
     both, nonzero = jvp_jaxpr(jaxpr, given)
     flags = _moved(prevent_cse, len(primals), range(len(primals)), sum(given))
@@ -151,9 +151,7 @@ def _recomputing(parts: SplitJaxpr, policy: Any) -> tuple[_Split, bool]:
     saved = found.saved
     inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in found.read])
     constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in found.read]
-    recomputed = Jaxpr(
-        [v for v, _ in constants], [*[jaxpr.invars[i] for i in inputs], *saved], residuals, found.again,
-    )  # fmt: skip
+    recomputed = Jaxpr([v for v, _ in constants], [*[jaxpr.invars[i] for i in inputs], *saved], residuals, found.again)
     split = len(recomputed.invars)
 
     def linear(*values: Any) -> list[Any]:
@@ -199,13 +197,13 @@ def _log_saved(parts: _Split, level: int) -> None:
     _logger.log(
         level, "checkpoint: differentiating %s keeps the inputs\n%s\nand the intermediate values\n%s",
         known.jaxpr.debug_info, "\n".join(lines) or "  none", "\n".join(saved) or "  none",
-    )  # fmt: skip
+    )
 
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
     differentiated: bool, policy: Any,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
     parts = _linearized(jaxpr, given, policy)
     level = logging.WARNING if config.log_checkpoint_residuals.value else logging.DEBUG
@@ -238,7 +236,7 @@ def _partial_evaluate(
 def _transpose(
     cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
     policy: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     linear = tuple([type(x) is Linear for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
     transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
@@ -252,7 +250,7 @@ def _transpose(
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
     prevent_cse: _Barrier, differentiated: bool, policy: Any,
-) -> tuple[list[Any], tuple[int | None, ...]]:  # fmt: skip
+) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
     return _bind(batched, operands, prevent_cse, differentiated, policy), out_axes
 
@@ -260,7 +258,7 @@ def _batch(
 def _checked(
     checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
     policy: Any,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     inner = checker.of(jaxpr)
     outputs = _bind(inner.jaxpr, operands, prevent_cse, differentiated, policy)
     return checker.take(inner, outputs)

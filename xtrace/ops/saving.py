@@ -185,7 +185,7 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
         [*chosen(results[: loop.num_carry], carried), *chosen(results[loop.num_carry :], ys_again)],
         jaxpr=ClosedJaxpr(again_body.replace(debug_info=jaxpr.debug_info), []),
         num_consts=len(groups[0]), num_carry=len(groups[1]),
-    )  # fmt: skip
+    )
     return first, again, [stacked[v] for v in saved]
 
 
@@ -221,11 +221,11 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     first = _with_parameters(
         equation, equation.invars, [*equation.outvars, *[new[slot] for slot in slots]],
         branches=tuple([_giving(b, f, p, slots) for b, f, p in zip(branches, found, places, strict=True)]),
-    )  # fmt: skip
+    )
     if not any(again):
         return first, None, results
     takes = [any(b.invars[i] in needed for b, needed in zip(branches, read, strict=True))
-             for i in range(len(equation.invars) - 1)]  # fmt: skip
+             for i in range(len(equation.invars) - 1)]
     taking = []
     for b, f, p in zip(branches, found, places, strict=True):
         own = {slot: v for v, slot in p.items()}
@@ -234,7 +234,7 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     then = _with_parameters(
         equation, [equation.invars[0], *chosen(equation.invars[1:], takes), *new.values()],
         chosen(equation.outvars, again), branches=tuple(taking),
-    )  # fmt: skip
+    )
     return first, then, [*results, *new.values()]
 
 
@@ -291,7 +291,4 @@ def _zeros(aval: ShapedArray) -> Any:
     return found if aval.memory_space is MemorySpace.Device else put([found], [aval.memory_space])[0]
 
 
-_INSIDE: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _Twice]] = {
-    scan_p: _inside_scan,
-    cond_p: _inside_cond,
-}
+_INSIDE: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _Twice]] = {scan_p: _inside_scan, cond_p: _inside_cond}

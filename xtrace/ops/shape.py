@@ -139,7 +139,7 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
 @primitive(
     "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
     jvp=FLAT, batch=no_rule("iota has no operand that could be mapped"),
-)  # fmt: skip
+)
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
     """Return the index along axis `dimension` at every position of an array of the given shape and dtype.
 
@@ -237,7 +237,7 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
 @primitive(
     "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
     jvp=FLAT, batch=no_rule("empty has no operand that could be mapped"),
-)  # fmt: skip
+)
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     """Return an array whose elements are unspecified (zeros, at present)."""
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
@@ -285,7 +285,7 @@ def _squeeze_batch(
     "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result,
     jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch, moves_elements=True,
     keys=moving(lambda places, *, dimensions: places.squeeze(dimensions)),
-)  # fmt: skip
+)
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Drop axes of size 1; negative axes count from the end.
 
@@ -365,7 +365,7 @@ def _concatenate_batch(
 @primitive(
     "concatenate", ("dimension",), abstract=_concatenate_abstract, emit=_concatenate_emit,
     jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
-)  # fmt: skip
+)
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """Join arrays of one dtype along an axis, on which alone their sizes may differ.
 
@@ -409,9 +409,7 @@ def _stack_transpose(cotangent: Any, *operands: Any, axis: int) -> list[Any]:
     return [p if type(x) is Linear else None for p, x in zip(pieces, operands, strict=True)]
 
 
-def _stack_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int
-) -> tuple[Any, int]:
+def _stack_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int) -> tuple[Any, int]:
     operands, place = _with_axes(mapped, operands, axes)
     # The new axis stands where it did among the others: before the mapped one or behind it.
     before = axis <= place
@@ -421,7 +419,7 @@ def _stack_batch(
 @primitive(
     "stack", ("axis",), abstract=_stack_abstract, emit=_stack_emit,
     jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
-)  # fmt: skip
+)
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """Join arrays of one shape and dtype along a new axis of the result, negative ones counted from its end."""
     arrays = _sequence("stack", operands)
@@ -454,7 +452,7 @@ def _unstack_batch(
 @primitive(
     "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
     jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
-)  # fmt: skip
+)
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along an axis, as a tuple; ValueError if there is no such axis."""
     return tuple(unstack.apply((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),)))
@@ -504,7 +502,7 @@ def _split_batch(
 @primitive(
     "split", ("sizes", "axis"), abstract=_split_abstract, emit=_split_emit, multiple_results=True,
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
-)  # fmt: skip
+)
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
     number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
@@ -533,16 +531,14 @@ def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> l
     return [reduce_sum(reshape.apply((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))]
 
 
-def _tile_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]
-) -> tuple[Any, int]:
+def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]) -> tuple[Any, int]:
     return tile.apply(operands, (shift_over(axes[0], reps, 1),)), axes[0]
 
 
 @primitive(
     "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit,
     jvp=LINEAR, transpose=_tile_transpose, batch=_tile_batch, moves_elements=True,
-)  # fmt: skip
+)
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """Repeat `operand` ``reps[i]`` times along its axis i."""
     return tile.apply((operand,), (integers("tile", "reps", reps),))
@@ -578,7 +574,7 @@ def _rev_batch(
     "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit,
     jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch, moves_elements=True,
     keys=moving(lambda places, *, dimensions: np.flip(places, dimensions)),
-)  # fmt: skip
+)
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
     return rev.apply((operand,), (integers("rev", "dimensions", dimensions),))
@@ -604,7 +600,7 @@ def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tu
 copy = Primitive(
     "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
     keys=moving(lambda places: places),
-)  # fmt: skip
+)
 
 
 for _operation in (copy, empty, broadcasted_iota):

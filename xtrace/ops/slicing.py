@@ -87,7 +87,7 @@ def _write_slice(builder: FunctionBuilder, x: Value, ranges: Sequence[str], aval
 def _slice_transpose(
     cotangent: Any, operand: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     configuration = []
     steps = strides or (1,) * len(start_indices)
     counts = aval_of(cotangent).shape
@@ -107,7 +107,7 @@ def _slice_of_array(
 def _slice_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, start_indices: tuple[int, ...],
     limit_indices: tuple[int, ...], strides: tuple[int, ...] | None,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     axis = axes[0]
     steps = None if strides is None else shift_over(axis, strides, 1)
     ranges = shift_over(axis, start_indices, 0), shift_over(axis, limit_indices, mapped.size)
@@ -118,7 +118,7 @@ def _slice_batch(
     "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
     jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch, moves_elements=True,
     keys=moving(_slice_of_array),
-)  # fmt: skip
+)
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Any:
@@ -252,7 +252,7 @@ def _pad_batch(
 @primitive(
     "pad", ("padding_config",), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
-)  # fmt: skip
+)
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Add a scalar around and between elements: ``padding_config[i]`` is (low, high, interior) along axis i.
 
@@ -272,9 +272,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return pad.apply((operand, padding_value), (configuration,))
 
 
-def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
     """Slice along one axis; negative indices count from its end, None is its beginning or end."""
     shape = operand_aval("slice_in_dim", operand).shape
     axis = canonical_axis("slice_in_dim", axis, len(shape))
@@ -325,9 +323,7 @@ def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArra
         )
 
 
-def _dynamic_slice_abstract(
-    operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]
-) -> ShapedArray:
+def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]) -> ShapedArray:
     _check_indices("dynamic_slice", operand, indices)
     if len(slice_sizes) != operand.ndim or any(
         not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
@@ -339,9 +335,7 @@ def _dynamic_slice_abstract(
     return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
 
 
-def _dynamic_slice_emit(
-    builder: FunctionBuilder, x: Value, *indices: Value, slice_sizes: tuple[int, ...]
-) -> Value:
+def _dynamic_slice_emit(builder: FunctionBuilder, x: Value, *indices: Value, slice_sizes: tuple[int, ...]) -> Value:
     aval = builder.results[0]
     if not indices:
         return x
@@ -384,7 +378,7 @@ def _dynamic_slice_batch(
         mapped, (operand, _positions(mapped, indices, places)), (axis, 0),
         dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
         unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
-    )  # fmt: skip
+    )
 
 
 def _bounds_checks(checker: Any, whole: Any, sizes: Sequence[int], indices: Sequence[Any]) -> None:
@@ -407,7 +401,7 @@ def _dynamic_update_slice_checks(checker: Any, operands: Sequence[Any], results:
     "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
     keys=choosing, checks=_dynamic_slice_checks,
-)  # fmt: skip
+)
 def dynamic_slice(
     operand: Any,
     start_indices: Any,
@@ -550,23 +544,21 @@ def _dynamic_update_slice_batch(
         return update, own
     if all(i is None for i in places):
         place = next(i for i in axes if i is not None)
-        operand, update = [
-            with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))
-        ]
+        operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
         return dynamic_update_slice.apply([operand, update, *_with_zero(place, indices)]), place
     every = tuple(range(len(indices)))
     return scatter.rule("batch")(
         mapped, (operand, _positions(mapped, indices, places), update), (axis, 0, own),
         dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
         mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
-    )  # fmt: skip
+    )
 
 
 @primitive(
     "dynamic_update_slice", abstract=_dynamic_update_slice_abstract, emit=_dynamic_update_slice_emit,
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
     checks=_dynamic_update_slice_checks,
-)  # fmt: skip
+)
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
 ) -> Any:

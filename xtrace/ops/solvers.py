@@ -107,9 +107,7 @@ def _difference(x: Any, y: Any) -> Any:
     return neg(y) if x is None else add_any(x, neg(y))
 
 
-def _transpose(
-    cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolve, jaxprs: LinearSolve
-) -> list[Any]:
+def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
     consts, right = _split(operands, const_lengths)
     if jaxprs.transpose_solve is None:
         raise TypeError(
@@ -129,7 +127,7 @@ def _transpose(
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, const_lengths: LinearSolve,
     jaxprs: LinearSolve,
-) -> tuple[list[Any], list[int]]:  # fmt: skip
+) -> tuple[list[Any], list[int]]:
     consts, right = _split(operands, const_lengths)
     where, places = _split(axes, const_lengths)
     new_consts: list[Any] = []
@@ -319,7 +317,7 @@ def custom_root(
     inputs = [
         *[Var(a) for a in residual.jaxpr.in_avals[:split]], *opened.invars[: len(solver.consts)],
         *[Var(aval_of(c)) for c in linear_solver.consts], *opened.invars[len(solver.consts) :],
-    ]  # fmt: skip
+    ]
     call = ClosedJaxpr(opened.replace(invars=inputs), [])
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

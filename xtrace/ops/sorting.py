@@ -21,18 +21,14 @@ from xtrace.stablehlo.builder import FunctionBuilder, Value
 
 def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: Any) -> list[ShapedArray]:
     if any(x.shape != operands[0].shape for x in operands):
-        raise TypeError(
-            f"sort: arguments must have equal shapes, got {', '.join(str(x.shape) for x in operands)}"
-        )
+        raise TypeError(f"sort: arguments must have equal shapes, got {', '.join(str(x.shape) for x in operands)}")
     if not 1 <= num_keys <= len(operands):
         raise ValueError(f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(operands)}")
     check_kind("sort", operands, [ANY] * len(operands))
     return list(operands)
 
 
-def _sort_emit(
-    builder: FunctionBuilder, *values: Value, dimension: int, is_stable: bool, num_keys: int
-) -> list[Value]:
+def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
     values = tuple([builder.widened(x) for x in values])
     scalars = [x.aval.update(shape=()) for x in values]
     inner = builder.region([a for a in scalars for _ in range(2)])
@@ -55,7 +51,7 @@ def _sort_emit(
     found = builder.op_with_regions(
         "stablehlo.sort", values, [(inner, [before])], wide,
         dimension=f"{dimension} : i64", is_stable="true" if is_stable else "false",
-    )  # fmt: skip
+    )
     return [builder.convert(x, a.dtype) for x, a in zip(found, builder.results, strict=True)]
 
 
@@ -81,9 +77,7 @@ def taken(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
     others = tuple([i for i in range(len(shape)) if i != axis])
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     vectors = expand_dims(positions, (len(shape),))
-    parameters = (
-        numbers, tuple([min(1, n) for n in shape]), False, unique, GatherScatterMode.PROMISE_IN_BOUNDS, None
-    )  # fmt: skip
+    parameters = (numbers, tuple([min(1, n) for n in shape]), False, unique, GatherScatterMode.PROMISE_IN_BOUNDS, None)
     return gather.apply((x, vectors), parameters)
 
 
@@ -97,9 +91,8 @@ def _sort_jvp(
 
 
 def _sort_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool,
-    num_keys: int,
-) -> tuple[list[Any], list[int]]:  # fmt: skip
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool, num_keys: int
+) -> tuple[list[Any], list[int]]:
     place = next(i for i in axes if i is not None)
     operands = [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)]
     results = sort.apply(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
@@ -109,7 +102,7 @@ def _sort_batch(
 @primitive(
     "sort", ("dimension", "is_stable", "num_keys"), abstract=_sort_abstract, emit=_sort_emit, multiple_results=True,
     jvp=_sort_jvp, batch=_sort_batch,
-)  # fmt: skip
+)
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort along an axis, ascending; NaNs come last, and complex numbers go by real, then imaginary part.
 
@@ -157,9 +150,7 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
     return found if axis == last else [write_transpose(builder, v, back) for v in found]
 
 
-def _top_k_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int
-) -> tuple[list[Any], list[Any]]:
+def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:
     values, places = top_k.apply(primals, (k, axis))
     return [values, places], [taken(tangents[0], places, axis), None]
 
@@ -173,7 +164,7 @@ def _top_k_batch(
 @primitive(
     "top_k", ("k", "axis"), abstract=_top_k_abstract, emit=_top_k_emit, multiple_results=True,
     jvp=_top_k_jvp, batch=_top_k_batch,
-)  # fmt: skip
+)
 def top_k(operand: Any, k: int, *, axis: int = -1) -> Sequence[Any]:
     """Return the `k` largest elements along an axis, largest first, and their positions; of equals the first.
 

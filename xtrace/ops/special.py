@@ -57,17 +57,16 @@ def _gaussian(t: Any, x: Any, factor: float) -> Any:
 
 
 erf = unary(
-    "erf", "chlo.erf", (FLOAT,), "Error function.",
-    derivatives=lambda t, x, r: _gaussian(t, x, 2 / math.sqrt(math.pi)),
-)  # fmt: skip
+    "erf", "chlo.erf", (FLOAT,), "Error function.", derivatives=lambda t, x, r: _gaussian(t, x, 2 / math.sqrt(math.pi))
+)
 erfc = unary(
     "erfc", "chlo.erfc", (FLOAT,), "Complementary error function, 1 - erf(x), exact for large x.",
     derivatives=lambda t, x, r: _gaussian(t, x, -2 / math.sqrt(math.pi)),
-)  # fmt: skip
+)
 erf_inv = unary(
     "erf_inv", "chlo.erf_inv", (FLOAT,), "Inverse of the error function.",
     derivatives=lambda t, x, r: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(r)))),
-)  # fmt: skip
+)
 
 
 # Bessel functions
@@ -83,7 +82,7 @@ _I0E_NEAR = (
     2.6598237246823866e-09, -5.189795601635263e-10, 9.675809035373237e-11, -1.726826291441556e-11,
     2.95505266312964e-12, -4.856446783111929e-13, 7.676185498604936e-14, -1.1685332877993451e-14,
     1.715391285555133e-15, -2.431279846547955e-16, 3.3307945188222384e-17, -4.4153416464793395e-18,
-)  # fmt: skip
+)
 _I0E_FAR = (
     0.8044904110141088, 0.0033691164782556943, 6.889758346916825e-05, 2.8913705208347567e-06, 2.0489185894690638e-07,
     2.266668990498178e-08, 3.3962320257083865e-09, 4.94060238822497e-10, 1.1889147107846439e-11,
@@ -91,7 +90,7 @@ _I0E_FAR = (
     3.8527783827421426e-13, 1.54008621752141e-14, -4.150569347287222e-14, -9.554846698828307e-15,
     3.8116806693526224e-15, 1.7725601330565263e-15, -3.425485619677219e-16, -2.8276239805165836e-16,
     3.461222867697461e-17, 4.46562142029676e-17, -4.830504485944182e-18,
-)  # fmt: skip
+)
 
 
 def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
@@ -117,7 +116,7 @@ def _bessel_i0e(x: Any) -> Any:
 bessel_i0e: Unary = unary(
     "bessel_i0e", _bessel_i0e, (FLOAT,), "Modified Bessel function of order 0, times exp(-|x|).",
     derivatives=lambda t, x, r: mul(t, sub(bessel_i1e(x), mul(sign(x), r))),
-)  # fmt: skip
+)
 
 
 # I1'(x) = I0(x) - I1(x) / x, which is 1/2 at 0; the factor exp(-|x|) adds -sign(x).
@@ -132,7 +131,7 @@ def _bessel_i1e_derivative(t: Any, x: Any, r: Any) -> Any:
 bessel_i1e: Unary = unary(
     "bessel_i1e", "chlo.bessel_i1e", (FLOAT,), "Modified Bessel function of order 1, times exp(-|x|).",
     derivatives=_bessel_i1e_derivative,
-)  # fmt: skip
+)
 
 
 # The gamma function and its derivatives
@@ -140,11 +139,11 @@ bessel_i1e: Unary = unary(
 lgamma = unary(
     "lgamma", "chlo.lgamma", (FLOAT,), "Logarithm of the absolute value of the gamma function.",
     derivatives=lambda t, x, r: mul(t, digamma(x)),
-)  # fmt: skip
+)
 digamma: Unary = unary(
     "digamma", "chlo.digamma", (FLOAT,), "Derivative of the logarithm of the gamma function.",
     derivatives=lambda t, x, r: mul(t, polygamma(constant_like(x, 1), x)),
-)  # fmt: skip
+)
 
 
 def _polygamma_by_order(*_: Any) -> Any:
@@ -154,14 +153,14 @@ def _polygamma_by_order(*_: Any) -> Any:
 polygamma: Elementwise = binary(
     "polygamma", "chlo.polygamma", (FLOAT,), "Derivative of order m + 1 of log gamma at x.", names=("m", "x"),
     derivatives=(_polygamma_by_order, lambda t, m, x, r: mul(t, polygamma(add(m, constant_like(m, 1)), x))),
-)  # fmt: skip
+)
 zeta: Elementwise = binary(
     "zeta", "chlo.zeta", (FLOAT,), "Hurwitz zeta function: the sum of (k + q) ** -x.", names=("x", "q"),
     derivatives=(
         no_rule("zeta: the derivative with respect to x is not implemented; only that with respect to q is known"),
         lambda t, x, q, r: mul(t, mul(neg(x), zeta(add(x, constant_like(x, 1)), q))),
     ),
-)  # fmt: skip
+)
 
 
 # The incomplete gamma functions P and Q = 1 - P: a series for P where x is small, a continued fraction for Q elsewhere
@@ -224,7 +223,7 @@ def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[
     def step(
         n: Any, found: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any, dq1: Any,
         a: Any, x: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         # The numerators and denominators of three successive convergents, and their derivatives.
         y = n + 1 - a
         z = x + y + n + 1
@@ -288,7 +287,7 @@ _ARTANH_REST = {
     64: (0.3333333333333333, 0.19999999999999762, 0.1428571428580005, 0.11111111099118386, 0.09090909948981357,
          0.07692271982430275, 0.06667589315724629, 0.05867139530651599, 0.05422589197440007, 0.03746071897775383,
          0.07815288900461426),
-}  # fmt: skip
+}
 
 
 def _log1p_rest(u: Any) -> Any:
@@ -316,7 +315,7 @@ _UNIFORM = {32: 2.0**14, 64: 2.0**17}
 _UNIFORM_TERMS = (
     (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600),
     (-1 / 540, -1 / 288, 1 / 378, -77 / 77760, 1 / 4860),
-)  # fmt: skip
+)
 
 
 def _uniform(a: Any, x: Any, upper: bool) -> Any:
@@ -418,25 +417,25 @@ igamma = binary(
     "Regularized lower incomplete gamma function, the integral of t**(a - 1) exp(-t) / Γ(a) up to x.",
     names=("a", "x"),
     derivatives=(lambda t, a, x, r: mul(t, igamma_grad_a(a, x)), lambda t, a, x, r: _igamma_by_x(t, a, x)),
-)  # fmt: skip
+)
 igammac = binary(
     "igammac", _incomplete_gamma(upper=True), (FLOAT,),
     "Regularized upper incomplete gamma function, 1 - igamma(a, x), exact for large x.",
     names=("a", "x"),
     derivatives=(lambda t, a, x, r: neg(mul(t, igamma_grad_a(a, x))), lambda t, a, x, r: neg(_igamma_by_x(t, a, x))),
-)  # fmt: skip
+)
 igamma_grad_a: Elementwise = binary(
     "igamma_grad_a", _igamma_grad_a, (FLOAT,), "Derivative of igamma(a, x) by a.", names=("a", "x"),
     derivatives=(
         no_rule("igamma_grad_a: the second derivative of igamma with respect to a is not implemented"),
         lambda t, a, x, r: mul(_igamma_by_x(t, a, x), sub(log(x), digamma(a))),
     ),
-)  # fmt: skip
+)
 _random_gamma_grad_by_a = binary(
     "random_gamma_grad_by_a", _sample_slope_by_a, (FLOAT,), "Derivative of random_gamma_grad by a.",
     names=("a", "sample"),
     jvp=no_rule("random_gamma_grad: its second derivatives are not implemented"),
-)  # fmt: skip
+)
 
 
 # The derivative of -(dP/da) / p by x, with the density p: dp/da = p (log x - ψ(a)) and dp/dx = p ((a - 1) / x - 1).
@@ -450,7 +449,7 @@ def _random_gamma_grad_by_sample(t: Any, a: Any, x: Any, r: Any) -> Any:
 @elementwise(
     "random_gamma_grad", by_formula(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
     derivatives=(lambda t, a, x, r: mul(t, _random_gamma_grad_by_a(a, x)), _random_gamma_grad_by_sample),
-)  # fmt: skip
+)
 def random_gamma_grad(*args: Any) -> Any:
     """Derivative of a sample from the gamma distribution of shape a, as a function of a with its percentile fixed.
 
@@ -534,7 +533,7 @@ def _betainc_by_x(t: Any, a: Any, b: Any, x: Any, r: Any) -> Any:
 @elementwise(
     "regularized_incomplete_beta", _betainc, (FLOAT,), operands=3,
     derivatives=(_betainc_by_parameter, _betainc_by_parameter, _betainc_by_x),
-)  # fmt: skip
+)
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function, the integral of t**(a - 1) (1 - t)**(b - 1) / B(a, b) from 0 to x."""
     return betainc.apply((a, b, x))

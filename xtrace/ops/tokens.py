@@ -23,7 +23,7 @@ def _create_emit(builder: FunctionBuilder) -> Value:
 create_token_p = Primitive(
     "create_token", abstract=_create_abstract, emit=_create_emit, jvp=_CONSTANT,
     batch=no_rule("create_token has no operand that could be mapped"),
-)  # fmt: skip
+)
 
 
 def create_token(_: Any = None) -> Any:
@@ -52,7 +52,7 @@ def _after_emit(builder: FunctionBuilder, *tokens: Value) -> Value:
 @primitive(
     "after_all", abstract=_after_abstract, emit=_after_emit, jvp=_CONSTANT,
     batch=no_rule("after_all of tokens that are mapped: a token has no axis"),
-)  # fmt: skip
+)
 def after_all(*operands: Any) -> Any:
     """Return a token that comes after all tokens given. TypeError for an operand that is none."""
     for position, x in enumerate(operands):

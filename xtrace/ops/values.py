@@ -49,7 +49,7 @@ def _stage_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 @primitive(
     "stage", abstract=_stage_abstract, emit=_stage_emit, jvp=LINEAR, transpose=_stage_transpose, batch=_stage_batch,
     checks=KEEPS_NUMBERS,
-)  # fmt: skip
+)
 def stage(x: Any, /) -> Any:
     """Return `x` as a value of the program being traced, so that what Python does with it is recorded.
 

@@ -91,7 +91,7 @@ def _canonical_window(
     given = {
         "window_dimensions": window_dimensions, "window_strides": window_strides, "base_dilation": base_dilation,
         "window_dilation": window_dilation,
-    }  # fmt: skip
+    }
     found = {}
     for argument, values in given.items():
         numbers = (1,) * rank if values is None else integers(name, argument, values)
@@ -119,7 +119,7 @@ def _canonical_window(
     return Window(
         found["window_dimensions"], found["window_strides"], tuple([(low, high) for low, high in pads]),
         found["base_dilation"], found["window_dilation"],
-    )  # fmt: skip
+    )
 
 
 def reduce_window_shape_tuple(
@@ -134,14 +134,14 @@ def reduce_window_shape_tuple(
     window = _canonical_window(
         "reduce_window_shape_tuple", operand_shape, window_dimensions, window_strides, padding, base_dilation,
         window_dilation,
-    )  # fmt: skip
+    )
     return window.result_shape(operand_shape)
 
 
 def _write_windows(
     builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
     region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """Write the reduction of each window from the elements `start`, by what `region` writes."""
     if not results[0].size:
         return [builder.spread(x, aval.shape) for x, aval in zip(start, results, strict=True)]
@@ -200,9 +200,7 @@ def _zero(aval: ShapedArray) -> Literal:
     return Literal(dtypes.scalar_type_of(aval.dtype)(0), ShapedArray((), aval.dtype))
 
 
-def _extreme_jvp(
-    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **window: Any
-) -> tuple[Any, Any]:
+def _extreme_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
     values = Window(**window)
     preferred = elementwise.ge if primitive.monoid is MAXIMUM else elementwise.le
     result = primitive.apply(primals, values)
@@ -220,13 +218,12 @@ reduce_window_sum = WindowReduction(
     "reduce_window_sum", SUM, NUMBER, "Sum of the elements in each window.", jvp=LINEAR, transpose=_sum_transpose
 )
 reduce_window_max = WindowReduction(
-    "reduce_window_max", MAXIMUM, ANY, "Largest element in each window; NaN if there is one.",
-    jvp=Derived(_extreme_jvp),
-)  # fmt: skip
+    "reduce_window_max", MAXIMUM, ANY, "Largest element in each window; NaN if there is one.", jvp=Derived(_extreme_jvp)
+)
 reduce_window_min = WindowReduction(
     "reduce_window_min", MINIMUM, ANY, "Smallest element in each window; NaN if there is one.",
     jvp=Derived(_extreme_jvp),
-)  # fmt: skip
+)
 
 
 def _reduce_window_abstract(*avals: ShapedArray, jaxpr: Jaxpr, consts: Any, **window: Any) -> list[ShapedArray]:
@@ -298,9 +295,8 @@ def _reduce_window_jvp(
 
 
 def _reduce_window_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: Jaxpr, consts: Any,
-    **window: Any,
-) -> tuple[list[Any], list[int]]:  # fmt: skip
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: Jaxpr, consts: Any, **window: Any
+) -> tuple[list[Any], list[int]]:
     count = len(operands) // 2
     if any(i is not None for i in axes[count:]):
         raise NotImplementedError(
@@ -313,9 +309,7 @@ def _reduce_window_batch(
 
 
 # The computations that are an operation of their own when they start from the neutral element.
-_MONOIDS: dict[str, WindowReduction] = {
-    "add": reduce_window_sum, "max": reduce_window_max, "min": reduce_window_min,
-}  # fmt: skip
+_MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_window_max, "min": reduce_window_min}
 
 
 @primitive(
@@ -335,7 +329,7 @@ def reduce_window(
     operand: Any, init_value: Any, computation: Callable[[Any, Any], Any], window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Combine the elements in each window with ``computation(x, y)``, an associative function on scalars.
 
     `operand` is an array or a pytree of arrays of one shape, `init_value` the same of scalars, the function's neutral
@@ -525,7 +519,7 @@ select_and_scatter_add = Primitive(
 def _select_and_scatter_abstract(
     operand: ShapedArray, source: ShapedArray, init_value: ShapedArray, *, select_jaxpr: Jaxpr, select_consts: Any,
     scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
-) -> ShapedArray:  # fmt: skip
+) -> ShapedArray:
     check_same_dtype("select_and_scatter", (operand, source, init_value))
     if init_value.shape:
         raise TypeError(f"select_and_scatter: init_value must be a scalar, got shape {init_value.shape}")
@@ -538,7 +532,7 @@ def _select_and_scatter_abstract(
 def _select_and_scatter_emit(
     builder: FunctionBuilder, operand: Value, source: Value, start: Value, *, select_jaxpr: Jaxpr, select_consts: Any,
     scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
-) -> Value:  # fmt: skip
+) -> Value:
     if not operand.aval.shape:  # XLA aborts on scalars; the only window has the only element
         return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
     if not source.aval.size:
@@ -550,7 +544,7 @@ def _select_and_scatter_emit(
 def _select_and_scatter_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_jaxpr: Jaxpr,
     select_consts: Any, scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
-) -> tuple[Any, int]:  # fmt: skip
+) -> tuple[Any, int]:
     if axes[2] is not None:
         raise NotImplementedError(
             "select_and_scatter cannot be mapped over init_value: it must be the neutral element of scatter, which is "
@@ -594,9 +588,7 @@ def select_and_scatter(
     if select_jaxpr.out_avals[0] is not ShapedArray((), dtypes.bool_):
         raise TypeError(f"{name}: select must return a boolean, got {select_jaxpr.out_avals[0].str_short()}")
     scatter_jaxpr = reducer_jaxpr(name, scatter, pytree.tree_structure(0), scalars[:1])
-    return select_and_scatter.apply(
-        (operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3])
-    )
+    return select_and_scatter.apply((operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3]))
 
 
 for _operation in (reduce_window_max, reduce_window_min, select_and_gather_add):

@@ -3,15 +3,7 @@
 from xtrace.core.late import late_names as _late_names
 from xtrace.core.late import make_public as _make_public
 from xtrace.random.continuous import bits, gumbel, normal, uniform
-from xtrace.random.discrete import (
-    bernoulli,
-    categorical,
-    choice,
-    geometric,
-    permutation,
-    rademacher,
-    randint,
-)
+from xtrace.random.discrete import bernoulli, categorical, choice, geometric, permutation, rademacher, randint
 from xtrace.random.formulas import (
     cauchy,
     double_sided_maxwell,
@@ -27,24 +19,14 @@ from xtrace.random.formulas import (
     wald,
     weibull_min,
 )
-from xtrace.random.keys import (
-    PRNGKey,
-    clone,
-    fold_in,
-    key,
-    key_data,
-    key_dtype,
-    key_impl,
-    split,
-    wrap_key_data,
-)
+from xtrace.random.keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 
 __all__ = [
     "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone", "double_sided_maxwell", "exponential",
     "fold_in", "geometric", "gumbel", "key", "key_data", "key_dtype", "key_impl", "laplace", "logistic", "lognormal",
     "maxwell", "normal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split", "triangular",
     "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)
 
@@ -60,5 +42,5 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace.random.multivariate": ("multivariate_normal", "orthogonal"),
         "xtrace.random.rejection": ("poisson",),
     },
-)  # fmt: skip
+)
 __all__ += _late

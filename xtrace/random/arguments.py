@@ -65,9 +65,7 @@ def shape_of_parameter(function: str, name: str, value: Any) -> tuple[int, ...]:
     try:
         return aval_of(value).shape
     except TypeError:
-        raise TypeError(
-            f"{function} requires ndarray or scalar arguments: {name}: {not_an_array(value)}"
-        ) from None
+        raise TypeError(f"{function} requires ndarray or scalar arguments: {name}: {not_an_array(value)}") from None
 
 
 def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:

@@ -118,9 +118,7 @@ def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return normally distributed numbers, by the inverse of their distribution function."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
-        real, imaginary = [
-            converted(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)
-        ]
+        real, imaginary = [converted(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)]
         root = complex(dtypes.cast(math.sqrt(2), part).item())
         return lax.div(real + constant(1j, dtype) * imaginary, constant(root, dtype))
     low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)[()]

@@ -282,9 +282,7 @@ def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...
 
 @inline_jit
 @with_typed_key
-def _chosen_by_chance(
-    key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str
-) -> Any:
+def _chosen_by_chance(key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str) -> Any:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
     dtype, whole = aval_of(p).dtype, dtypes.default_int(config.enable_x64.value)
@@ -331,9 +329,7 @@ def choice(
                 "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
                 f"{probabilities} and a.shape[axis] is {count}."
             )
-        return _chosen_by_chance(
-            key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=gumbel_mode(mode)
-        )
+        return _chosen_by_chance(key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=gumbel_mode(mode))
     if not replace:
         return _chosen_once(key, *array, count=count, axis=axis, shape=shape)
     return _chosen(key, a, axis=axis, shape=shape) if own else _chosen_numbers(key, count=max(count, 0), shape=shape)
@@ -364,7 +360,7 @@ def _categorical(
 def categorical(
     key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: Any = None, *,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return indices along `axis` drawn with probabilities proportional to ``exp(logits)``.
 
     `shape` ends in the shape of `logits` without that axis, which is the default; without `replace`, its leading axes
@@ -392,6 +388,4 @@ def categorical(
             f"categorical: Number of samples without replacement ({math.prod(prefix)}) cannot exceed number of "
             f"categories ({own[axis]})."
         )
-    return _categorical(
-        key, logits, axis=axis, prefix=prefix, batch=wanted[split:], replace=bool(replace), mode=mode
-    )
+    return _categorical(key, logits, axis=axis, prefix=prefix, batch=wanted[split:], replace=bool(replace), mode=mode)

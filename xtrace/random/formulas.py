@@ -14,14 +14,7 @@ from xtrace.core import dtypes
 from xtrace.ops import elementwise as lax
 from xtrace.ops.special import erf, erf_inv
 from xtrace.ops.stop_gradient import stop_gradient
-from xtrace.random.arguments import (
-    broadcast,
-    draw,
-    fitted,
-    new_keys,
-    shape_of_parameter,
-    with_typed_key,
-)
+from xtrace.random.arguments import broadcast, draw, fitted, new_keys, shape_of_parameter, with_typed_key
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
 from xtrace.random.discrete import signs
 
@@ -184,9 +177,7 @@ def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: Any) -> A
     return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fitted(sigma, shape, dtype)))
 
 
-def lognormal(
-    key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return the exponential of normal numbers of standard deviation `sigma`, which broadcasts to `shape`."""
     return draw("lognormal", _lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
 

@@ -76,7 +76,7 @@ def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
         _, _, x, root = repeat_while(
             lambda c, keys, x, v: any_of(lax.le(v, constant(0, dtype))), one_step,
             [c, normal_keys, x_squared * 0, x_squared * 0 - 1],
-        )  # fmt: skip
+        )
         new = following, x * x, root * root * root, unit_interval(uniform_keys, shape=(), dtype=dtype)
         todo = rejected(d, x_squared, v, u)
         chosen = [lax.select(todo, y, z) for y, z in zip(new, (keys, x_squared, v, u), strict=True)]
@@ -116,7 +116,7 @@ def _gamma_batch(
 random_gamma_p = Primitive(
     "random_gamma", ("log_space",), abstract=_gamma_abstract, emit=by_formula(_gamma_formula), jvp=_gamma_jvp,
     batch=_gamma_batch,
-)  # fmt: skip
+)
 
 
 def gamma_numbers(key: Any, a: Any, *, shape: tuple[int, ...], dtype: Any, log_space: bool = False) -> Any:
@@ -232,13 +232,9 @@ def _generalized(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any
 _generalized_normal = inline_jit(with_typed_key(_generalized))
 
 
-def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return numbers whose density is proportional to ``exp(-|x| ** p)``, for a scalar `p`."""
-    return draw(
-        "generalized_normal", lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding
-    )
+    return draw("generalized_normal", lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding)
 
 
 @inline_jit
@@ -253,9 +249,7 @@ def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: Any) -> An
     return g / reshape(norm ** converted(1 / own, dtype), (*shape, 1))
 
 
-def ball(
-    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Return points uniformly from the unit ball of the p-norm in `d` dimensions, which are a new last axis."""
     try:
         size = operator.index(d)

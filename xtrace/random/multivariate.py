@@ -15,14 +15,7 @@ from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.manipulation import diagonal
 from xtrace.ops import elementwise as lax
-from xtrace.random.arguments import (
-    broadcast,
-    check_unsharded,
-    draw,
-    float_dtype,
-    shape_of_parameter,
-    with_typed_key,
-)
+from xtrace.random.arguments import broadcast, check_unsharded, draw, float_dtype, shape_of_parameter, with_typed_key
 from xtrace.random.continuous import normal_numbers
 from xtrace.random.keys import check_key
 
@@ -47,7 +40,7 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky", *,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return normal vectors of the given mean and covariance, the last axis of the result.
 
     `mean` is (..., n) and `cov` (..., n, n), symmetric and positive definite; their other axes broadcast to `shape`.
@@ -104,4 +97,4 @@ def orthogonal(
     return draw(
         "orthogonal", lambda k, **s: _orthogonal(k, n=rows, m=columns, **s), key, shape, dtype, out_sharding,
         complex_too=True,
-    )  # fmt: skip
+    )

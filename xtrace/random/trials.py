@@ -146,9 +146,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @inline_jit
 @with_typed_key
-def _multinomial(
-    key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any, unroll: Any
-) -> Any:
+def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any, unroll: Any) -> Any:
     number = common_dtype("multinomial", (n, p), as_inexact)[1]
     chances = moved_axis(fitted(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
@@ -166,9 +164,7 @@ def _multinomial(
     return converted(moved_axis(counts, 0, len(shape) - 1), dtype)
 
 
-def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
-) -> Any:
+def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
     """Return how often each outcome of probabilities `p`, along the last axis, comes up in `n` trials.
 
     `n` broadcasts to the other axes of `p`, and `p` to `shape`. unroll: as in `scan`, over the outcomes. ValueError for

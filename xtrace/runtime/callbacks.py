@@ -64,7 +64,7 @@ class HostCallback:
         self, function: Callable[..., Sequence[np.ndarray[Any, Any]]], in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray], *, ordered: bool, name: str, place: Position | None,
         channels: tuple[list[int], list[int]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.function, self.in_avals, self.out_avals = function, list(in_avals), list(out_avals)
         self.ordered, self.name, self.place, self.channels = ordered, name, place, channels
 

@@ -26,7 +26,7 @@ class Program:
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ clients.request_with(lambda: clients.Request(
     config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
     config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
     config.pjrt_client_create_options.value,
-))  # fmt: skip
+))
 config.num_cpu_devices.watch(
     lambda count, everywhere: clients.check_not_started("cpu", "jax_num_cpu_devices") if everywhere else None
 )
@@ -229,7 +229,6 @@ def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
     aval = array.aval.update(memory_space=space)
     buffer = buffers.move(physical(aval), array._live_buffer(), array.device)
     return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
-
 
 
 def _restored(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:

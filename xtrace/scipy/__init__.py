@@ -6,4 +6,4 @@ __all__, __getattr__, __dir__ = _late_names(
     "xtrace.scipy",
     {},
     submodules=("cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"),
-)  # fmt: skip
+)

@@ -161,7 +161,7 @@ class FunctionBuilder:
         "module", "name", "arguments", "argument_attributes", "argument_names", "result_names", "result_types",
         "result_attributes", "lines", "places", "place", "result", "results", "public", "number", "_constants",
         "_spread", "scope", "tokens",
-    )  # fmt: skip
+    )
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
         self.module, self.name, self.scope, self.public = module, name, scope, public
@@ -384,9 +384,7 @@ class FunctionBuilder:
         infos = [f"jax.result_info = {attributes.string(name)}" for name in self.result_names()]
         infos = infos or [""] * len(self.result_types)
         about = [", ".join(filter(None, pair)) for pair in zip(infos, self.result_attributes, strict=True)]
-        results = ", ".join(
-            f"{t}{' {' + a + '}' if a else ''}" for t, a in zip(self.result_types, about, strict=True)
-        )
+        results = ", ".join(f"{t}{' {' + a + '}' if a else ''}" for t, a in zip(self.result_types, about, strict=True))
         single = len(about) == 1 and not about[0]
         visibility = "public" if self.public else "private"
         head = f"  func.func {visibility} @{self.name}({arguments}) -> {results if single else f'({results})'} {{"

@@ -124,7 +124,7 @@ class Form:
 def form_of(
     emit: Callable[..., Any], platform: str, operands: Sequence[Value], results: Sequence[ShapedArray],
     parameters: dict[str, Any],
-) -> Form | None:  # fmt: skip
+) -> Form | None:
     """Return the form of what `emit` writes for operands of these types, None if it has none."""
     recorder = Recorder(platform, results)
     named = [

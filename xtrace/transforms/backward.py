@@ -16,9 +16,7 @@ from xtrace.core.trace import Trace, current_trace
 from xtrace.transforms.replay import TraceStack
 
 
-def backward(
-    jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
+def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Return the cotangents of the inputs of `jaxpr` whose operand is `Linear`, given those of its outputs.
 
     `consts` and the other operands are the values that it is linear in nothing of; None stands for zero cotangents
@@ -77,9 +75,7 @@ def _transpose(
         given = found.pop(equation.outvars[0], None)
         if given is None:
             return
-    operands = [
-        x if isinstance(x, Literal) else Linear(x.aval) if x in linear else values[x] for x in equation.invars
-    ]
+    operands = [x if isinstance(x, Literal) else Linear(x.aval) if x in linear else values[x] for x in equation.invars]
     bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
     if bilinear and all(type(x) is Linear for x in operands):
         raise NotImplementedError(

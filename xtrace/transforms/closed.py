@@ -54,9 +54,7 @@ def as_type(value: Any, aval: ShapedArray) -> Any:
     return value if aval_of(value).weak_type == aval.weak_type else converted(value, aval.dtype, aval.weak_type)
 
 
-def _instantiated(
-    tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool] | None
-) -> list[Any]:
+def _instantiated(tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool] | None) -> list[Any]:
     """Return the tangents in the types of `avals`, and zeros where they are `wanted`; as they are if that is None."""
     if wanted is None:
         return list(tangents)
@@ -320,9 +318,7 @@ def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
     return False
 
 
-def _split_of_calls(
-    closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequence[bool]
-) -> tuple[Jaxpr, list[Any]]:
+def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequence[bool]) -> tuple[Jaxpr, list[Any]]:
     """Compute what depends on known operands alone; return the jaxpr of the linear ones, with its constants."""
     types = [a if x else None for a, x in zip(closed.in_avals, linear, strict=True)]
     known, always = chosen(operands, [not x for x in linear]), [True] * len(closed.out_avals)

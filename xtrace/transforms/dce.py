@@ -34,8 +34,7 @@ def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
     for equation in jaxpr.eqns:
         read.update(equation.invars)
     equations = [
-        e if read.issuperset(e.outvars)
-        else e.replace(outvars=[v if v in read else DropVar(v.aval) for v in e.outvars])
+        e if read.issuperset(e.outvars) else e.replace(outvars=[v if v in read else DropVar(v.aval) for v in e.outvars])
         for e in jaxpr.eqns
-    ]  # fmt: skip
+    ]
     return jaxpr.replace(eqns=equations)

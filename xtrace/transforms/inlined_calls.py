@@ -37,9 +37,7 @@ def _emit(builder: FunctionBuilder, *operands: Value, template: EquationTemplate
     return emit_equations(builder, jaxpr, values)
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, template: EquationTemplate
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, template: EquationTemplate) -> tuple[list[Any], list[Any]]:
     return jvp(lambda *operands: _evaluate(operands, template), primals, tangents)
 
 
@@ -57,7 +55,7 @@ def _batch(
 inlined_call = Primitive(
     "inlined_call", ("template",), abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose, batch=_batch,
     multiple_results=True,
-)  # fmt: skip
+)
 
 
 def call_template(template: EquationTemplate, inputs: list[Atom], source: Position | None) -> JaxprEqn:

@@ -35,7 +35,7 @@ def follow(closed: ClosedJaxpr, operands: Sequence[KeyUses | None]) -> Accounts:
     """
     jaxpr = closed.jaxpr
     consts = [account_of(c) if isinstance(c, ConcreteArray) else new_accounts([v.aval])[0]
-              for c, v in zip(closed.consts, jaxpr.constvars, strict=True)]  # fmt: skip
+              for c, v in zip(closed.consts, jaxpr.constvars, strict=True)]
     known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *operands], strict=True))
     for equation in jaxpr.eqns:
         given = [known.get(x) if isinstance(x, Var) else None for x in equation.invars]

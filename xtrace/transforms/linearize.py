@@ -137,7 +137,7 @@ class LinearMap:
 def linearize(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo,
     keeps_calls: bool = False, scopes: Scopes = (),
-) -> tuple[list[Any], LinearMap]:  # fmt: skip
+) -> tuple[list[Any], LinearMap]:
     """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
 
     The map's inputs are the tangents of those primals that are `differentiated`. keeps_calls: its

@@ -216,9 +216,7 @@ def emit_equations(
     return [value_of(x) for x in jaxpr.outvars]
 
 
-def _keep(
-    names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], found: Sequence[Value]
-) -> None:  # fmt: skip
+def _keep(names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], found: Sequence[Value]) -> None:
     """Note the values of variables, by their names alone where these have the variables' types."""
     for variable, value in zip(variables, found, strict=True):
         if type(value) is Value and value.aval is variable.aval:

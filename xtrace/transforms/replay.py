@@ -120,7 +120,7 @@ class TraceStack:
     def replay(
         self, table: Table, static: tuple[Any, ...], function: Callable[..., tuple[Sequence[Any], Any]],
         values: Sequence[Any], source: Position | None = None,
-    ) -> tuple[list[Any], Any] | None:  # fmt: skip
+    ) -> tuple[list[Any], Any] | None:
         """Return ``function(top, *values)``, replayed from `table` if it is there; None if it cannot be replayed.
 
         `function` returns a flat list of results, None for absent ones, and something that goes with them. It depends

@@ -216,4 +216,3 @@ def stage(
         del tracers, results
         explain.check_leaks(trace)
     return jaxpr, consts
-

@@ -45,7 +45,7 @@ class EquationTemplate:
     def __init__(
         self, trace: RecordingTrace, inputs: Sequence[Atom], constants: Sequence[tuple[Var, Any]],
         outputs: Sequence[Atom],
-    ) -> None:  # fmt: skip
+    ) -> None:
         read = [*outputs, *[x for e in trace.equations for x in e.invars]]
         self.literals = [x for x in dict.fromkeys(read) if type(x) is Literal and x not in inputs]
         self.constants = [value for _, value in constants]

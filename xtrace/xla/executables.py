@@ -22,7 +22,7 @@ _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 def compile_text(
     text: str, device: Any, compiler_options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callable[..., Any]] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """Compile a module for one device and load it; it calls the Python functions `callbacks` by their places.
 
     TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
@@ -49,9 +49,7 @@ def compile_text(
         raise
 
 
-def _with_safe_fusions(
-    text: str, device: Any, compiler_options: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:  # fmt: skip
+def _with_safe_fusions(text: str, device: Any, compiler_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the compiler options, without fused reductions where they end the process; what the user chose stays."""
     if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
         return compiler_options
@@ -64,9 +62,7 @@ def _transferring(client: Any, callback: Any) -> Any:
     """Return the runtime's object for a function that is called by transfers, other functions as they are."""
     if callback.channels is None:
         return callback
-    shapes = [
-        [xla_client.Shape.array_shape(np.dtype(a.dtype), a.shape) for a in avals] for avals in callback.types()
-    ]
+    shapes = [[xla_client.Shape.array_shape(np.dtype(a.dtype), a.shape) for a in avals] for avals in callback.types()]
     return client.make_python_callback_from_host_send_and_recv(callback, *shapes, *callback.channels, _not_elsewhere)
 
 
@@ -99,9 +95,9 @@ def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) 
 
 
 # Options of a compilation that are none of XLA's debug options, and the numbers of its levels of effort.
-_BUILD_OPTIONS = frozenset((
-    "exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level",
-))  # fmt: skip
+_BUILD_OPTIONS = frozenset(
+    ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+)
 _LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 

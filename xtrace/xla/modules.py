@@ -221,9 +221,7 @@ def _place(diagnostic: Any) -> tuple[str, int, int] | None:
     return (found["file"], int(found["line"]), int(found["column"])) if found else None
 
 
-def _in_text(
-    place: tuple[str, int, int] | None, lines: list[str]
-) -> tuple[int | None, int | None, str | None]:
+def _in_text(place: tuple[str, int, int] | None, lines: list[str]) -> tuple[int | None, int | None, str | None]:
     """Return line, column and source of a place in the text; three times None for one elsewhere."""
     if place is None or place[0] != "-" or not 1 <= place[1] <= len(lines):
         return None, None, None

@@ -19,8 +19,7 @@ def require_supported(version: Sequence[int]) -> None:
         return
     found = ".".join(map(str, version))
     raise ImportError(
-        f"xtrace runs on jaxlib 0.10.2 to 0.12.x, and jaxlib {found} is installed: "
-        "pip install 'jaxlib>=0.10.2,<0.13'",
+        f"xtrace runs on jaxlib 0.10.2 to 0.12.x, and jaxlib {found} is installed: pip install 'jaxlib>=0.10.2,<0.13'",
         name="jaxlib",
     )
 

@@ -204,7 +204,7 @@ def for_value(case: Case, asked_by: str) -> list[str]:
             return [f"{case.jnp}.{called}({', '.join(map(writer.text, node.args))})"]
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
             return [f"leave out .{node.func.attr}(): {writer.text(node.func.value)} can be used as it is",
-                    *_static_or_outside(case)]  # fmt: skip
+                    *_static_or_outside(case)]
     if writer is not None and _is_formatting(node):
         return for_format(case)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):  # an item of a NumPy array
@@ -268,7 +268,7 @@ def for_integer(case: Case) -> list[str]:
     if called == "range":
         loop = isinstance(parent, ast.For) and parent.iter is node and not _appends(parent.body)
         return [*case.static(), *([writer.fori_loop(node, parent)] if loop else []),
-                *([] if loop else [f"count with {case.lax}.fori_loop, whose bounds may be traced"])]  # fmt: skip
+                *([] if loop else [f"count with {case.lax}.fori_loop, whose bounds may be traced"])]
     if isinstance(node, ast.Subscript):
         return _indexing_of_a_list(case, writer, node) + case.static()
     if isinstance(node, ast.Call):
@@ -289,7 +289,7 @@ def for_no_integer(case: Case) -> list[str]:
     if tracer is not None and tracer.aval.shape:
         return ["give it one element of an integer array"]
     return [f"call the function with an integer; a float becomes one by {case.jnp}.floor(x).astype(int), and then an "
-            f"array is indexed with it, or a loop counted by {case.lax}.fori_loop"]  # fmt: skip
+            f"array is indexed with it, or a loop counted by {case.lax}.fori_loop"]
 
 
 def _appends(statements: Sequence[Any]) -> bool:
@@ -382,7 +382,7 @@ def for_mask(case: Case) -> list[str]:
     writer, node = case.writer, case.node
     if writer is None or not isinstance(node, ast.Subscript):
         return [f"{case.jnp}.where(mask, x, fill), which keeps the shape",
-                f"{case.jnp}.nonzero(mask, size=N) with a fixed number N of results"]  # fmt: skip
+                f"{case.jnp}.nonzero(mask, size=N) with a fixed number N of results"]
     array = writer.text(node.value)
     if isinstance(node.slice, ast.Tuple):
         names = (ast.Name, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.Attribute, ast.Subscript)
@@ -397,7 +397,7 @@ def for_mask(case: Case) -> list[str]:
         extra = ", initial=..." if method in ("min", "max") else ""
         return [f"{case.jnp}.{method}({array}, where={mask}{extra})", f"{case.jnp}.where({mask}, {array}, fill)"]
     return [f"{case.jnp}.where({mask}, {array}, fill), which keeps the shape",
-            f"{array}[{case.jnp}.nonzero({mask}, size=N)] with a fixed number N of results"]  # fmt: skip
+            f"{array}[{case.jnp}.nonzero({mask}, size=N)] with a fixed number N of results"]
 
 
 def _reduction(case: Case) -> str:
@@ -443,7 +443,7 @@ def for_slice(case: Case) -> list[str]:
     if bounds.lower is None and bounds.upper is not None and len(items) == 1:
         first = ""
         masked = [f"{case.jnp}.where({case.jnp}.arange(len({array})) < {writer.text(bounds.upper)}, {array}, 0), "
-                  "which keeps the shape"]  # fmt: skip
+                  "which keeps the shape"]
     return [x for x in (first, *masked, *case.static()) if x]
 
 

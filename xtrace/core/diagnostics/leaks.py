@@ -31,7 +31,7 @@ def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError
     leaker = resolve(made_at).function if made_at is not None else info.function if info is not None else "the function"
     parts = [
         f"Encountered an unexpected tracer. A traced value of type {tracer.aval.str_short()}{made} {happened} "
-        f"the trace of {owner} had ended.",
+        f"the trace of {owner} had ended."
     ]
     if made_at is not None:
         parts.append(excerpt(made_at))

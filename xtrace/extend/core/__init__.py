@@ -31,7 +31,7 @@ __all__ = [
     "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype", "subjaxprs", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
-]  # fmt: skip
+]
 
 _, __getattr__, __dir__ = _late_names("xtrace.extend.core", {}, submodules=("primitives",))
 

@@ -21,11 +21,11 @@ from xtrace.lax import (
     select_and_scatter_add_p, select_and_scatter_p, select_n_p, shift_left_p, shift_right_arithmetic_p,
     shift_right_logical_p, sign_p, sin_p, sinh_p, slice_p, sort_p, sqrt_p, square_p, squeeze_p, stop_gradient_p,
     sub_p, tan_p, tanh_p, top_k_p, transpose_p, while_p, xor_p, zeta_p,
-)  # fmt: skip
+)
 from xtrace.lax.linalg import (
     cholesky_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p, qr_p, schur_p, svd_p, triangular_solve_p,
     tridiagonal_p, tridiagonal_solve_p,
-)  # fmt: skip
+)
 from xtrace.ops.calls import jit_call as jit_p
 from xtrace.ops.custom_rules import custom_lin as custom_lin_p
 from xtrace.ops.rematerialization import checkpoint_name as name_p
@@ -53,6 +53,6 @@ __all__ = [
     "shift_right_logical_p", "sign_p", "sin_p", "sinh_p", "slice_p", "sort_p", "sqrt_p", "square_p", "squeeze_p",
     "stop_gradient_p", "sub_p", "svd_p", "tan_p", "tanh_p", "top_k_p", "transpose_p", "triangular_solve_p",
     "tridiagonal_p", "tridiagonal_solve_p", "while_p", "xor_p", "zeta_p",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -50,8 +50,7 @@ def _sign_and_logarithm(main: Any, negated: Any) -> SlogdetResult:
         signs = lax.select(lax.ne(negated, lax.lt(main, zero)), full_like(main, -1), full_like(main, 1))
     sign, logarithm = reduce_prod(signs, last), reduce_sum(lax.log(size), last)
     return SlogdetResult(
-        lax.select(singular, full_like(sign, 0), sign),
-        lax.select(singular, full_like(logarithm, -math.inf), logarithm),
+        lax.select(singular, full_like(sign, 0), sign), lax.select(singular, full_like(logarithm, -math.inf), logarithm)
     )
 
 

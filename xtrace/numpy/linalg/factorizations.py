@@ -127,7 +127,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[in
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return U, the singular values S, which fall, and Vh with a = U diag(S) Vh, or S alone without `compute_uv`.
 
     full_matrices: U and Vh are square. hermitian: `a` is, and its eigenvalues are used. subset_by_index: (start, stop),

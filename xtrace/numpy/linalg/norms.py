@@ -83,7 +83,7 @@ def _added(x: Any, axis: int, keepdims: bool) -> Any:
 # From the order of a norm of matrices to whether it adds up columns or rows, and what it takes of the sums.
 _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
     1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
-}  # fmt: skip
+}
 # From the order to what is taken of the singular values.
 _OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _added}
 
@@ -138,7 +138,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return _norm(
         x, name="matrix_norm", ord=_number("matrix_norm", ord, "matrix"), axes=(rank - 2, rank - 1),
         of_matrices=True, keepdims=bool(keepdims),
-    )  # fmt: skip
+    )
 
 
 @inline_jit(static=("ord", "axis", "keepdims"), public=True)

@@ -59,7 +59,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the sum over `axes` of both, as `xtrace.numpy.tensordot` does."""
     return contraction.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding

@@ -298,7 +298,7 @@ def _batched(
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, branches: _Branches,
     branches_platforms: Any,
-) -> tuple[list[Any], Sequence[int | None]]:  # fmt: skip
+) -> tuple[list[Any], Sequence[int | None]]:
     index, *rest = operands
     if axes[0] is not None:
         return _batch_of_index(mapped, moved_axis(index, axes[0], 0), rest, axes[1:], branches)
@@ -347,17 +347,13 @@ def _along(index: Any, example: Any) -> Any:
     return broadcast_in_dim(index, aval_of(example).shape, (0,))
 
 
-def _checked(
-    checker: Any, operands: Sequence[Any], *, branches: _Branches, branches_platforms: Any
-) -> list[Any]:
+def _checked(checker: Any, operands: Sequence[Any], *, branches: _Branches, branches_platforms: Any) -> list[Any]:
     found = checker.of_each(branches)
     outputs = _bind([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
     return checker.take(found[0], outputs)
 
 
-def _steps(
-    run: Callable[..., list[Any]], operands: Sequence[Any], *, branches: _Branches, **_: Any
-) -> list[Any]:  # fmt: skip
+def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], *, branches: _Branches, **_: Any) -> list[Any]:
     return run("", branches[int(operands[0])], operands[1:])
 
 
@@ -384,11 +380,7 @@ _MISSING = object()
 
 
 def cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _MISSING,
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _MISSING
 ) -> Any:
     """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one is computed.
 
@@ -403,9 +395,7 @@ def cond(
         on_true, on_false, both = false_fun, operands[1], (true_fun, operands[0])
         return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), *both)
     if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError(
-            f"cond: true_fun and false_fun must be callable, got {shown(true_fun)} and {shown(false_fun)}"
-        )
+        raise TypeError(f"cond: true_fun and false_fun must be callable, got {shown(true_fun)} and {shown(false_fun)}")
     operands = _operands("cond", operands, operand)
     _check_predicate(pred)
     if config.disable_jit.value and not isinstance(pred, Tracer):
@@ -455,9 +445,7 @@ def _index(number: int) -> Literal:
     return Literal(number, ShapedArray((), np.dtype(np.int32)))
 
 
-def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING
-) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
     """Return ``branches[index](*operands)``; only that branch is computed.
 
     index: an integer scalar, moved into the range of `branches`. operands: pytrees of arrays; `operand` is the one of
@@ -498,7 +486,7 @@ def switch(
 def _choose(
     function: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
     operands: tuple[Any, ...], platforms: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Stage the functions and bind the choice among them; `names` are what messages call them."""
     leaves, in_tree, avals = leaves_of(function, "operands", operands)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions]

@@ -469,11 +469,7 @@ def _transposed_body(
         results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
         consts, carry, xs = loop.split(spread(results, nonzero))
         sums = [add_any.apply((s, c)) for s, c in zip(sums, [c for c in consts if c is not None], strict=True)]
-        after = [
-            zeros(a) if c is None else c
-            for a, c, g in zip(kinds[1], carry, carry_given, strict=True)
-            if g
-        ]
+        after = [zeros(a) if c is None else c for a, c, g in zip(kinds[1], carry, carry_given, strict=True) if g]
         return [*sums, *after, *[c for c in xs if c is not None]]
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
@@ -489,7 +485,7 @@ def _transposed_body(
     return _Transposed(
         before, before_loop, ClosedJaxpr(body_jaxpr, []), [*more, *extra], new, linear, (*carry_given, *ys_given),
         nonzero,
-    )  # fmt: skip
+    )
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
@@ -505,11 +501,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **
     avals = loop.split(jaxpr.in_avals)
     sums = [zeros(a) for a in chosen(avals[0], consts_found)]
     carry_given, ys_given = _halves(parts.given, loop.num_carry)
-    moved = [
-        zeros(a) if c is None else c
-        for a, c, g in zip(avals[1], cotangents, carry_given, strict=False)
-        if g
-    ]
+    moved = [zeros(a) if c is None else c for a, c, g in zip(avals[1], cotangents, carry_given, strict=False) if g]
     ys = chosen(cotangents[loop.num_carry :], ys_given)
     found = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
     groups = [[next(found) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
@@ -569,9 +561,7 @@ def _keys(accounts: Sequence[KeyUses | None], *, jaxpr: ClosedJaxpr, **details: 
     return [*carry, *[None if y is None else _stacked(y, elements, xs, loop.length) for y in steps]]
 
 
-def _stacked(
-    step: KeyUses, elements: Sequence[KeyUses | None], xs: Sequence[KeyUses | None], length: int
-) -> KeyUses:
+def _stacked(step: KeyUses, elements: Sequence[KeyUses | None], xs: Sequence[KeyUses | None], length: int) -> KeyUses:
     """Return the account of the keys that steps give: elements of an operand, or new ones."""
     for keys, element in zip(xs, elements, strict=True):
         if keys is not None and element is not None and element.users is step.users:

@@ -216,7 +216,7 @@ def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
         regrouped(groups, linear.outvars, linear),
         loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
         linear_consts, chosen(sources, over), parts.results,
-    )  # fmt: skip
+    )
 
 
 def in_python(
@@ -244,7 +244,7 @@ def _row(element: Any, i: int) -> Any:
 
 def in_steps(
     run: Callable[..., list[Any]], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Compute a scan by ``run(where, jaxpr, operands)`` for each step."""
     loop = Loop(**details)
     consts, carry, xs = loop.split(operands)

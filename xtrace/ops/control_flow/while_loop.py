@@ -275,7 +275,7 @@ def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Known | N
         of_cond, of_body, _ = [
             chosen(x, [not u for u in flags])
             for x, flags in zip(loop.split(operands), loop.split(unknown), strict=True)
-        ]  # fmt: skip
+        ]
         carry = chosen(loop.split(operands)[2], [not u for u in part.unknown])
         return _bind(_Loop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
 
@@ -391,9 +391,7 @@ def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[A
             "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
         )
     goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
-    new_cond, new_body = _with_error(
-        body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count, checker.first
-    )
+    new_cond, new_body = _with_error(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count, checker.first)
     new = _Loop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
     outputs = _bind(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
     return checker.take(cond, outputs[1:])

@@ -93,7 +93,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
 @primitive(
     "lu_pivots_to_permutation", ("permutation_size",),
     abstract=_permutation_abstract, emit=_permutation_emit, jvp=FLAT, batch=LEADING,
-)  # fmt: skip
+)
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """Permutation that exchanges row i with row ``pivots[..., i]``, one after the other, amount to.
 
@@ -140,7 +140,7 @@ def permuted_rows(x: Any, permutation: Any) -> Any:
     numbers = GatherDimensionNumbers(
         offset_dims=(column,), collapsed_slice_dims=(row,), start_index_map=(row,),
         operand_batching_dims=batch, start_indices_batching_dims=batch,
-    )  # fmt: skip
+    )
     sizes = (*(1,) * (row + 1), shape[column])
     return gather(x, as_column(permutation), numbers, sizes, mode="promise_in_bounds")
 

@@ -102,7 +102,7 @@ def _inside(x: Any, shape: Any) -> Any:
 def qdwh(
     x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any, Any]:
     """U with orthonormal columns and Hermitian H with x = U H, the number of steps, and whether they converged.
 
     x: a floating or complex matrix with at least as many rows as columns. is_hermitian: it is, which changes nothing.

@@ -53,7 +53,7 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 @primitive(
     "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("geqrf has no derivative: qr has"),
-)  # fmt: skip
+)
 def geqrf(x: Any) -> tuple[Any, Any]:
     """R in the upper triangle, the Householder vectors below it, and the factors of the reflections."""
     packed, taus = geqrf.apply((x,))
@@ -90,7 +90,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
 @primitive(
     "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("geqp3 has no derivative: qr with pivoting=True has"),
-)  # fmt: skip
+)
 def geqp3(x: Any, pivots: Any, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
     """`geqrf` of the columns in an order that makes the diagonal of R fall, and that order.
 
@@ -116,8 +116,7 @@ def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     check_matrices("householder_product", (a, taus.update(shape=(*taus.shape, 1))))
     if a.shape[-2] < a.shape[-1]:
         raise ValueError(
-            "The first argument to householder_product must have at least as many rows as columns, got shape "
-            f"{a.shape}"
+            f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
         )
     _check_reflections("householder_product", a, taus)
     check_batch("householder_product", (a, taus), (2, 1))
@@ -138,7 +137,7 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
 @primitive(
     "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
-)  # fmt: skip
+)
 def householder_product(a: Any, taus: Any) -> Any:
     """The first columns, as many as `a` has, of H₀ H₁ …, with Hᵢ = 1 - taus[i] vᵢ vᵢᴴ.
 
@@ -149,9 +148,7 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 @weak_as_operands
-def _ormqr_abstract(
-    a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
-) -> ShapedArray:
+def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
     check_matrices("ormqr", (a, taus.update(shape=(*taus.shape, 1)), c))
     _check_reflections("ormqr", a, taus)
     check_batch("ormqr", (a, taus, c), (2, 1, 2))
@@ -165,9 +162,7 @@ def _ormqr_abstract(
     return ShapedArray(c.shape, c.dtype)
 
 
-def _ormqr_emit(
-    builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, left: bool, transpose: bool
-) -> Value:
+def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, left: bool, transpose: bool) -> Value:
     results = [builder.results[0]]
     options = {"left": flag(left), "transpose": flag(transpose)}
     details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 2}}
@@ -182,7 +177,7 @@ def _ormqr_emit(
 @primitive(
     "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
-)  # fmt: skip
+)
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
     """Product Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; Q is the whole product of the reflections.
 
@@ -290,10 +285,8 @@ def _qr_jvp(
 @primitive(
     "qr", ("pivoting", "full_matrices", "use_magma"), abstract=_qr_abstract, emit=_qr_emit, jvp=_qr_jvp,
     batch=LEADING, multiple_results=True,
-)  # fmt: skip
-def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
-) -> tuple[Any, ...]:
+)
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Any, ...]:
     """Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in the last two axes.
 
     full_matrices: Q is square; otherwise it has min(rows, columns) columns. pivoting: the columns of `x` are permuted

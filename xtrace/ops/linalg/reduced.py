@@ -14,15 +14,7 @@ from xtrace.core.primitive import no_rule, primitive
 from xtrace.core.tangents import Linear
 from xtrace.ops.elementwise import add, mul
 from xtrace.ops.formulas import by_formula
-from xtrace.ops.linalg.foreign import (
-    character,
-    flag,
-    foreign_call,
-    lapack_call,
-    nan_unless,
-    no_platform,
-    succeeded,
-)
+from xtrace.ops.linalg.foreign import character, flag, foreign_call, lapack_call, nan_unless, no_platform, succeeded
 from xtrace.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace.ops.linalg.reflections import hessenberg_form, tridiagonal_form
 from xtrace.ops.linalg.tridiagonal import solve_by_elimination
@@ -60,11 +52,11 @@ def _schur_emit(
     "schur", ("compute_schur_vectors", "sort_eig_vals", "select_callable"),
     abstract=_schur_abstract, emit=_schur_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("Differentiation rule for 'schur' not implemented"),
-)  # fmt: skip
+)
 def schur(
     x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     """T and unitary Z with x = Z T Zᴴ for square matrices in the last two axes; T alone without the vectors.
 
     T is upper triangular for complex matrices; for real ones it has 2 by 2 blocks on the diagonal where eigenvalues
@@ -105,7 +97,7 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
 @primitive(
     "hessenberg", abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("Differentiation rule for 'hessenberg' not implemented"),
-)  # fmt: skip
+)
 def hessenberg(a: Any) -> tuple[Any, Any]:
     """Reduce square matrices in the last two axes to upper Hessenberg form, unitarily.
 
@@ -126,7 +118,7 @@ def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
     return [
         ShapedArray(a.shape, a.dtype), ShapedArray((*batch, size), part), ShapedArray((*batch, size - 1), part),
         ShapedArray((*batch, size - 1), a.dtype),
-    ]  # fmt: skip
+    ]
 
 
 def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> list[Value]:
@@ -148,7 +140,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
 @primitive(
     "tridiagonal", ("lower",), abstract=_tridiagonal_abstract, emit=_tridiagonal_emit, batch=LEADING,
     multiple_results=True, jvp=no_rule("Differentiation rule for 'tridiagonal' not implemented"),
-)  # fmt: skip
+)
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """Reduce Hermitian matrices in the last two axes to real symmetric tridiagonal form, unitarily.
 
@@ -188,9 +180,7 @@ def _solve_abstract(
     return ShapedArray(b.shape, b.dtype)
 
 
-def _solve_emit(
-    builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool
-) -> Value:
+def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool) -> Value:
     operands = [dl, d, du, b]
     batch = b.aval.ndim - 2
     dtype = d.aval.dtype
@@ -238,7 +228,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
     for tangent, shifted in zip(
         (moved[1], moved[0], moved[2]), (lambda x: x, lambda x: _moved_down(x, row), lambda x: _moved_up(x, row)),
         strict=True,
-    ):  # fmt: skip
+    ):
         if tangent is not None:
             term = mul(as_column(tangent), shifted(solution))
             change = term if change is None else add(change, term)
@@ -259,7 +249,7 @@ def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, pertur
 @primitive(
     "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
     jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING,
-)  # fmt: skip
+)
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
     """Solve A x = b for the matrices with diagonal `d`, `dl` below and `du` above it.
 

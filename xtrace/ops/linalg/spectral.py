@@ -152,7 +152,7 @@ def _eigh_abstract(
 def _eigh_emit(
     builder: FunctionBuilder, x: Value, *, lower: bool, sort_eigenvalues: bool,
     subset_by_index: tuple[int, int] | None, algorithm: EighImplementation | None,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     batch = x.aval.shape[:-2]
     values = ShapedArray(x.aval.shape[:-1], dtypes.real_part_dtype(x.aval.dtype))
     results = [ShapedArray(x.aval.shape, x.aval.dtype), values]
@@ -183,7 +183,7 @@ def _eigh_emit(
 def _eigh_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, lower: bool, sort_eigenvalues: bool,
     subset_by_index: tuple[int, int] | None, algorithm: EighImplementation | None,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     # With M = Vᴴ dA V: the eigenvalues move by M's diagonal, V by V (F ∘ M), F = 1 / (wⱼ - wᵢ) off the diagonal
     # (Giles 2008). Where eigenvalues are equal, the vectors have no derivative.
     if subset_by_index is not None:
@@ -202,11 +202,11 @@ def _eigh_jvp(
 @primitive(
     "eigh", ("lower", "sort_eigenvalues", "subset_by_index", "algorithm"),
     abstract=_eigh_abstract, emit=_eigh_emit, jvp=_eigh_jvp, batch=LEADING, multiple_results=True,
-)  # fmt: skip
+)
 def eigh(
     x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """Orthonormal eigenvectors, as columns, and eigenvalues of Hermitian matrices in the last two axes.
 
     lower: which triangle is read, where `symmetrize_input` does not first take half the sum of `x` and its adjoint.
@@ -236,9 +236,7 @@ def _svd_abstract(
     if not compute_uv:
         return [values]
     left, right = (rows, columns) if full_matrices else (count, count)
-    return [
-        values, ShapedArray((*batch, rows, left), x.dtype), ShapedArray((*batch, right, columns), x.dtype)
-    ]  # fmt: skip
+    return [values, ShapedArray((*batch, rows, left), x.dtype), ShapedArray((*batch, right, columns), x.dtype)]
 
 
 @by_formula
@@ -295,7 +293,7 @@ def _phase(x: Any) -> Any:
 def _svd_emit(
     builder: FunctionBuilder, x: Value, *, full_matrices: bool, compute_uv: bool,
     subset_by_index: tuple[int, int] | None, algorithm: SvdAlgorithm | None,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
         return _svd_of_nothing(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
@@ -391,7 +389,7 @@ def _svd_on_gpu(
 def _svd_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool,
     subset_by_index: tuple[int, int] | None, algorithm: SvdAlgorithm | None,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     # With D = Uᴴ dA V: the singular values move by D's real diagonal. F ∘ (D S + S Dᴴ), F = 1 / (sⱼ² - sᵢ²) off the
     # diagonal, is what U turns within its columns, V likewise with S D + Dᴴ S; the anti-Hermitian diagonal of D is
     # shared out to U, and columns beyond the square part follow from dA alone (Giles 2008; Townsend 2016,
@@ -442,11 +440,11 @@ def _svd_jvp(
 @primitive(
     "svd", ("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
     abstract=_svd_abstract, emit=_svd_emit, jvp=_svd_jvp, batch=LEADING, multiple_results=True,
-)  # fmt: skip
+)
 def svd(
     x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """U, the singular values, which fall, and Vᴴ with x = U diag(s) Vᴴ, for the matrices in the last two axes.
 
     full_matrices: U and Vᴴ are square; otherwise they have min(rows, columns) columns and rows. compute_uv: otherwise
@@ -473,7 +471,7 @@ def svd(
 def _eig_abstract(
     x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool, implementation: Any,
-) -> list[ShapedArray]:  # fmt: skip
+) -> list[ShapedArray]:
     batch = check_matrices("eig", (x,), square=True)
     dtype = _complex_dtype(x.dtype)
     vectors = ShapedArray(x.shape, dtype)
@@ -490,7 +488,7 @@ def _complex_dtype(dtype: Any) -> Any:
 def _eig_emit(
     builder: FunctionBuilder, x: Value, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool, implementation: EigImplementation | None,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     batch = x.aval.shape[:-2]
     is_complex, dtype = dtypes.is_complex(x.aval.dtype), _complex_dtype(x.aval.dtype)
     values = ShapedArray(x.aval.shape[:-1], dtype)
@@ -508,7 +506,7 @@ def _eig_emit(
         magma = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}[implementation]
         options = {
             "left": flag(compute_left_eigenvectors), "right": flag(compute_right_eigenvectors), "magma": f'"{magma}"'
-        }  # fmt: skip
+        }
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
         found = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
@@ -548,7 +546,7 @@ def _turned(values: Any, vectors: Any, dx: Any) -> Any:
 def _eig_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_eigenvectors: bool,
     compute_right_eigenvectors: bool, enable_eigvec_derivs: bool, implementation: EigImplementation | None,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+) -> tuple[list[Any], list[Any]]:
     # With M = V⁻¹ dA V: the eigenvalues move by M's diagonal, V by V (F ∘ M) plus what keeps its columns as they are
     # scaled, F = 1 / (wⱼ - wᵢ) off the diagonal (Giles 2008; Boeddeker et al. 2017, On the computation of
     # complex-valued gradients). The left vectors are the right ones of the adjoint.
@@ -578,12 +576,12 @@ def _eig_jvp(
 @primitive(
     "eig", ("compute_left_eigenvectors", "compute_right_eigenvectors", "enable_eigvec_derivs", "implementation"),
     abstract=_eig_abstract, emit=_eig_emit, jvp=_eig_jvp, batch=LEADING, multiple_results=True,
-)  # fmt: skip
+)
 def eig(
     x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Complex eigenvalues of square matrices in the last two axes, then left and right eigenvectors if asked for.
 
     Vectors are columns of length 1, their largest component real; left ones are those of the adjoint. On CPU and GPU

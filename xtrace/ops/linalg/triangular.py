@@ -11,14 +11,7 @@ from xtrace.core import dtypes
 from xtrace.core.avals import ShapedArray, aval_of
 from xtrace.core.primitive import primitive
 from xtrace.ops.elementwise import add, div
-from xtrace.ops.linalg.foreign import (
-    character,
-    flag,
-    foreign_call,
-    lapack_call,
-    nan_unless,
-    succeeded,
-)
+from xtrace.ops.linalg.foreign import character, flag, foreign_call, lapack_call, nan_unless, succeeded
 from xtrace.ops.linalg.matrices import (
     LEADING,
     adjoint,
@@ -106,7 +99,7 @@ def _solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any
 def _solve_emit(
     builder: FunctionBuilder, a: Value, b: Value, *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
-) -> Value:  # fmt: skip
+) -> Value:
     conjugate_a = conjugate_a and dtypes.is_complex(a.aval.dtype)
     if conjugate_a and not transpose_a:
         a, conjugate_a = builder.line(f"chlo.conj {a.name} : {a.type} -> {a.type}", a.aval), False
@@ -123,13 +116,13 @@ def _solve_emit(
     return builder.op(
         "stablehlo.triangular_solve", a, b, left_side=flag(left_side), lower=flag(lower),
         transpose_a=f"#stablehlo<transpose {transposition}>", unit_diagonal=flag(unit_diagonal),
-    )  # fmt: skip
+    )
 
 
 def _solve_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     # op(A) X = B: dX = op(A)⁻¹ (dB - op(dA) X), and the same from the right; what is not read of A has no tangent.
     a, b = primals
     da, db = tangents
@@ -161,7 +154,7 @@ def _solve_jvp(
 def _solve_transpose(
     cotangent: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
     unit_diagonal: bool,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     # Linear in b only. The transpose of op(A)⁻¹ is op(Aᵀ)⁻¹; conjugation stays.
     parameters = (left_side, lower, not transpose_a, conjugate_a, unit_diagonal)
     return [None, triangular_solve.apply((a, cotangent), parameters)]
@@ -188,11 +181,11 @@ def _solve_batch(
 @primitive(
     "triangular_solve", ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
     abstract=_solve_abstract, emit=_solve_emit, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
-)  # fmt: skip
+)
 def triangular_solve(
     a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
     conjugate_a: bool = False, unit_diagonal: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Solve op(a) x = b if `left_side`, else x op(a) = b, for triangular matrices in the last two axes.
 
     op transposes and conjugates as `transpose_a` and `conjugate_a` say. Only the lower or upper triangle of `a` is

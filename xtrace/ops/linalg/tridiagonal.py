@@ -53,7 +53,7 @@ def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     def step(
         count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: Any, second: Any, right: Any,
         p: Any, q: Any, r: Any,
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         # The row at hand is (p, q) from the diagonal on, the next one (low, m, n); r and s are their right-hand sides.
         following = add(count, np.int32(1))
         m, n, s = _row(d, following), _row(du, following), _row(b, following)
@@ -92,12 +92,8 @@ def _substituted(pivots: Any, upper: Any, second: Any, right: Any) -> Any:
     """Return the solution of an upper triangular system with three diagonals, from the last row on."""
     size = aval_of(pivots).shape[0]
 
-    def step(
-        count: Any, pivots: Any, upper: Any, second: Any, right: Any, next_row: Any, after_next: Any
-    ) -> list[Any]:
-        known = add(
-            mul(_beside(_row(upper, count)), next_row), mul(_beside(_row(second, count)), after_next)
-        )  # fmt: skip
+    def step(count: Any, pivots: Any, upper: Any, second: Any, right: Any, next_row: Any, after_next: Any) -> list[Any]:
+        known = add(mul(_beside(_row(upper, count)), next_row), mul(_beside(_row(second, count)), after_next))
         row = div(sub(_row(right, count), known), _beside(_row(pivots, count)))
         return [sub(count, np.int32(1)), pivots, upper, second, _with_row(right, row, count), row, next_row]
 

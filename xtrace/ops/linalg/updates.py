@@ -85,7 +85,7 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
 @primitive(
     "cholesky_update", abstract=_update_abstract, emit=_update_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
-)  # fmt: skip
+)
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     """The upper triangular R' with R'ᵀ R' = Rᵀ R + w wᵀ, by rotations, for upper triangular R.
 
@@ -107,9 +107,7 @@ def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     return add(mul(constant_of(squared, alpha), squared), mul(constant_of(c, beta), c))
 
 
-def _product_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, alpha: float, beta: float
-) -> tuple[Any, Any]:
+def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: float, beta: float) -> tuple[Any, Any]:
     a, (da, dc) = primals[0], tangents
     result, total = symmetric_product.apply(primals, (alpha, beta)), None
     if da is not None:
@@ -124,7 +122,7 @@ def _product_jvp(
 @primitive(
     "symmetric_product", ("alpha", "beta"), abstract=_product_abstract, emit=_product_emit, jvp=_product_jvp,
     batch=LEADING,
-)  # fmt: skip
+)
 def symmetric_product(
     a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Any:

@@ -53,12 +53,10 @@ class Generator:
 
 
 _all = (
-    Generator(
-        "threefry2x32", "fry", 2, threefry.threefry_split, threefry.threefry_fold_in, threefry.threefry_bits
-    ),
+    Generator("threefry2x32", "fry", 2, threefry.threefry_split, threefry.threefry_fold_in, threefry.threefry_bits),
     Generator("rbg", "rbg", 4, rbg.rbg_split, rbg.rbg_fold_in, rbg.rbg_bits),
     Generator("unsafe_rbg", "urbg", 4, rbg.unsafe_rbg_split, rbg.unsafe_rbg_fold_in, rbg.rbg_bits),
-)  # fmt: skip
+)
 generators: dict[str, Generator] = {g.name: g for g in _all}
 _of_dtype: dict[Any, Generator] = {g.dtype: g for g in _all}
 
@@ -138,7 +136,7 @@ def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, im
 random_seed = Primitive(
     "random_seed", ("impl",), abstract=_seed_abstract, emit=_seed_emit, jvp=FLAT, batch=_seed_batch,
     evaluate=_seed_evaluate,
-)  # fmt: skip
+)
 
 
 # Words as keys and keys as words: the same storage under another type
@@ -179,7 +177,7 @@ def _wrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, im
 random_wrap = Primitive(
     "random_wrap", ("impl",), abstract=_wrap_abstract, emit=_as_result, jvp=FLAT, batch=_wrap_batch,
     evaluate=_wrap_evaluate,
-)  # fmt: skip
+)
 
 
 def _unwrap_abstract(keys: ShapedArray) -> ShapedArray:
@@ -199,7 +197,7 @@ def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> 
 random_unwrap = Primitive(
     "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=FLAT, batch=_unwrap_batch,
     evaluate=_unwrap_evaluate, keys=leaving_alone,
-)  # fmt: skip
+)
 
 
 def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -234,7 +232,7 @@ def _split_batch(
 random_split = Primitive(
     "random_split", ("shape",), abstract=_split_abstract,
     emit=_on_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=FLAT, batch=_split_batch,
-)  # fmt: skip
+)
 
 
 def _fold_in_abstract(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
@@ -254,9 +252,7 @@ def _fold_in_words(impl: Generator, words: Any, data: Any) -> Any:
     return impl.fold_in(words, data)
 
 
-def _fold_in_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]
-) -> tuple[Any, int]:
+def _fold_in_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
     ranks = [aval_of(x).ndim - (i is not None) for x, i in zip(operands, axes, strict=True)]
     moved = [
         x if i is None and not (rank or max(ranks)) else with_axis(x, i, mapped.size)
@@ -272,7 +268,7 @@ def _fold_in_batch(
 random_fold_in = Primitive(
     "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=FLAT, batch=_fold_in_batch,
     keys=leaving_alone,
-)  # fmt: skip
+)
 
 
 # Bits
@@ -294,7 +290,7 @@ random_bits = Primitive(
     "random_bits", ("bit_width", "shape"), abstract=_bits_abstract,
     emit=_on_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
     jvp=FLAT, batch=_bits_batch,
-)  # fmt: skip
+)
 
 
 def _clone_abstract(keys: ShapedArray) -> ShapedArray:
@@ -309,4 +305,4 @@ def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> t
 random_clone = Primitive(
     "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=FLAT, batch=_clone_batch,
     evaluate=lambda keys: _seen_as(keys, keys.aval), keys=leaving_alone,
-)  # fmt: skip
+)

@@ -79,7 +79,7 @@ threefry2x32 = Primitive(
     "threefry2x32", abstract=_abstract, emit=_emit, jvp=FLAT,
     batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
     multiple_results=True,
-)  # fmt: skip
+)
 
 
 def _words_of(keys: Any, trailing: int) -> list[Any]:
@@ -154,9 +154,7 @@ def _pieces(words: Any, bit_width: int) -> Any:
     cut = (*shape, count)
     spread = broadcast_in_dim(words, cut, range(len(shape)))
     places = broadcasted_iota.apply((), (dtypes.uint32, cut, len(shape), None))
-    moved = elementwise.shift_right_logical.apply(
-        (spread, elementwise.mul.apply((places, _word(bit_width)), (None,)))
-    )
+    moved = elementwise.shift_right_logical.apply((spread, elementwise.mul.apply((places, _word(bit_width)), (None,))))
     return reshape(converted(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
 
 

@@ -38,4 +38,5 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         raise TypeError(f"vq: rows of obs and code_book must be equally long, got shapes {shapes[0]} and {shapes[1]}")
     return _nearest(*[cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)])
 
+
 _make_public(globals(), __all__)

@@ -48,6 +48,6 @@ __all__ = [
     "hankel", "helmert", "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor",
     "lu_solve", "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester",
     "solve_triangular", "sqrtm", "svd", "toeplitz",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

@@ -57,7 +57,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
-) -> Any:  # fmt: skip
+) -> Any:
     """Return U, the singular values and Vᴴ, or the values alone without `compute_uv`.
 
     lapack_driver: "gesdd" divides and conquers, "gesvd" is the QR algorithm; ValueError for another.
@@ -81,7 +81,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
 def eigh(
     a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return eigenvalues and eigenvectors of Hermitian matrices, or the values alone if `eigvals_only`.
 
     NotImplementedError for a second matrix `b`, a range `eigvals` of them, and another `type`.
@@ -111,9 +111,7 @@ def _cholesky(a: Any, *, lower: bool) -> Any:
     return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
 
 
-def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
     """Return the factor that `cholesky` gives, and `lower`: what `cho_solve` takes."""
     return cholesky(a, lower), lower
 
@@ -162,9 +160,7 @@ def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
     return _as_given(b, vector)
 
 
-def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return x with a x = b, from the factor that `cho_factor` gave of a. ValueError for shapes that do not agree."""
     c, lower = c_and_lower
     _check_system("cho_solve", c, b)
@@ -175,7 +171,7 @@ def cho_solve(
 def solve(
     a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
     check_finite: bool = True, assume_a: str = "gen",
-) -> Any:  # fmt: skip
+) -> Any:
     """Return x with a x = b; `assume_a` is "gen", "sym", "her", or "pos" for positive definite matrices.
 
     ValueError for another assumption and shapes that do not agree.
@@ -217,7 +213,7 @@ def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal:
 def solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     debug: Any = None, check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return x with op(a) x = b for triangular matrices; trans: 0 or "N", 1 or "T" (transposed), 2 or "C" (adjoint).
 
     ValueError for another `trans` and shapes that do not agree.
@@ -306,7 +302,7 @@ def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
 def qr(
     a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     """Return Q and R with a = Q R, and the permutation of the columns if `pivoting`.
 
     mode: "full", "economic" (Q has as many columns as the shorter side), or "r", which leaves out Q. ValueError for
@@ -330,7 +326,7 @@ def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool)
 def qr_multiply(
     a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     """Return c Q, or Q c if `mode` is "left", and R, for the economic factors of `a`; the permutation if `pivoting`.
 
     conjugate: multiply by the conjugate of Q. ValueError for another mode, TypeError for lengths that differ.
@@ -338,9 +334,7 @@ def qr_multiply(
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
         raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviated(mode)}")
-    return _qr_multiply(
-        a, c, left=mode == "left", pivoting=bool(pivoting), conjugate=bool(conjugate)
-    )
+    return _qr_multiply(a, c, left=mode == "left", pivoting=bool(pivoting), conjugate=bool(conjugate))
 
 
 # Unitary reductions
@@ -375,7 +369,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
 def _rotation(block: Any) -> Any:
     """Return the unitary 2 by 2 matrix G with G block Gᴴ upper triangular."""
     a, b, c, d = [squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1)
-                  for j in (0, 1)]  # fmt: skip
+                  for j in (0, 1)]
     half = constant_of(a, 0.5)
     mean = lax.mul(half, lax.sub(a, d))
     root = lax.sqrt(lax.add(lax.mul(mean, mean), lax.mul(b, c)))
@@ -494,6 +488,4 @@ def polar(
             f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviated(side)}; use "
             "method='svd'"
         )
-    return _polar(
-        a, right=side == "right", method=method, eps=eps, max_iterations=max_iterations
-    )
+    return _polar(a, right=side == "right", method=method, eps=eps, max_iterations=max_iterations)

@@ -38,7 +38,7 @@ from xtrace.numpy.ufuncs import (
     subtract,
     true_divide,
     where,
-)  # fmt: skip
+)
 
 _KINDS = ("symmetric", "lower", "upper")
 

@@ -203,5 +203,5 @@ def eigh_tridiagonal(
     found = _solved(
         d, e, new_key(0) if key is None else key, 0 if tol is None else max(tol, 0), first=first, last=last,
         vectors=not eigvals_only,
-    )  # fmt: skip
+    )
     return found[0] if eigvals_only else found

@@ -72,9 +72,7 @@ def _interpolated(image: Any, fill: Any, *coordinates: Any, order: int, mode: st
     return converted(total, image.dtype)
 
 
-def map_coordinates(
-    input: Any, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0) -> Any:
     """Return the values of the samples `input` at coordinates, an array for each of its axes, in its dtype.
 
     order: 0 for the nearest sample, 1 for linear interpolation. mode: what lies outside: `cval` ("constant"), the last

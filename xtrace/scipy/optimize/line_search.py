@@ -92,7 +92,7 @@ def _between(low: Sample, high: Sample, recent: Sample, zooms: Any) -> Any:
 def line_search(
     evaluate: Callable[[Any], tuple[Any, Any]], x: Any, direction: Any, value: Any, gradient: Any, first: Any,
     growths: int,
-) -> Search:  # fmt: skip
+) -> Search:
     """Return where the strong Wolfe conditions hold along `direction` from `x`, with the value and gradient there.
 
     evaluate: gives both at a point, the gradient as the direction of steepest ascent; value and gradient: those at
@@ -143,15 +143,11 @@ def line_search(
         zooms = where(growing, search.zooms, search.zooms + 1)
         trial = where(phase == GROWING, 2 * search.trial, _between(low, high, recent, zooms))
         found = phase == FOUND
-        kept = _choose(
-            found, (at.step, new_value, new_gradient), (search.step, search.value, search.gradient)
-        )  # fmt: skip
+        kept = _choose(found, (at.step, new_value, new_gradient), (search.step, search.value, search.gradient))
         return Search(phase, trial, low, high, recent, where(growing, search.growths + 1, search.growths), zooms, *kept)
 
     zero = zeros_like(first)
     start = Sample(zero, value, slope)
     # There is nothing to search along a line that does not descend, and none where something is no number.
     phase = where((slope < 0) & isfinite(value) & isfinite(slope), GROWING, UNBOUNDED)
-    return while_loop(
-        going, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient)
-    )
+    return while_loop(going, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient))

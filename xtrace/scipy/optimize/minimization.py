@@ -88,4 +88,4 @@ def minimize(
     return OptimizeResults(
         state.x, (state.status == 0) & ~state.going, state.status, state.value, conj(state.gradient), hessian,
         state.evaluations, state.evaluations, state.steps,
-    )  # fmt: skip
+    )

@@ -49,7 +49,7 @@ def _reciprocal(x: Any) -> Any:
 def bfgs(
     function: Callable[[Any], Any], x: Any, *, maxiter: int | None = None, norm: Any = math.inf, gtol: Any = 1e-5,
     line_search_maxiter: int = 10,
-) -> State:  # fmt: skip
+) -> State:
     """Minimize by BFGS until the gradient's `norm` is below `gtol`; the memory is the inverse Hessian's estimate.
 
     The status is 0, or 1 after `maxiter` steps (None: 200 for each element of `x`), 3 where a line search finds no
@@ -88,7 +88,7 @@ def bfgs(
         return State(
             state.x + step, search.value, search.gradient, inverse, where(again, math.inf, state.value), steps,
             state.evaluations + search.growths + search.zooms, status, (found | again) & ~converged & (steps < limit),
-        )  # fmt: skip
+        )
 
     value, gradient = evaluate(x)
     before = value + (norm_of(gradient) / 2).astype(value.dtype)
@@ -125,7 +125,7 @@ def limited_bfgs(
     function: Callable[[Any], Any], x: Any, *, maxiter: int | None = None, norm: Any = math.inf, maxcor: int = 10,
     ftol: Any = 2.220446049250313e-09, gtol: Any = 1e-5, maxfun: Any = math.inf, maxgrad: Any = math.inf,
     maxls: int = 20,
-) -> State:  # fmt: skip
+) -> State:
     """Minimize by L-BFGS, which keeps `maxcor` steps, until the gradient's `norm` is below `gtol`.
 
     Otherwise the status says what ended it, looked at after each step: 1 as many steps before it as `maxiter`, 2
@@ -147,7 +147,7 @@ def limited_bfgs(
         memory = (
             _pushed(steps, step), _pushed(changes, change), _pushed(factors, _reciprocal(curvature)),
             where(curvature > 0, curvature * _reciprocal(square), 1),
-        )  # fmt: skip
+        )
         status = where(state.value - search.value < ftol, 4, 0)
         status = where(state.evaluations >= maxgrad, 3, status)
         status = where(state.evaluations >= maxfun, 2, status)
@@ -157,7 +157,7 @@ def limited_bfgs(
         return State(
             state.x + step, search.value, search.gradient, memory, state.value, state.steps + 1,
             state.evaluations + search.growths + search.zooms, where(converged, 0, status), ~converged & (status == 0),
-        )  # fmt: skip
+        )
 
     value, gradient = evaluate(x)
     kept, real_dtype = zeros((maxcor, x.size), x.dtype), inner_product(x, x).dtype

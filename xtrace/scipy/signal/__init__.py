@@ -7,6 +7,6 @@ from xtrace.scipy.signal.trends import detrend
 
 __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
-]  # fmt: skip
+]
 
 _make_public(globals(), __all__)

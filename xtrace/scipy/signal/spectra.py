@@ -148,9 +148,7 @@ def _check_trend(function: str, detrend: Any) -> None:
 
 def _one_sided(function: str, wanted: Any, dtype: Any) -> bool:
     if wanted and dtypes.is_complex(dtype):
-        warn_user(
-            f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False"
-        )
+        warn_user(f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False")
         return False
     return bool(wanted)
 
@@ -210,7 +208,7 @@ _powers_program = inline_jit(_powers)
 def _power_spectra(
     function: str, signals: Sequence[Any], fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
     detrend: Any, return_onesided: Any, scaling: str, axis: int, average: str,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     avals, dtype, _ = common_dtype(function, signals, as_inexact)
     if len({aval.ndim for aval in avals}) > 1:
         raise ValueError(f"{function}: x and y must have the same rank, got {avals[0]} and {avals[1]}")
@@ -234,7 +232,7 @@ def _power_spectra(
     found: tuple[Any, Any] = program(
         fs, samples, *ready, plan=plan, detrend=detrend or False, axis=axis, density=scaling == "density",
         average=average,
-    )  # fmt: skip
+    )
     return found
 
 
@@ -242,7 +240,7 @@ def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """Return frequencies and the power that `x` and `y` have in common at them, by Welch's method.
 
     Segments of `nperseg` samples (None: the window's, or all; SciPy takes 256) that overlap by `noverlap` (None: by
@@ -264,7 +262,7 @@ def welch(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """Return frequencies and the power of `x` at them, by Welch's method; arguments and errors as in `csd`."""
     return _power_spectra(
         "welch", (x,), fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
@@ -274,7 +272,7 @@ def welch(
 _EXTENSIONS: dict[str, dict[str, str]] = {
     "even": {"mode": "reflect"}, "odd": {"mode": "reflect", "reflect_type": "odd"}, "constant": {"mode": "edge"},
     "zeros": {"mode": "constant"},
-}  # fmt: skip
+}
 
 
 def _short_time(
@@ -303,7 +301,7 @@ def stft(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, Any, Any]:
     """Return frequencies, times and the spectra of segments of `x`: frequencies along `axis`, times along the last.
 
     boundary: how half a segment is put before the signal and behind it: "zeros", "even", "odd", "constant", or None.
@@ -326,7 +324,7 @@ def stft(
     found: tuple[Any, Any, Any] = program(
         fs, samples, cast_to(x, aval, dtype), plan=plan, detrend=detrend or False, axis=axis, boundary=boundary,
         padded=bool(padded),
-    )  # fmt: skip
+    )
     return found
 
 
@@ -355,7 +353,7 @@ def istft(
     Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """Return times and the signal whose spectra are `Zxx`, as `stft` gives them with the same arguments.
 
     nperseg: by default what follows from the number of frequencies, an even one for spectra of one side. boundary:
@@ -381,5 +379,5 @@ def istft(
     found: tuple[Any, Any] = _restored(
         fs, samples, cast_to(Zxx, aval, wide), plan=plan, frequency_axis=axes[0], time_axis=axes[1],
         trimmed=bool(boundary),
-    )  # fmt: skip
+    )
     return found

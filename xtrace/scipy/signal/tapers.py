@@ -129,7 +129,7 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): _general_gaussian,
     ("kaiser", "ksr"): _kaiser, ("general hamming", "general_hamming"): _general_hamming,
     ("general cosine", "general_cosine"): _cosines, ("chebwin", "cheb"): _chebyshev,
-}  # fmt: skip
+}
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
 

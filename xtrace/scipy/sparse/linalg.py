@@ -327,4 +327,5 @@ def gmres(
     x = _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0)
     return x, where(isfinite(_length(ravel_pytree(x)[0])), 0, -1)
 
+
 _make_public(globals(), __all__)

@@ -25,4 +25,4 @@ __all__, __getattr__, __dir__ = _late_names(
         ),
         "xtrace.scipy.special.spherical_harmonics": ("sph_harm_y",),
     },
-)  # fmt: skip
+)

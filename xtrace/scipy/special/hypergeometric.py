@@ -203,7 +203,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     total, moved = _series(
         choose(far, choose(left, a, 1 - a), above), choose(far, choose(left, a - b + 1, b - a), 1.0),
         choose(far, 1.0, b), choose(far, 1 / size, inner), choose(far, 1.0, 0.0),
-    )  # fmt: skip
+    )
     factor = choose(turned, exp(start), 1.0)
     slope = factor * (moved / choose(start == 0, 1.0, start) + choose(turned, total, 0.0))
     near = _continued(_kummer_equation, start, factor * total, slope, choose(far, start, x), (a, b))

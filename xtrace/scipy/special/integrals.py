@@ -28,9 +28,7 @@ _ENTIRE = (0.0, *[-((-1) ** k) / (k * math.factorial(k)) for k in range(1, 20)])
 _ZERO = 0.37250741078136663446
 _ZERO_HIGH, _ZERO_LOW = 390602 / 2**20, 0.37250741078136663446 - 390602 / 2**20
 # The sum of (x**k - zero**k) / (k k!), divided by x - zero: a polynomial of positive coefficients.
-_EI_QUOTIENT = tuple(
-    sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in range(j + 1, 40)) for j in range(36)
-)
+_EI_QUOTIENT = tuple(sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in range(j + 1, 40)) for j in range(36))
 
 
 def _e1(x: Any) -> Any:

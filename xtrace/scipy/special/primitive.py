@@ -27,11 +27,11 @@ erf = unary_function(
 erfc = unary_function(
     "erfc", special.erfc, "1 - erf(x), exact for large x. TypeError for complex numbers.", adjust=as_inexact,
     by_keyword=True,
-)  # fmt: skip
+)
 erfinv = unary_function(
     "erfinv", special.erf_inv, "Inverse of the error function. TypeError for complex numbers.", adjust=as_inexact,
     by_keyword=True,
-)  # fmt: skip
+)
 expit = unary_function("expit", logistic, "1 / (1 + exp(-x)).", adjust=as_inexact, by_keyword=True)
 digamma = unary_function("digamma", special.digamma, "Derivative of `gammaln`.", adjust=as_inexact, by_keyword=True)
 gammaln = unary_function("gammaln", special.lgamma, "Logarithm of |gamma(x)|.", adjust=as_inexact, by_keyword=True)

@@ -13,4 +13,4 @@ __all__, __getattr__, __dir__ = _late_names(
         "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial", "multivariate_normal", "nbinom", "norm",
         "pareto", "poisson", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
     ),
-)  # fmt: skip
+)
