@@ -32,8 +32,8 @@ from hypothesis import HealthCheck, settings
 import xtrace
 from tests.support import reference, sampling
 from tests.support.sampling import Sample, default_seed, number_of_draws
-from xtrace.core import config, primitive
-from xtrace.core.trace import base_trace, current_trace
+from xtrace._src.core import config, primitive
+from xtrace._src.core.trace import base_trace, current_trace
 
 settings.register_profile("local", deadline=None, print_blob=True)
 # The first example of a process pays for imports and clients, which is no fault of the test.

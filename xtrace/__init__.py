@@ -6,7 +6,7 @@ its jaxpr. The names are JAX's.
 
 import importlib as _importlib
 
-from xtrace.api.devices import (
+from xtrace._src.api.devices import (
     block_until_ready,
     copy_to_host_async,
     default_backend,
@@ -25,14 +25,14 @@ from xtrace.api.devices import (
     process_indices,
     typeof,
 )
-from xtrace.api.eager import evaluate as _evaluate
-from xtrace.api.jit import clear_caches, jit, lower
-from xtrace.api.late_methods import install_late as _install_late
-from xtrace.api.operators import install_operators as _install_operators
-from xtrace.api.tracing import eval_shape, make_jaxpr
-from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapeDtypeStruct
-from xtrace.core.config import (
+from xtrace._src.api.eager import evaluate as _evaluate
+from xtrace._src.api.jit import clear_caches, jit, lower
+from xtrace._src.api.late_methods import install_late as _install_late
+from xtrace._src.api.operators import install_operators as _install_operators
+from xtrace._src.api.tracing import eval_shape, make_jaxpr
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.config import (
     allow_f16_reductions,
     array_garbage_collection_guard,
     check_tracer_leaks,
@@ -59,16 +59,16 @@ from xtrace.core.config import (
     transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
-from xtrace.core.config import check_tracer_leaks as checking_leaks
-from xtrace.core.dtypes import float0
-from xtrace.core.inert_settings import INERT as _inert_settings
-from xtrace.core.late import late_names as _late_names
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.trace import Tracer as _Tracer
-from xtrace.core.trace import set_base_trace as _set_base_trace
-from xtrace.runtime.arrays import ConcreteArray as _ConcreteArray
-from xtrace.runtime.arrays import Shard
-from xtrace.xla.clients import Device
+from xtrace._src.core.config import check_tracer_leaks as checking_leaks
+from xtrace._src.core.dtypes import float0
+from xtrace._src.core.inert_settings import INERT as _inert_settings
+from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.trace import Tracer as _Tracer
+from xtrace._src.core.trace import set_base_trace as _set_base_trace
+from xtrace._src.runtime.arrays import ConcreteArray as _ConcreteArray
+from xtrace._src.runtime.arrays import Shard
+from xtrace._src.xla.clients import Device
 
 # The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
 _set_base_trace(_evaluate)
@@ -102,16 +102,16 @@ __all__ += _of_jax
 _late, __getattr__, __dir__ = _late_names(
     "xtrace",
     {
-        "xtrace.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
-        "xtrace.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
-        "xtrace.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
-        "xtrace.api.memory_in_use": ("live_arrays",),
-        "xtrace.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
-        "xtrace.api.split_derivative": ("fwd_and_bwd",),
-        "xtrace.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
-        "xtrace.api.vmap": ("vmap",),
-        "xtrace.ops.callbacks": ("pure_callback",),
-        "xtrace.runtime.callbacks": ("effects_barrier",),
+        "xtrace._src.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
+        "xtrace._src.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
+        "xtrace._src.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
+        "xtrace._src.api.memory_in_use": ("live_arrays",),
+        "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
+        "xtrace._src.api.split_derivative": ("fwd_and_bwd",),
+        "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
+        "xtrace._src.api.vmap": ("vmap",),
+        "xtrace._src.ops.callbacks": ("pure_callback",),
+        "xtrace._src.runtime.callbacks": ("effects_barrier",),
     },
     submodules=(
         "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental",

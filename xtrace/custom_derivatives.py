@@ -1,6 +1,6 @@
 """Functions with derivatives of the user's own, as ``jax.custom_derivatives`` has them."""
 
-from xtrace.api.custom_derivatives import (
+from xtrace._src.api.custom_derivatives import (
     CustomVJPPrimal,
     SymbolicZero,
     closure_convert,
@@ -11,9 +11,9 @@ from xtrace.api.custom_derivatives import (
     linear_call,
     zero_from_primal,
 )
-from xtrace.core.late import make_public as _make_public
-from xtrace.ops.custom_rules import custom_jvp_call as custom_jvp_call_p
-from xtrace.ops.custom_rules import custom_vjp_call as custom_vjp_call_p
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.custom_rules import custom_jvp_call as custom_jvp_call_p
+from xtrace._src.ops.custom_rules import custom_vjp_call as custom_vjp_call_p
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",

@@ -1,11 +1,11 @@
 """Looking at values while compiled functions run, as ``jax.debug`` has it."""
 
-from xtrace.core.effects import DebugEffect, OrderedDebugEffect
-from xtrace.core.late import make_public as _make_public
-from xtrace.ops.breakpoints import breakpoint
-from xtrace.ops.callbacks import debug_callback as callback
-from xtrace.ops.debug_printing import debug_log as log
-from xtrace.ops.debug_printing import debug_print as print
+from xtrace._src.core.effects import DebugEffect, OrderedDebugEffect
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.breakpoints import breakpoint
+from xtrace._src.ops.callbacks import debug_callback as callback
+from xtrace._src.ops.debug_printing import debug_log as log
+from xtrace._src.ops.debug_printing import debug_print as print
 
 __all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "log", "print"]
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.core import config
-from xtrace.core import dtypes as _core
-from xtrace.core.dtypes import TypePromotionError, extended, finfo, float0, iinfo, issubdtype, prng_key, scalar_type_of
-from xtrace.core.functions import renamed as _renamed
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core import config
+from xtrace._src.core import dtypes as _core
+from xtrace._src.core.dtypes import (
+    TypePromotionError,
+    extended,
+    finfo,
+    float0,
+    iinfo,
+    issubdtype,
+    prng_key,
+    scalar_type_of,
+)
+from xtrace._src.core.functions import renamed as _renamed
+from xtrace._src.core.late import make_public as _make_public
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",

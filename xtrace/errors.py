@@ -1,6 +1,6 @@
 """The classes of error that tracing raises, as ``jax.errors`` has them."""
 
-from xtrace.core.errors import (
+from xtrace._src.core.errors import (
     BroadcastError,
     ConcretizationTypeError,
     InconclusiveDimensionOperation,
@@ -16,8 +16,8 @@ from xtrace.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from xtrace.core.late import make_public as _make_public
-from xtrace.xla.executables import CompileError as JaxRuntimeError
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [
     "BroadcastError", "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError",

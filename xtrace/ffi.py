@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.late import make_public as _make_public
-from xtrace.ops.foreign import ffi_call, ffi_lowering
-from xtrace.xla import foreign as _foreign
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.foreign import ffi_call, ffi_lowering
+from xtrace._src.xla import foreign as _foreign
 
 __all__ = [
     "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",

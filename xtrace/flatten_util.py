@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array
-from xtrace.api.promotion import operand_aval
-from xtrace.core import config, dtypes
-from xtrace.core.diagnostics.tracebacks import hide_frames
-from xtrace.core.functions import called
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.pytree import tree_flatten, tree_unflatten
+from xtrace._src.algebra.vector_space import converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array
+from xtrace._src.api.promotion import operand_aval
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.functions import called
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.pytree import tree_flatten, tree_unflatten
+from xtrace._src.ops.shape import concatenate, split
 from xtrace.numpy.creation import zeros
-from xtrace.ops.shape import concatenate, split
 
 __all__ = ["ravel_pytree"]
 

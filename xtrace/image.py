@@ -7,18 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reduce_sum
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, choose
-from xtrace.api.promotion import as_inexact, operand_aval, promote
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reduce_sum
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.promotion import as_inexact, operand_aval, promote
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.contraction import Precision, dot_general
+from xtrace._src.ops.shape import iota
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin
-from xtrace.ops.contraction import Precision, dot_general
-from xtrace.ops.shape import iota
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -1,7 +1,7 @@
 """Listening to events of a program, as ``jax.monitoring`` has it."""
 
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.monitoring import (
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.monitoring import (
     clear_event_listeners,
     record_event,
     record_event_duration_secs,

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from xtrace.core.late import make_public as _make_public
-from xtrace.xla import profiler as _xla
-from xtrace.xla.profiler import ProfileData, ProfileEvent, ProfileOptions, ProfilePlane, register_subprocess
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.xla import profiler as _xla
+from xtrace._src.xla.profiler import ProfileData, ProfileEvent, ProfileOptions, ProfilePlane, register_subprocess
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation", "TraceAnnotation",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from xtrace.api.stages import ArgInfo, Compiled, Lowered, Traced
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.stages import ArgInfo, Compiled, Lowered, Traced
+from xtrace._src.core.late import make_public as _make_public
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.api.grad import jvp, vjp
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.pytree import tree_flatten, tree_leaves, tree_map
-from xtrace.core.tangents import is_differentiable
+from xtrace._src.api.grad import jvp, vjp
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.pytree import tree_flatten, tree_leaves, tree_map
+from xtrace._src.core.tangents import is_differentiable
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 

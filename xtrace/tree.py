@@ -1,8 +1,8 @@
 """Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
 
-from xtrace.core import pytree as _pytree
-from xtrace.core.functions import renamed as _renamed
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core import pytree as _pytree
+from xtrace._src.core.functions import renamed as _renamed
+from xtrace._src.core.late import make_public as _make_public
 
 all = _renamed(_pytree.tree_all, "all")
 broadcast = _renamed(_pytree.tree_broadcast, "broadcast")

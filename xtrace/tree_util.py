@@ -1,7 +1,7 @@
 """Pytree functions under JAX's ``tree_util`` names."""
 
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.pytree import (
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.pytree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,

@@ -6,8 +6,8 @@ from typing import Any, Protocol, Union
 
 import numpy as np
 
-from xtrace.core.arrays import Array
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.late import make_public as _make_public
 
 __all__ = ["ArrayLike", "DTypeLike"]
 

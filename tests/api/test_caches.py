@@ -15,10 +15,10 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import jit
-from xtrace.api import dispatch
-from xtrace.api.caches import OnceTable, table_of
-from xtrace.core.trace import base_trace, current_trace
-from xtrace.runtime.execute import Program
+from xtrace._src.api import dispatch
+from xtrace._src.api.caches import OnceTable, table_of
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime.execute import Program
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import xtrace.custom_batching
 import xtrace.custom_derivatives
 from tests.support.operands import assert_same
 from tests.support.rules import OURS, THEIRS
-from xtrace.core.dtypes import float0
+from xtrace._src.core.dtypes import float0
 from xtrace.errors import UnexpectedTracerError
 
 X = (np.arange(1, 9, dtype=np.float32).reshape(2, 2, 2) / 8).astype(np.float32)

@@ -7,8 +7,8 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace.algebra.vector_space import LINEAR
-from xtrace.core.primitive import no_rule
+from xtrace._src.algebra.vector_space import LINEAR
+from xtrace._src.core.primitive import no_rule
 
 X = np.ones(3, np.float32)
 

@@ -19,8 +19,8 @@ import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from tests.support.operands import assert_same
 from xtrace import jit
-from xtrace.core import pytree
-from xtrace.runtime import execute
+from xtrace._src.core import pytree
+from xtrace._src.runtime import execute
 
 
 @pytest.fixture

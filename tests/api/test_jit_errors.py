@@ -12,8 +12,8 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from xtrace import jit
-from xtrace.core.trace import base_trace, current_trace
-from xtrace.xla.buffers import SingleDeviceSharding
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.xla.buffers import SingleDeviceSharding
 
 # Wrong uses of jit itself
 

@@ -13,7 +13,7 @@ import pytest
 import xtrace
 from tests.support.operands import assert_same, ours, theirs
 from xtrace import lax
-from xtrace.core.primitive import Primitive
+from xtrace._src.core.primitive import Primitive
 
 X, W = np.ones((3, 2), np.float32), np.full((2, 2), 0.5, np.float32)
 

@@ -8,7 +8,7 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace.core.trace import base_trace, current_trace
+from xtrace._src.core.trace import base_trace, current_trace
 
 THREADS = 6
 

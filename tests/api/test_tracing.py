@@ -14,9 +14,9 @@ from tests.support.names import stable_name
 from tests.support.operands import ours
 from tests.support.programs import MATRIX, SCALAR, VECTOR
 from xtrace import lax
-from xtrace.api.tracing import eval_jaxpr
-from xtrace.core.errors import UnexpectedTracerError
-from xtrace.core.ir import ClosedJaxpr
+from xtrace._src.api.tracing import eval_jaxpr
+from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.ir import ClosedJaxpr
 
 
 def structs(module):

@@ -8,7 +8,7 @@ import pytest
 import xtrace as xt
 import xtrace.numpy as xnp
 from xtrace import lax
-from xtrace.core.trace import base_trace, current_trace
+from xtrace._src.core.trace import base_trace, current_trace
 
 F32 = np.float32
 

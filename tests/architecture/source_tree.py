@@ -71,8 +71,8 @@ def package_of(texts: Mapping[str, str]) -> dict[str, Module]:
 
 
 def unit(module: str) -> str:
-    """The second part of a module's name: its layer or public mirror; empty for the package itself."""
-    return (module.split(".") + [""])[1]
+    """The part of a module's name that says its layer or its public module; empty for the package itself."""
+    return (module.removeprefix(f"{PACKAGE}._src").removeprefix(PACKAGE).split(".") + [""])[1]
 
 
 def rank(module: str) -> int:
@@ -185,7 +185,7 @@ def private_uses(modules: Mapping[str, Module]) -> list[str]:
                 continue
             target = resolve(item, modules)
             foreign = unit(target) != unit(module.name)
-            if foreign and any(is_private(part) for part in item.full.split(".")):
+            if foreign and any(is_private(part) and part != "_src" for part in item.full.split(".")):
                 found.append(f"{module.name}:{item.line} imports {item.full}, private to {unit(target)}")
             if foreign and target == item.full:
                 reached[item.bound] = target

@@ -11,7 +11,7 @@ def modules():
 
 
 def test_the_package_is_read(modules):
-    assert {"xtrace", "xtrace.core.ir", "xtrace.cli.main"} <= set(modules)
+    assert {"xtrace", "xtrace._src.core.ir", "xtrace.cli.main"} <= set(modules)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.architecture.source_tree import read_package
+from tests.architecture.source_tree import read_package, unit
 
 # The layer below `core`, and the command line, whose values are words of the user's shell.
 _APART = ("xla", "cli")
@@ -11,7 +11,7 @@ _APART = ("xla", "cli")
 def test_errors_abbreviate_values():
     whole = []
     for module in read_package().values():
-        if module.name.split(".")[1:2] and module.name.split(".")[1] in _APART:
+        if unit(module.name) in _APART:
             continue
         for statement in ast.walk(module.tree):
             # Attributes are often asked for in vain, so those messages cost little.

@@ -6,7 +6,7 @@ import pkgutil
 import pytest
 
 import xtrace
-from xtrace.core.primitive import Primitive, all_primitives
+from xtrace._src.core.primitive import Primitive, all_primitives
 
 # transpose only linear operations have.
 RULES = ("abstract", "emit", "jvp", "batch")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import xtrace
 from tests.support.names import stable_name
 from tests.support.operands import ours
-from xtrace.core import dtypes
-from xtrace.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, scalar_aval, shown
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, scalar_aval, shown
 
 KEY = dtypes.ExtendedDType("key<fry>", np.dtype(np.uint32), (2,))
 

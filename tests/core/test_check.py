@@ -8,12 +8,12 @@ from tests.support import programs
 from tests.support.cost import calls_while
 from tests.support.programs import VECTOR
 from xtrace import lax
-from xtrace.core.avals import ShapedArray
-from xtrace.core.check import check_jaxpr
-from xtrace.core.effects import Effect
-from xtrace.core.errors import JaxprTypeError
-from xtrace.core.ir import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from xtrace.ops.calls import jit_call
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.effects import Effect
+from xtrace._src.core.errors import JaxprTypeError
+from xtrace._src.core.ir import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.ops.calls import jit_call
 
 F32 = ShapedArray((), "float32")
 V32 = ShapedArray((3,), "float32")

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import xtrace
-from xtrace.core import absl_flags, config
-from xtrace.core.config import cache_key
-from xtrace.core.inert_settings import INERT
+from xtrace._src.core import absl_flags, config
+from xtrace._src.core.config import cache_key
+from xtrace._src.core.inert_settings import INERT
 
 ENVIRONMENT = "import xtrace; print(xtrace.config.read({name!r}))"
 

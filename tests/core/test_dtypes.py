@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import xtrace.dtypes
 from tests.support.names import stable_name
-from xtrace.core import config, dtypes
-from xtrace.core.tables import Table
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.tables import Table
 
 ALL = list(dtypes.all_dtypes.values())
 ALL_AND_FLOAT0 = [*ALL, dtypes.float0]
@@ -361,7 +361,7 @@ def test_older_ml_dtypes_has_no_one_bit_integers():
         "import ml_dtypes\n"
         "for one in ('int1', 'uint1'):\n"
         "    if hasattr(ml_dtypes, one): delattr(ml_dtypes, one)\n"
-        "from xtrace.core import dtypes\n"
+        "from xtrace._src.core import dtypes\n"
         "assert 'int1' not in dtypes.all_dtypes and 'int2' in dtypes.all_dtypes\n"
         "print(dtypes.promote(((dtypes.int8, False), (dtypes.float32, True)), False))"
     )

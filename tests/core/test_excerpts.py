@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from xtrace.core.diagnostics.excerpts import excerpt, expression_text
-from xtrace.core.source import user_position
+from xtrace._src.core.diagnostics.excerpts import excerpt, expression_text
+from xtrace._src.core.source import user_position
 
 
 class Asked(Exception):

@@ -8,7 +8,7 @@ import pytest
 import xtrace
 from tests.support.programs import VECTOR
 from xtrace import lax
-from xtrace.core.errors import (
+from xtrace._src.core.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
@@ -252,7 +252,7 @@ def test_a_shape_that_is_traced():
 
 
 def test_explaining_is_left_until_an_error_is_made(monkeypatch):
-    from xtrace.core import explain
+    from xtrace._src.core import explain
 
     monkeypatch.setattr(explain.Provenance, "of", lambda *a: pytest.fail("explained without an error"))
     xtrace.jit(lambda x, y: lax.add(lax.sin(x), y))(VECTOR, VECTOR)

@@ -5,8 +5,8 @@ import pytest
 import xtrace
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
-from xtrace.core.avals import ShapedArray
-from xtrace.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 
 F32 = ShapedArray((), "float32")
 I32 = ShapedArray((), "int32")

@@ -8,7 +8,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace.core.errors import UnexpectedTracerError
+from xtrace._src.core.errors import UnexpectedTracerError
 
 VECTOR = np.ones(3, np.float32)
 KEPT = []

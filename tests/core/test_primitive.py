@@ -10,8 +10,8 @@ import pytest
 import xtrace
 from tests.support.programs import VECTOR
 from xtrace import lax
-from xtrace.core.avals import ShapedArray
-from xtrace.core.primitive import all_primitives, primitive
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.primitive import all_primitives, primitive
 
 V32 = ShapedArray((3,), "float32")
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import xtrace.tree
 import xtrace.tree_util
-from xtrace.core import pytree
+from xtrace._src.core import pytree
 
 jtu = jax.tree_util
 
@@ -725,7 +725,7 @@ def test_the_mirrors_have_jax_names_and_parameters():
 def test_jax_is_not_imported_and_treedefs_print():
     code = (
         "import sys\n"
-        "from xtrace.core import pytree\n"
+        "from xtrace._src.core import pytree\n"
         "import xtrace.tree, xtrace.tree_util\n"
         "leaves, treedef = xtrace.tree.flatten_with_path({'b': [1, None], 'a': 2})\n"
         "print(treedef, treedef.unflatten([3, 4]), pytree.Partial(max, 1)(3))\n"

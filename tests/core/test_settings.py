@@ -16,7 +16,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
-from xtrace.core import config
+from xtrace._src.core import config
 
 
 @pytest.fixture(autouse=True)
@@ -305,7 +305,7 @@ BUILD_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "opti
 
 
 def executables_of_package():
-    return sys.modules["xtrace.xla.executables"]
+    return sys.modules["xtrace._src.xla.executables"]
 
 
 def from_jax(name, value):

@@ -7,11 +7,11 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace.core import tables
-from xtrace.core.tables import Table, clear_tables, memoize, table_by_owner
-from xtrace.runtime.execute import Program
-from xtrace.stablehlo.forms import Form
-from xtrace.transforms.templates import EquationTemplate
+from xtrace._src.core import tables
+from xtrace._src.core.tables import Table, clear_tables, memoize, table_by_owner
+from xtrace._src.runtime.execute import Program
+from xtrace._src.stablehlo.forms import Form
+from xtrace._src.transforms.templates import EquationTemplate
 
 
 def test_the_oldest_entry_makes_room():

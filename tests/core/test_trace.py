@@ -11,8 +11,8 @@ import xtrace
 from tests.support.operands import ours
 from tests.support.programs import MATRIX, SCALAR, VECTOR
 from xtrace import lax
-from xtrace.core.arrays import Array
-from xtrace.core.trace import Trace, base_trace, current_trace, use_trace
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.trace import Trace, base_trace, current_trace, use_trace
 
 
 def with_tracer(check, *args):

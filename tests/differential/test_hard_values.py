@@ -21,7 +21,7 @@ import pytest
 import xtrace
 from tests.support.operands import ALL
 from tests.support.sampling import number_of_draws
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 PARTS = 2
 _TOGETHER = 6

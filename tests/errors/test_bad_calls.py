@@ -11,8 +11,8 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.sampling import number_of_draws
 from xtrace import lax
-from xtrace.core import monitoring
-from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.core import monitoring
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
 
 GOOD = [
     "jnp.sum(x, axis=0)", "jnp.reshape(x, (4, 3))", "jnp.concatenate([x, x], axis=0)", "jnp.take(x, n, axis=0)",

@@ -11,8 +11,8 @@ import pytest
 import xtrace
 import xtrace.ffi
 import xtrace.numpy
-from xtrace.core import pytree
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
 
 # Expressions in the package P, its numpy and lax, and parts of our message.
 REFUSED = [

@@ -9,8 +9,8 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
-from xtrace.api import late_methods
-from xtrace.core.errors import TracerBoolConversionError
+from xtrace._src.api import late_methods
+from xtrace._src.core.errors import TracerBoolConversionError
 from xtrace.numpy import array_methods
 
 METHODS = [
@@ -114,8 +114,8 @@ def test_the_methods_that_are_waited_for_are_those_that_come():
 def test_methods_load_numpy_at_first_use_only():
     program = """
 import sys, numpy, xtrace
-from xtrace.api.late_methods import LateAttribute
-from xtrace.core.arrays import Array
+from xtrace._src.api.late_methods import LateAttribute
+from xtrace._src.core.arrays import Array
 x = xtrace.device_put(numpy.arange(3.0, dtype="f"))
 assert "xtrace.numpy" not in sys.modules
 assert repr(x + x) == "Array([0., 2., 4.], dtype=float32)" and not hasattr(x, "nothing")

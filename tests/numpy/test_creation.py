@@ -16,7 +16,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
 from tests.support.operands import ALL, assert_same, dtypes_in, ours, shapes, theirs, weak_scalars
-from xtrace.core.errors import ConcretizationTypeError
+from xtrace._src.core.errors import ConcretizationTypeError
 
 FROM_DATA = [
     "jnp.array(1)", "jnp.array(1.5)", "jnp.array(True)", "jnp.array(1j)", "jnp.asarray(2)", "jnp.asarray(2.0)",

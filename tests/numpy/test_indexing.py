@@ -11,7 +11,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
 from tests.support.operands import BOOL, FLOAT, INTEGER, assert_same, dtypes_in, ours, random_values, seeds, theirs
-from xtrace.core.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
+from xtrace._src.core.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 from xtrace.numpy.indexing import read
 
 READS = [

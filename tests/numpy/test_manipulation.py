@@ -11,7 +11,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
 from tests.support.operands import ALL, arrays, assert_same, dtypes_in, ours, shapes, theirs
-from xtrace.core.errors import ConcretizationTypeError
+from xtrace._src.core.errors import ConcretizationTypeError
 
 RESHAPED = [
     "x.reshape(4, 3)", "x.reshape((2, 6))", "x.reshape([2, 6])", "x.reshape(-1)", "x.reshape(3, 4)",

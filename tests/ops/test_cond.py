@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as xnp
 from xtrace import lax
-from xtrace.ops.control_flow.cond import cond_p
+from xtrace._src.ops.control_flow.cond import cond_p
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 

@@ -10,8 +10,8 @@ import xtrace
 from tests.support.operands import assert_same
 from tests.support.rules import OURS, THEIRS
 from xtrace import lax
-from xtrace.ops.control_flow.scan import scan_p
-from xtrace.ops.control_flow.while_loop import while_p
+from xtrace._src.ops.control_flow.scan import scan_p
+from xtrace._src.ops.control_flow.while_loop import while_p
 
 X = np.arange(10, dtype=np.float32).reshape(5, 2) / 8
 H = np.array([0.5, -1], np.float32)

@@ -34,8 +34,8 @@ from tests.support.operands import (
     theirs,
 )
 from xtrace import lax
-from xtrace.algebra.families import Elementwise
-from xtrace.core.primitive import all_primitives
+from xtrace._src.algebra.families import Elementwise
+from xtrace._src.core.primitive import all_primitives
 
 SHAPE = (3, 5)
 

@@ -12,7 +12,7 @@ import pytest
 import xtrace
 from tests.support.operands import assert_same, ours, theirs
 from xtrace import lax
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 ROOT = Path(__file__).parents[2]
 DTYPES = ("float32", "float64", "complex64", "complex128")

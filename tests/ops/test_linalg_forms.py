@@ -6,11 +6,11 @@ import pytest
 import xtrace
 from tests.ops.test_linalg import DTYPES, EITHER, matrices
 from xtrace import lax
-from xtrace.core.avals import ShapedArray
-from xtrace.core.primitive import Primitive, no_rule
-from xtrace.ops.formulas import by_formula
-from xtrace.ops.linalg import reflections, spectral, tridiagonal
-from xtrace.xla import modules
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.linalg import reflections, spectral, tridiagonal
+from xtrace._src.xla import modules
 
 # Loops take XLA a second to compile: each shape has one dtype, and all of them occur.
 SHAPES = ((2, 5, 3), (3, 5), (4, 4), (2, 1, 2, 2), (1, 1))

@@ -12,8 +12,8 @@ import pytest
 import xtrace
 from tests.support.operations import check_jaxpr, plain_text
 from xtrace import lax
-from xtrace.core.avals import AbstractToken
-from xtrace.xla.modules import verify
+from xtrace._src.core.avals import AbstractToken
+from xtrace._src.xla.modules import verify
 
 
 def is_token(x) -> bool:

@@ -11,7 +11,7 @@ import xtrace
 from tests.support.operands import assert_same, theirs
 from tests.support.operations import check_jaxpr
 from xtrace import lax
-from xtrace.core.trace import Tracer
+from xtrace._src.core.trace import Tracer
 
 WITH_DTYPE = [
     1, 1.0, 1j, True, int, float, bool, "int32", np.float32, np.ones(2, np.int8), np.float16(1), np.ones(2),

@@ -23,7 +23,7 @@ from tests.support.operands import (
 )
 from tests.support.operations import check_error, check_jaxpr, check_types, check_values
 from xtrace import lax
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 NUMBER = [*INTEGER, *FLOAT, *COMPLEX]
 ROWS = [("add", d) for d in NUMBER] + [(name, d) for name in ("max", "min") for d in [*BOOL, *NUMBER]]

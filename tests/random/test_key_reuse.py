@@ -9,8 +9,8 @@ import pytest
 
 import xtrace
 from xtrace import random
+from xtrace._src.transforms import key_reuse
 from xtrace.errors import KeyReuseError
-from xtrace.transforms import key_reuse
 
 
 class Names:

@@ -22,9 +22,9 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import ours as array_of
-from xtrace.core.avals import ShapedArray
-from xtrace.runtime.arrays import DELETED, new_array, placement
-from xtrace.runtime.transfer import array_from_host
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.runtime.arrays import DELETED, new_array, placement
+from xtrace._src.runtime.transfer import array_from_host
 
 DTYPES = [np.dtype(t) for t in (
     bool, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64, np.float16, np.float32, np.float64,

@@ -11,12 +11,12 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.support.names import stable_name
-from xtrace.core.avals import ShapedArray, scalar_aval
-from xtrace.core.ir import Literal
-from xtrace.core.tables import Table
-from xtrace.runtime import transfer
-from xtrace.runtime.arrays import ConcreteArray
-from xtrace.runtime.transfer import (
+from xtrace._src.core.avals import ShapedArray, scalar_aval
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.tables import Table
+from xtrace._src.runtime import transfer
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import (
     array_from_host,
     current_device,
     first_device,

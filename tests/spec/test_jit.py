@@ -77,7 +77,7 @@ def test_2_3_a_second_call_runs_neither_python_nor_the_compiler(monkeypatch: pyt
 
 
 def _count_compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    from xtrace.runtime import execute
+    from xtrace._src.runtime import execute
 
     texts: list[str] = []
     compile_text = execute.executables.compile_text
@@ -167,7 +167,7 @@ def test_2_7_only_the_loop_body_jitted() -> None:
 
 
 def test_2_8_jitted_selu_is_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    from xtrace.runtime import execute
+    from xtrace._src.runtime import execute
 
     runs = []
     original = execute.Program.__call__

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtrace.core import dtypes
-from xtrace.core.avals import ShapedArray
-from xtrace.stablehlo import attributes
-from xtrace.xla import modules
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.stablehlo import attributes
+from xtrace._src.xla import modules
 
 ALL = list(dtypes.all_dtypes.values())
 FLOATS = [d for d in ALL if dtypes.is_floating(d)]

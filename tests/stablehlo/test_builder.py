@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from xtrace.core.avals import ShapedArray
-from xtrace.core.source import user_position
-from xtrace.stablehlo.builder import FunctionBuilder, ModuleBuilder, symbol
-from xtrace.xla import modules
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.source import user_position
+from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, symbol
+from xtrace._src.xla import modules
 
 F32 = ShapedArray((), "float32")
 I32 = ShapedArray((), "int32")

@@ -15,7 +15,7 @@ import numpy as np
 import xtrace
 from tests.support.operands import epsilon, ours
 from tests.support.values import is_smooth, like
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 _STEP = 2.0**-13
 _DIRECTIONS = 2

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import xtrace
 from tests.support.operands import assert_same, epsilon, ours, theirs
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 # Most specific first: the class of an error is the first of these that it belongs to.
 _ERRORS = (NotImplementedError, OverflowError, ZeroDivisionError, IndexError, AttributeError, TypeError, ValueError,

@@ -18,9 +18,9 @@ import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
-from xtrace.core import dtypes
-from xtrace.core.avals import ShapedArray
-from xtrace.runtime.transfer import array_from_host
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.runtime.transfer import array_from_host
 
 BOOL = [np.dtype(bool)]
 SIGNED = [np.dtype(t) for t in (np.int8, np.int16, np.int32)]

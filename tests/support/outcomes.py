@@ -10,7 +10,7 @@ import numpy as np
 
 import xtrace
 from tests.support.operands import assert_close
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 Function = Callable[[Any, Any, Any], Any]
 

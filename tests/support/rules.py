@@ -14,7 +14,7 @@ import xtrace.numpy
 from tests.support.differences import check_differences
 from tests.support.operands import assert_same, ours, theirs
 from tests.support.values import is_smooth, like
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 
 class Library:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.core import dtypes
+from xtrace._src.core import dtypes
 
 
 def is_smooth(x: Any) -> bool:

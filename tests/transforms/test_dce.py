@@ -7,11 +7,11 @@ import xtrace
 from tests.support import programs
 from tests.support.programs import VECTOR
 from xtrace import lax
-from xtrace.api.tracing import eval_jaxpr
-from xtrace.core.check import check_jaxpr
-from xtrace.core.effects import Effect
-from xtrace.core.ir import DropVar, Jaxpr
-from xtrace.transforms.dce import eliminate_dead_code, name_dropped
+from xtrace._src.api.tracing import eval_jaxpr
+from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.effects import Effect
+from xtrace._src.core.ir import DropVar, Jaxpr
+from xtrace._src.transforms.dce import eliminate_dead_code, name_dropped
 
 
 def staged(function, *args):

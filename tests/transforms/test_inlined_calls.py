@@ -7,14 +7,14 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import lax
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core.avals import ShapedArray
-from xtrace.core.ir import DebugInfo
-from xtrace.core.trace import base_trace, use_trace
-from xtrace.transforms import backward
-from xtrace.transforms.inlined_calls import inlined_call
-from xtrace.transforms.stage import StagingTrace
-from xtrace.transforms.templates import EquationTemplate
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.trace import base_trace, use_trace
+from xtrace._src.transforms import backward
+from xtrace._src.transforms.inlined_calls import inlined_call
+from xtrace._src.transforms.stage import StagingTrace
+from xtrace._src.transforms.templates import EquationTemplate
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
 

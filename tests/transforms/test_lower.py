@@ -12,10 +12,10 @@ from tests.support.cost import calls_while
 from tests.support.operands import ours
 from tests.support.programs import MATRIX, SCALAR, VECTOR
 from xtrace import lax
-from xtrace.core import dtypes
-from xtrace.core.ir import ClosedJaxpr
-from xtrace.transforms.lower import HIDDEN_ARGUMENT_BYTES, lower
-from xtrace.xla import modules
+from xtrace._src.core import dtypes
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.transforms.lower import HIDDEN_ARGUMENT_BYTES, lower
+from xtrace._src.xla import modules
 
 
 def lowered(function, *args, donated=(), name="f", platform="cpu"):

@@ -13,8 +13,8 @@ import xtrace.ad_checkpoint
 import xtrace.lax
 import xtrace.numpy
 from tests.support.operands import assert_same
-from xtrace.ops.control_flow.scan import scan_p
-from xtrace.ops.control_flow.while_loop import while_p
+from xtrace._src.ops.control_flow.scan import scan_p
+from xtrace._src.ops.control_flow.while_loop import while_p
 
 OURS, JAX = (types.SimpleNamespace(api=x, np=x.numpy, lax=x.lax) for x in (xtrace, jax))
 X = np.array([0.2, 0.5, 0.9], np.float32)

@@ -9,9 +9,9 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace.core.source import resolve
-from xtrace.transforms.linearize import Tape
-from xtrace.transforms.stage import StagingTrace
+from xtrace._src.core.source import resolve
+from xtrace._src.transforms.linearize import Tape
+from xtrace._src.transforms.stage import StagingTrace
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
 W = jnp.asarray(np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3))

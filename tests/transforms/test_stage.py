@@ -14,11 +14,11 @@ from tests.support.cost import calls_while
 from tests.support.names import stable_name
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
-from xtrace.core.collection import collection_paused
-from xtrace.core.effects import Effect
-from xtrace.core.errors import UnexpectedTracerError
-from xtrace.core.ir import Literal
-from xtrace.core.trace import base_trace, current_trace
+from xtrace._src.core.collection import collection_paused
+from xtrace._src.core.effects import Effect
+from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.trace import base_trace, current_trace
 
 
 def traced(function, *args):

@@ -26,7 +26,7 @@ import json, sys
 import numpy as np
 import xtrace, xtrace.numpy as jnp
 from xtrace import lax
-from xtrace.xla import versions
+from xtrace._src.xla import versions
 
 generator = np.random.default_rng(0)
 S = (3, 1, 2, 2, 8, 8, 8)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _stablehlo
 
-from xtrace.xla import modules
-from xtrace.xla.modules import InvalidModuleError
+from xtrace._src.xla import modules
+from xtrace._src.xla.modules import InvalidModuleError
 
 ROOT = Path(__file__).parents[2]
 
@@ -244,7 +244,7 @@ def test_no_portable_artifact(text, version, message, capfd):
 def test_nothing_here_imports_jax(name):
     code = (
         "import importlib, importlib.util, sys\n"
-        f"module = importlib.import_module('xtrace.xla.{name}')\n"
+        f"module = importlib.import_module('xtrace._src.xla.{name}')\n"
         "getattr(module, 'available', list)()\n"
         f"if '{name}' == 'modules': module.serialize({ADD!r})\n"
         "loaded = sorted(m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu'))\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from xtrace.xla import modules, plugins, targets
+from xtrace._src.xla import modules, plugins, targets
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ["a100", "h100", "h200", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"]
@@ -278,7 +278,7 @@ BAD = {
 def test_bad_modules_raise_and_the_process_lives(target):
     code = (
         "import json, sys\n"
-        "from xtrace.xla import targets\n"
+        "from xtrace._src.xla import targets\n"
         f"device = targets.compile_only_device({target!r})\n"
         "errors = {}\n"
         "for name, text in json.load(sys.stdin).items():\n"
@@ -324,7 +324,7 @@ def test_a_fresh_process_compiles_without_jax_and_keeps_its_environment(target):
     code = (
         "import os, sys\n"
         "before = dict(os.environ)\n"
-        "from xtrace.xla import targets\n"
+        "from xtrace._src.xla import targets\n"
         f"targets.compile({ELEMENTWISE!r}, targets.compile_only_device({target!r})).cost_analysis()\n"
         "loaded = [m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu')]\n"
         "assert not loaded, loaded\n"

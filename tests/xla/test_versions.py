@@ -6,7 +6,7 @@ import jaxlib
 import pytest
 from jaxlib import _jax
 
-from xtrace.xla import versions
+from xtrace._src.xla import versions
 
 
 def test_version_is_that_of_jaxlib():

@@ -1,7 +1,7 @@
 """What ``jax.experimental`` has besides the stable modules; each module loads when it is first asked for."""
 
-from xtrace.core.late import late_names as _late_names
+from xtrace._src.core.late import late_names as _late_names
 
 __all__, __getattr__, __dir__ = _late_names(
-    "xtrace.experimental", {"xtrace.ops.callbacks": ("io_callback",)}, submodules=("checkify", "ode")
+    "xtrace.experimental", {"xtrace._src.ops.callbacks": ("io_callback",)}, submodules=("checkify", "ode")
 )

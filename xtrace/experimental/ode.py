@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.api.custom_derivatives import closure_convert, custom_vjp
-from xtrace.api.grad import vjp
-from xtrace.api.jit import jit
-from xtrace.api.tracing import check_callable
-from xtrace.api.vmap import vmap
-from xtrace.core import dtypes, pytree
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of, is_array_like
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.tangents import is_differentiable
+from xtrace._src.api.custom_derivatives import closure_convert, custom_vjp
+from xtrace._src.api.grad import vjp
+from xtrace._src.api.jit import jit
+from xtrace._src.api.tracing import check_callable
+from xtrace._src.api.vmap import vmap
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul
@@ -29,8 +31,6 @@ from xtrace.numpy.reductions import mean
 from xtrace.numpy.reductions import sum as total
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, maximum, minimum, real, sqrt, where
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
 
 __all__ = ["odeint"]
 

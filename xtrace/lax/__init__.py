@@ -1,30 +1,30 @@
 """The strict layer: operations that neither promote nor default, as ``jax.lax`` has them."""
 # ruff: noqa: I001
 
-from xtrace.core.late import make_public as _make_public
-from xtrace.algebra.families import AccuracyMode, Tolerance
-from xtrace.algebra.vector_space import broadcast_in_dim, convert_element_type, reduce_sum, reshape, transpose
-from xtrace.ops.approximate import approx_max_k, approx_min_k
-from xtrace.ops.approximate import approx_top_k as approx_top_k_p
-from xtrace.ops.collectives import (
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.algebra.families import AccuracyMode, Tolerance
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_element_type, reduce_sum, reshape, transpose
+from xtrace._src.ops.approximate import approx_max_k, approx_min_k
+from xtrace._src.ops.approximate import approx_top_k as approx_top_k_p
+from xtrace._src.ops.collectives import (
     all_gather, all_gather_p, all_to_all, all_to_all_p, axis_index, axis_index_p, axis_size, pbroadcast, pmax, pmean,
     pmin, ppermute, ppermute_p, pshuffle, psum, psum_scatter, pswapaxes, reduce_scatter_p,
 )
 from xtrace.lax import linalg as linalg
-from xtrace.ops.composites import composite, dce_sink, dce_sink_p
-from xtrace.ops.contraction import (
+from xtrace._src.ops.composites import composite, dce_sink, dce_sink_p
+from xtrace._src.ops.contraction import (
     DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision, PrecisionLike, batch_matmul, dot, dot_general,
 )
-from xtrace.ops.control_flow.cond import cond, cond_p, platform_dependent, platform_index_p, switch
-from xtrace.ops.control_flow.mapping import associative_scan, map
-from xtrace.ops.control_flow.scan import scan, scan_p
-from xtrace.ops.control_flow.while_loop import fori_loop, while_loop, while_p
-from xtrace.ops.convolution import (
+from xtrace._src.ops.control_flow.cond import cond, cond_p, platform_dependent, platform_index_p, switch
+from xtrace._src.ops.control_flow.mapping import associative_scan, map
+from xtrace._src.ops.control_flow.scan import scan, scan_p
+from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop, while_p
+from xtrace._src.ops.convolution import (
     ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated,
     conv_general_dilated_local, conv_general_dilated_patches, conv_general_permutations, conv_general_shape_tuple,
     conv_shape_tuple, conv_transpose, conv_transpose_shape_tuple, conv_with_general_padding, padtype_to_pads,
 )
-from xtrace.ops.elementwise import (
+from xtrace._src.ops.elementwise import (
     RoundingMethod, abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bitcast_convert_type, bitwise_and,
     bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, clamp, clz, complex, conj, cos, cosh, div, eq, exp, exp2, expm1,
     floor, ge, gt, imag, integer_pow, is_finite, le, log, log1p, logistic, lt, max, min, mul, mulhi, ne, neg,
@@ -32,46 +32,46 @@ from xtrace.ops.elementwise import (
     select, select_n, shift_left, shift_right_arithmetic, shift_right_logical, sign, sin, sinh, sqrt, square, sub,
     tan, tanh,
 )
-from xtrace.ops.elementwise import eq_to as eq_to_p
-from xtrace.ops.elementwise import le_to as le_to_p
-from xtrace.ops.elementwise import lt_to as lt_to_p
-from xtrace.ops.fft import FftType, fft
-from xtrace.ops.gathering import (
+from xtrace._src.ops.elementwise import eq_to as eq_to_p
+from xtrace._src.ops.elementwise import le_to as le_to_p
+from xtrace._src.ops.elementwise import lt_to as lt_to_p
+from xtrace._src.ops.fft import FftType, fft
+from xtrace._src.ops.gathering import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, index_take, scatter, scatter_add,
     scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub,
 )
-from xtrace.ops.placement import device_put_p
-from xtrace.ops.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
-from xtrace.ops.random_bits import RandomAlgorithm, rng_bit_generator, rng_uniform
-from xtrace.ops.reductions import (
+from xtrace._src.ops.placement import device_put_p
+from xtrace._src.ops.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
+from xtrace._src.ops.random_bits import RandomAlgorithm, rng_bit_generator, rng_uniform
+from xtrace._src.ops.reductions import (
     argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_prod, reduce_xor,
 )
-from xtrace.ops.shape import (
+from xtrace._src.ops.shape import (
     broadcast, broadcast_like, broadcast_shapes, broadcast_to_rank, broadcasted_iota, collapse, concatenate, empty,
     expand_dims, full, full_like, iota, rev, shape_as_value, split, squeeze, stack, tile, unstack,
 )
-from xtrace.ops.shape import copy as copy_p
-from xtrace.ops.slicing import (
+from xtrace._src.ops.shape import copy as copy_p
+from xtrace._src.ops.slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim, dynamic_update_slice,
     dynamic_update_slice_in_dim, index_in_dim, pad, slice, slice_in_dim,
 )
-from xtrace.ops.solvers import custom_linear_solve, custom_root
-from xtrace.ops.solvers import linear_solve as linear_solve_p
-from xtrace.ops.sorting import sort, sort_key_val, top_k
-from xtrace.ops.stop_gradient import stop_gradient
-from xtrace.ops.stop_gradient import stop_gradient_of_one as stop_gradient_p
-from xtrace.ops.tokens import after_all, create_token, create_token_p
-from xtrace.ops.values import dtype, stage
-from xtrace.ops.windows import reduce_window, reduce_window_shape_tuple
-from xtrace.ops.windows import reduce_window as reduce_window_p
-from xtrace.ops.windows import reduce_window_max as reduce_window_max_p
-from xtrace.ops.windows import reduce_window_min as reduce_window_min_p
-from xtrace.ops.windows import reduce_window_sum as reduce_window_sum_p
-from xtrace.ops.windows import select_and_gather_add as select_and_gather_add_p
-from xtrace.ops.windows import select_and_scatter as select_and_scatter_p
-from xtrace.ops.windows import select_and_scatter_add as select_and_scatter_add_p
-from xtrace.ops.special import (
+from xtrace._src.ops.solvers import custom_linear_solve, custom_root
+from xtrace._src.ops.solvers import linear_solve as linear_solve_p
+from xtrace._src.ops.sorting import sort, sort_key_val, top_k
+from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.stop_gradient import stop_gradient_of_one as stop_gradient_p
+from xtrace._src.ops.tokens import after_all, create_token, create_token_p
+from xtrace._src.ops.values import dtype, stage
+from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple
+from xtrace._src.ops.windows import reduce_window as reduce_window_p
+from xtrace._src.ops.windows import reduce_window_max as reduce_window_max_p
+from xtrace._src.ops.windows import reduce_window_min as reduce_window_min_p
+from xtrace._src.ops.windows import reduce_window_sum as reduce_window_sum_p
+from xtrace._src.ops.windows import select_and_gather_add as select_and_gather_add_p
+from xtrace._src.ops.windows import select_and_scatter as select_and_scatter_p
+from xtrace._src.ops.windows import select_and_scatter_add as select_and_scatter_add_p
+from xtrace._src.ops.special import (
     bessel_i0e, bessel_i1e, betainc, digamma, erf, erf_inv, erfc, igamma, igamma_grad_a, igammac, lgamma, polygamma,
     random_gamma_grad, zeta,
 )

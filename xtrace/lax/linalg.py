@@ -1,15 +1,15 @@
 """Dense linear algebra on the matrices in the last two axes, as ``jax.lax.linalg`` has it."""
 
-from xtrace.core.late import make_public as _make_public
-from xtrace.ops.linalg.lu import lu, lu_pivots_to_permutation
-from xtrace.ops.linalg.polar import qdwh
-from xtrace.ops.linalg.qr import geqp3 as geqp3_p
-from xtrace.ops.linalg.qr import geqrf as geqrf_p
-from xtrace.ops.linalg.qr import householder_product, ormqr, qr
-from xtrace.ops.linalg.reduced import hessenberg, schur, tridiagonal, tridiagonal_solve
-from xtrace.ops.linalg.spectral import EighImplementation, EigImplementation, SvdAlgorithm, eig, eigh, svd
-from xtrace.ops.linalg.triangular import cholesky, triangular_solve
-from xtrace.ops.linalg.updates import cholesky_update, symmetric_product
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.linalg.lu import lu, lu_pivots_to_permutation
+from xtrace._src.ops.linalg.polar import qdwh
+from xtrace._src.ops.linalg.qr import geqp3 as geqp3_p
+from xtrace._src.ops.linalg.qr import geqrf as geqrf_p
+from xtrace._src.ops.linalg.qr import householder_product, ormqr, qr
+from xtrace._src.ops.linalg.reduced import hessenberg, schur, tridiagonal, tridiagonal_solve
+from xtrace._src.ops.linalg.spectral import EighImplementation, EigImplementation, SvdAlgorithm, eig, eigh, svd
+from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
+from xtrace._src.ops.linalg.updates import cholesky_update, symmetric_product
 
 cholesky_p = cholesky
 cholesky_update_p = cholesky_update

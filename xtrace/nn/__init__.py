@@ -1,6 +1,6 @@
 """Functions of neural networks, as ``jax.nn`` has them: activations, softmax and its relatives, attention."""
 
-from xtrace.core.late import late_names as _late_names
+from xtrace._src.core.late import late_names as _late_names
 
 _late, __getattr__, __dir__ = _late_names(
     "xtrace.nn",

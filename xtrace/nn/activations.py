@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, choose
-from xtrace.api.promotion import as_inexact, promote
-from xtrace.core.avals import aval_of
+from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops.elementwise import constants_like, logistic, select
+from xtrace._src.ops.shape import split
+from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
-from xtrace.ops.elementwise import constants_like, logistic, select
-from xtrace.ops.shape import split
-from xtrace.ops.special import erfc
 
 
 def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted, reshape, transpose
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, choose
-from xtrace.api.promotion import operand_aval
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace._src.algebra.vector_space import converted, reshape, transpose
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.promotion import operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops.contraction import dot_general
+from xtrace._src.ops.shape import broadcasted_iota
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.nn.normalization import logsumexp, softmax
-from xtrace.ops.contraction import dot_general
-from xtrace.ops.shape import broadcasted_iota
-from xtrace.ops.stop_gradient import stop_gradient
 
 _FUNCTION = "dot_product_attention"
 _LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")

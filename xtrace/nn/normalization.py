@@ -7,25 +7,25 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, choose
-from xtrace.api.promotion import as_inexact, promote
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.core.diagnostics.warn import warn_user
-from xtrace.core.requests import requested_dtype
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.collectives import axis_index, axis_size
+from xtrace._src.ops.elementwise import eq, is_finite, real, rsqrt
+from xtrace._src.ops.reductions import reduce_max
+from xtrace._src.ops.shape import broadcasted_iota, expand_dims
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.arguments import axes_of, chosen, type_of
 from xtrace.numpy.reductions import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, exp, log, sign, square
-from xtrace.ops.collectives import axis_index, axis_size
-from xtrace.ops.elementwise import eq, is_finite, real, rsqrt
-from xtrace.ops.reductions import reduce_max
-from xtrace.ops.shape import broadcasted_iota, expand_dims
-from xtrace.ops.stop_gradient import stop_gradient
 
 _INFINITY = math.inf
 

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from xtrace.algebra.vector_space import canonical_axis, converted, reshape, transpose
-from xtrace.api.custom_derivatives import custom_vjp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array
-from xtrace.api.promotion import operand_aval
-from xtrace.core import dtypes
-from xtrace.core.avals import ShapedArray
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape, transpose
+from xtrace._src.api.custom_derivatives import custom_vjp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array
+from xtrace._src.api.promotion import operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.contraction import Precision, dot_general
+from xtrace._src.ops.elementwise import bitcast_convert_type, optimization_barrier
 from xtrace.numpy.creation import ones
 from xtrace.numpy.manipulation import repeat
 from xtrace.numpy.reductions import max as largest
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, where
-from xtrace.ops.contraction import Precision, dot_general
-from xtrace.ops.elementwise import bitcast_convert_type, optimization_barrier
 
 _RESULTS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 

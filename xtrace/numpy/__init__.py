@@ -6,10 +6,10 @@ from numpy import (
     unsignedinteger,
 )
 
-from xtrace.core.arrays import Array as ndarray
-from xtrace.core.dtypes import finfo, iinfo
-from xtrace.core.late import late_names as _late_names
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core.arrays import Array as ndarray
+from xtrace._src.core.dtypes import finfo, iinfo
+from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.contraction import dot, inner, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
 from xtrace.numpy.creation import (
     arange, array, asarray, astype, broadcast_arrays, broadcast_shapes, broadcast_to, empty, empty_like, eye,

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.promotion import cast_constant, check_broadcast, operand_aval
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray
-from xtrace.core.ir import Literal
-from xtrace.ops.elementwise import select_n
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.promotion import cast_constant, check_broadcast, operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.ir import Literal
+from xtrace._src.ops.elementwise import select_n
 
 
 def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:

@@ -6,19 +6,19 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.devices import device_put
-from xtrace.api.late_methods import LateAttribute
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.array_protocol import operation
-from xtrace.core.arrays import Array
-from xtrace.core.avals import is_array_like, not_an_array
-from xtrace.core.diagnostics.tracebacks import hide_frames
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.devices import device_put
+from xtrace._src.api.late_methods import LateAttribute
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import is_array_like, not_an_array
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops import elementwise, shape, slicing
+from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
-from xtrace.ops import elementwise, shape, slicing
-from xtrace.runtime.arrays import ConcreteArray
 
 # More results take longer to compile than they save.
 _ROWS_AT_ONCE = 16

@@ -5,15 +5,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops import elementwise, reductions, slicing
+from xtrace._src.ops import shape as shapes
 from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
-from xtrace.ops import elementwise, reductions, slicing
-from xtrace.ops import shape as shapes
 
 
 def _shifts(order: str) -> Any:

@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import truth
-from xtrace.api.promotion import cast, check_broadcast, common_dtype
-from xtrace.api.vmap import vmap
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.requests import requested_dtype
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import truth
+from xtrace._src.api.promotion import cast, check_broadcast, common_dtype
+from xtrace._src.api.vmap import vmap
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.control_flow.cond import switch
+from xtrace._src.ops.gathering import GatherDimensionNumbers, GatherScatterMode, gather
+from xtrace._src.ops.shape import squeeze
 from xtrace.numpy.arguments import only_axis, refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
 from xtrace.numpy.vectorization import vectorize
-from xtrace.ops import elementwise
-from xtrace.ops.control_flow.cond import switch
-from xtrace.ops.gathering import GatherDimensionNumbers, GatherScatterMode, gather
-from xtrace.ops.shape import squeeze
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:

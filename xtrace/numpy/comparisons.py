@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import dtype_of_all
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import dtype_of_all
+from xtrace._src.core import dtypes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import array, asarray, broadcast_arrays

@@ -6,21 +6,21 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import multiply, subtract
-from xtrace.api.promotion import check_broadcast, check_mapped_ranks
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import multiply, subtract
+from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.contraction import dot_general
+from xtrace._src.ops.elementwise import conj
+from xtrace._src.ops.shape import split, squeeze, zeros_like
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import chosen, only_axis, refuse, type_of
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.manipulation import moveaxis, stack
-from xtrace.ops.contraction import dot_general
-from xtrace.ops.elementwise import conj
-from xtrace.ops.shape import split, squeeze, zeros_like
 
 _Axes = tuple[int, ...]
 

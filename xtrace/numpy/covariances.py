@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, check_mapped_ranks, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.elementwise import complex as of_parts
+from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import as_array, full
 from xtrace.numpy.manipulation import atleast_2d, concatenate, diag, squeeze
 from xtrace.numpy.ufuncs import abs, clip, sqrt
-from xtrace.ops.elementwise import complex as of_parts
-from xtrace.ops.elementwise import conj
 
 
 @inline_jit

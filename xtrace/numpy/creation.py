@@ -8,26 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
-from xtrace.api.devices import device_put
-from xtrace.api.inline_jit import inline_jit, to_number_operand
-from xtrace.api.operators import add, multiply, power, subtract, true_divide
-from xtrace.api.promotion import as_inexact, cast_constant, check_broadcast, check_mapped_ranks
-from xtrace.api.tracing import abstract_leaf
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
-from xtrace.core.diagnostics.warn import warn_user
-from xtrace.core.ir import Literal
-from xtrace.core.requests import requested_dtype
-from xtrace.core.tables import memoize
-from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
+from xtrace._src.api.devices import device_put
+from xtrace._src.api.inline_jit import inline_jit, to_number_operand
+from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
+from xtrace._src.api.promotion import as_inexact, cast_constant, check_broadcast, check_mapped_ranks
+from xtrace._src.api.tracing import abstract_leaf
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tables import memoize
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops import elementwise
+from xtrace._src.ops import shape as shapes
+from xtrace._src.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
+from xtrace._src.xla import clients
 from xtrace.numpy.arguments import cast_to, refuse, scalar_of, spread_to, type_of
-from xtrace.ops import elementwise
-from xtrace.ops import shape as shapes
-from xtrace.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
-from xtrace.xla import clients
 
 _SCALARS = frozenset((bool, int, float, complex))
 _DLPACK_CPU = 1

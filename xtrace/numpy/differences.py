@@ -6,11 +6,12 @@ import operator
 import sys
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops import slicing, sorting
 from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
@@ -18,7 +19,6 @@ from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.reductions import cumsum, sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
-from xtrace.ops import slicing, sorting
 
 
 def _between(x: Any, start: int, stop: int, axis: int) -> Any:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import check_broadcast, common_dtype, promote, promote_dtypes
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import check_broadcast, common_dtype, promote, promote_dtypes
+from xtrace._src.core import dtypes
+from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.ops.elementwise import rem
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import spread_to
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.ufuncs import abs, where
-from xtrace.ops.control_flow.while_loop import while_loop
-from xtrace.ops.elementwise import rem
 
 
 def _check(function: str, x1: Any, x2: Any) -> None:

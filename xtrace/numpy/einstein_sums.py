@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import common_dtype
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray
-from xtrace.core.requests import requested_dtype
-from xtrace.core.tables import Table
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import common_dtype
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tables import Table
+from xtrace._src.ops.contraction import dot_general
+from xtrace._src.ops.elementwise import bitwise_and, eq
+from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.shape import broadcasted_iota, squeeze
 from xtrace.numpy.arguments import chosen, refuse, type_of
 from xtrace.numpy.creation import as_array
-from xtrace.ops.contraction import dot_general
-from xtrace.ops.elementwise import bitwise_and, eq
-from xtrace.ops.reductions import reduce_or
-from xtrace.ops.shape import broadcasted_iota, squeeze
 
 _Axes = tuple[int, ...]
 

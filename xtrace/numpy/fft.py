@@ -7,25 +7,25 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.devices import device_put
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.core.errors import ConcretizationTypeError
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.requests import requested_dtype
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.devices import device_put
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.fft import FftType
+from xtrace._src.ops.fft import fft as transform
+from xtrace._src.ops.linalg.matrices import conjugated
+from xtrace._src.ops.shape import iota
+from xtrace._src.ops.slicing import pad, slice_in_dim
 from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
-from xtrace.ops import elementwise as lax
-from xtrace.ops.fft import FftType
-from xtrace.ops.fft import fft as transform
-from xtrace.ops.linalg.matrices import conjugated
-from xtrace.ops.shape import iota
-from xtrace.ops.slicing import pad, slice_in_dim
 
 _Axes = tuple[int, ...]
 # XLA transforms at most so many axes at once.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy import get_printoptions, printoptions
 from numpy.exceptions import ComplexWarning
 
-from xtrace.core import dtypes
-from xtrace.core.avals import is_array_like
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import is_array_like
 from xtrace.numpy.creation import asarray
 
 __all__ = ["ComplexWarning", "get_printoptions", "printoptions"]

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.elementwise import eq
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, asarray, linspace, ones, zeros
 from xtrace.numpy.manipulation import ravel, reshape, stack
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.ufuncs import maximum, where
-from xtrace.ops.elementwise import eq
 
 
 @inline_jit

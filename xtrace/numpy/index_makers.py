@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy import index_exp, s_
 
-from xtrace.algebra.vector_space import canonical_shape, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import common_dtype, dtype_of_all
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.requests import requested_dtype
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import common_dtype, dtype_of_all
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise
 from xtrace.numpy.arguments import cast_to, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, linspace, meshgrid, ones
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.manipulation import concatenate, stack
-from xtrace.ops import elementwise
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",

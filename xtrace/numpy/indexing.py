@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import check_broadcast, promote
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.avals import scalar_aval
-from xtrace.core.tables import Table
-from xtrace.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import check_broadcast, promote
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import scalar_aval
+from xtrace._src.core.tables import Table
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops import elementwise, gathering, reductions, slicing
+from xtrace._src.ops import shape as shapes
+from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros
-from xtrace.ops import elementwise, gathering, reductions, slicing
-from xtrace.ops import shape as shapes
-from xtrace.runtime.transfer import committed_device, current_device, scalar_array
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import slicing
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import argsort, concatenate, expand_dims, moveaxis, ravel
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
-from xtrace.ops import shape as shapes
-from xtrace.ops import slicing
 
 
 def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:

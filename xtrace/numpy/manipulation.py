@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
-from xtrace.algebra.vector_space import reshape as set_shape
-from xtrace.algebra.vector_space import transpose as permute
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import remainder
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.array_protocol import with_arrays
-from xtrace.core.arrays import Array
-from xtrace.core.diagnostics.tracebacks import hide_frames
-from xtrace.core.requests import requested_dtype
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
+from xtrace._src.algebra.vector_space import reshape as set_shape
+from xtrace._src.algebra.vector_space import transpose as permute
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import remainder
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise, slicing, sorting
+from xtrace._src.ops import shape as shapes
 from xtrace.numpy.arguments import (
     axes_of,
     axis_as_index,
@@ -34,8 +36,6 @@ from xtrace.numpy.arguments import (
 )
 from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
-from xtrace.ops import elementwise, slicing, sorting
-from xtrace.ops import shape as shapes
 
 
 def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -> tuple[int, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.api.devices import devices
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.api.devices import devices
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
 
 # Names of kinds of dtypes, and the dtypes by name; those of 64 bits are there with x64 only.
 _KINDS = {

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import common_dtype
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import common_dtype
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.ops import elementwise, reductions, slicing, sorting
+from xtrace._src.ops import shape as shapes
+from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, take
 from xtrace.numpy.manipulation import flip, sort, unstack
-from xtrace.ops import elementwise, reductions, slicing, sorting
-from xtrace.ops import shape as shapes
-from xtrace.ops.control_flow.scan import scan
 
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 

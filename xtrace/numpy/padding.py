@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.vmap import vmap
-from xtrace.core import dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.vmap import vmap
+from xtrace._src.core import dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import slicing
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import cast_to, scalar_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, linspace
 from xtrace.numpy.manipulation import flip, moveaxis
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.ufuncs import round
-from xtrace.ops import shape as shapes
-from xtrace.ops import slicing
 
 # The keyword arguments each mode takes.
 _OPTIONS = {

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import canonical_axis, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import truth
-from xtrace.api.promotion import common_dtype
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import truth
+from xtrace._src.api.promotion import common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.gathering import GatherScatterMode
+from xtrace._src.ops.reductions import cumsum
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel, resize
-from xtrace.ops import elementwise
-from xtrace.ops.gathering import GatherScatterMode
-from xtrace.ops.reductions import cumsum
 
 
 def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueError) -> None:

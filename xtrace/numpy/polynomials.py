@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
-from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
-from xtrace.core import dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
+from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
+from xtrace._src.core import dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.shape import split
 from xtrace.numpy.arguments import spread_to, type_of
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.creation import arange, as_array, asarray, full, ones_like, zeros
@@ -27,9 +30,6 @@ from xtrace.numpy.reductions import argmax
 from xtrace.numpy.reductions import sum as sum_over
 from xtrace.numpy.signals import convolve
 from xtrace.numpy.ufuncs import where
-from xtrace.ops import elementwise
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.shape import split
 
 # Of so many coefficients and more, a loop is traced once; of fewer it is written out.
 _LONG = 33

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import add, multiply, subtract, true_divide
-from xtrace.api.promotion import as_inexact, dtype_of_all
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import add, multiply, subtract, true_divide
+from xtrace._src.api.promotion import as_inexact, dtype_of_all
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops import elementwise, slicing, sorting
+from xtrace._src.ops import shape as shapes
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full
 from xtrace.numpy.indexing import DEFAULT, gathered
 from xtrace.numpy.ufuncs import minimum
-from xtrace.ops import elementwise, slicing, sorting
-from xtrace.ops import shape as shapes
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

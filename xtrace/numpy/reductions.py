@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
-from xtrace.api.inline_jit import inline_jit, to_number_operand
-from xtrace.api.operators import multiply, true_divide
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import config, dtypes
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace._src.api.inline_jit import inline_jit, to_number_operand
+from xtrace._src.api.operators import multiply, true_divide
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops import elementwise, reductions, shape
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full, warn_of_lost_part
-from xtrace.ops import elementwise, reductions, shape
 
 
 class _Reduction(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from xtrace import dtypes as public_dtypes
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of, is_array_like
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import asarray
 

@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, reduce_sum
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray
-from xtrace.core.errors import ConcretizationTypeError
-from xtrace.core.trace import Tracer
-from xtrace.numpy.arguments import type_of
-from xtrace.numpy.creation import full
-from xtrace.ops.gathering import (
+from xtrace._src.algebra.vector_space import broadcast_in_dim, reduce_sum
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.gathering import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     scatter_add,
@@ -27,8 +25,10 @@ from xtrace.ops.gathering import (
     scatter_min,
     scatter_mul,
 )
-from xtrace.ops.reductions import reduce_max, reduce_min, reduce_prod
-from xtrace.ops.shape import broadcasted_iota, concatenate, expand_dims
+from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
+from xtrace._src.ops.shape import broadcasted_iota, concatenate, expand_dims
+from xtrace.numpy.arguments import type_of
+from xtrace.numpy.creation import full
 
 
 class _Reduction(NamedTuple):

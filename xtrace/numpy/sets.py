@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import common_dtype
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import common_dtype
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise, shape, sorting
+from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
+from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, full
 from xtrace.numpy.indexing import flatnonzero, getitem, take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
-from xtrace.ops import elementwise, shape, sorting
-from xtrace.ops.reductions import argmax, cumsum, reduce_or
-from xtrace.runtime.transfer import committed_device
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 # Up to so many elements, comparing with each is quicker than searching.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.convolution import conv_general_dilated
+from xtrace._src.ops.elementwise import conj
+from xtrace._src.ops.shape import rev, squeeze
 from xtrace.numpy.arguments import cast_to
-from xtrace.ops.convolution import conv_general_dilated
-from xtrace.ops.elementwise import conj
-from xtrace.ops.shape import rev, squeeze
 
 _MODES = ("full", "same", "valid")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import absolute, add, multiply, subtract, true_divide
-from xtrace.core import config, dtypes, explain
-from xtrace.core.trace import Tracer
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import absolute, add, multiply, subtract, true_divide
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.trace import Tracer
 from xtrace.numpy.creation import arange, ones
 from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
 

@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import truth
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import truth
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops import elementwise
+from xtrace._src.ops import reductions as operations
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, scalar_of
 from xtrace.numpy.creation import as_array, asarray
 from xtrace.numpy.ufunc_objects import ufunc
-from xtrace.ops import elementwise
-from xtrace.ops import reductions as operations
-from xtrace.ops.stop_gradient import stop_gradient
 
 _Method = Callable[..., Any]
 

@@ -8,24 +8,24 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import truth
-from xtrace.api.tracing import eval_shape
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.array_protocol import operation
-from xtrace.core.avals import ShapedArray
-from xtrace.core.functions import under_name
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import truth
+from xtrace._src.api.tracing import eval_shape
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.functions import under_name
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.shape import concatenate, expand_dims
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.vectorization import vectorize
-from xtrace.ops import elementwise
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.shape import concatenate, expand_dims
 
 _Method = Callable[..., Any] | None
 

@@ -1,4 +1,4 @@
-"""NumPy's elementwise functions; those behind Python's operators come from ``xtrace.api.operators``."""
+"""NumPy's elementwise functions; those behind Python's operators come from ``xtrace._src.api.operators``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
-from xtrace.algebra.vector_space import broadcast_in_dim, converted
-from xtrace.api import operators
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import (
+from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.api import operators
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import (
     alias,
     as_array,
     as_number,
@@ -27,17 +27,17 @@ from xtrace.api.operators import (
     truth,
     unary_function,
 )
-from xtrace.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.functions import renamed
-from xtrace.core.ir import Literal
+from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.functions import renamed
+from xtrace._src.core.ir import Literal
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.special import bessel_i0e
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.ufunc_methods import as_ufunc
-from xtrace.ops import elementwise as lax
-from xtrace.ops.special import bessel_i0e
 
 
 def _strong(example: Any, value: Any) -> Literal:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reshape
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import power, true_divide
-from xtrace.api.promotion import check_broadcast
-from xtrace.core import config, dtypes
-from xtrace.core.array_protocol import operation
-from xtrace.core.arrays import Array
-from xtrace.core.diagnostics.warn import warn_user
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import power, true_divide
+from xtrace._src.api.promotion import check_broadcast
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.ops import elementwise, gathering
+from xtrace._src.ops import shape as shapes
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
-from xtrace.ops import elementwise, gathering
-from xtrace.ops import shape as shapes
 
 
 class _Target:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from xtrace.algebra.vector_space import canonical_axis
-from xtrace.api.promotion import check_broadcast, check_mapped_ranks
-from xtrace.api.vmap import vmap
-from xtrace.core import pytree
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.array_protocol import operation
+from xtrace._src.algebra.vector_space import canonical_axis
+from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
+from xtrace._src.api.vmap import vmap
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import operation
+from xtrace._src.ops.shape import expand_dims, squeeze
 from xtrace.numpy.creation import as_array, asarray
-from xtrace.ops.shape import expand_dims, squeeze
 
 _Names = tuple[str, ...]
 _TERM = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"

@@ -1,7 +1,7 @@
 """Random numbers from explicit keys, as ``jax.random`` has them: the same bits for the same key, shape and dtype."""
 
-from xtrace.core.late import late_names as _late_names
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.random.continuous import bits, gumbel, normal, uniform
 from xtrace.random.discrete import bernoulli, categorical, choice, geometric, permutation, rademacher, randint
 from xtrace.random.formulas import (

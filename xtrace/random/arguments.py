@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import canonical_shape, converted
-from xtrace.api.operators import spread
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of, not_an_array
-from xtrace.core.requests import requested_dtype
-from xtrace.ops.random.keys import random_split
-from xtrace.ops.slicing import index_in_dim
+from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.api.operators import spread
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of, not_an_array
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.random.keys import random_split
+from xtrace._src.ops.slicing import index_in_dim
 from xtrace.random.keys import as_typed, check_key
 
 

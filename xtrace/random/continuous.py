@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import canonical_shape, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose, spread
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.ir import Literal
-from xtrace.core.requests import requested_dtype
-from xtrace.ops import elementwise as lax
-from xtrace.ops.random.keys import random_bits
-from xtrace.ops.slicing import index_in_dim
-from xtrace.ops.special import erf_inv
+from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose, spread
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.random.keys import random_bits
+from xtrace._src.ops.slicing import index_in_dim
+from xtrace._src.ops.special import erf_inv
 from xtrace.random.arguments import (
     broadcast,
     check_unsharded,

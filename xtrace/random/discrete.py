@@ -6,21 +6,21 @@ import math
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import canonical_axis, canonical_shape, converted, moved_axis
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import spread
-from xtrace.core import config, dtypes, explain
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.core.requests import requested_dtype
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, converted, moved_axis
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import spread
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.random.keys import random_bits
+from xtrace._src.ops.reductions import argmax, cumsum
+from xtrace._src.ops.shape import broadcasted_iota
+from xtrace._src.ops.slicing import index_in_dim
+from xtrace._src.ops.sorting import sort, top_k
 from xtrace.numpy.indexing import take
-from xtrace.ops import elementwise as lax
-from xtrace.ops.random.keys import random_bits
-from xtrace.ops.reductions import argmax, cumsum
-from xtrace.ops.shape import broadcasted_iota
-from xtrace.ops.slicing import index_in_dim
-from xtrace.ops.sorting import sort, top_k
 from xtrace.random.arguments import (
     broadcast,
     check_unsharded,

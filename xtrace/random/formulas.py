@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted, reduce_sum
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import spread
-from xtrace.core import dtypes
-from xtrace.ops import elementwise as lax
-from xtrace.ops.special import erf, erf_inv
-from xtrace.ops.stop_gradient import stop_gradient
+from xtrace._src.algebra.vector_space import converted, reduce_sum
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import spread
+from xtrace._src.core import dtypes
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.special import erf, erf_inv
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.arguments import broadcast, draw, fitted, new_keys, shape_of_parameter, with_typed_key
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
 from xtrace.random.discrete import signs

@@ -7,20 +7,20 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import canonical_shape, converted, reduce_sum, reshape, with_axis
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import spread
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray, aval_of
-from xtrace.core.primitive import Primitive
-from xtrace.ops import elementwise as lax
-from xtrace.ops.formulas import by_formula, repeat_while
-from xtrace.ops.random.keys import is_key, random_split
-from xtrace.ops.reductions import reduce_max, reduce_or
-from xtrace.ops.slicing import index_in_dim
-from xtrace.ops.special import random_gamma_grad
-from xtrace.ops.stop_gradient import stop_gradient
+from xtrace._src.algebra.vector_space import canonical_shape, converted, reduce_sum, reshape, with_axis
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import spread
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.formulas import by_formula, repeat_while
+from xtrace._src.ops.random.keys import is_key, random_split
+from xtrace._src.ops.reductions import reduce_max, reduce_or
+from xtrace._src.ops.slicing import index_in_dim
+from xtrace._src.ops.special import random_gamma_grad
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.arguments import broadcast, draw, fitted, new_keys, with_typed_key
 from xtrace.random.continuous import constant, normal_numbers, unit_interval
 from xtrace.random.discrete import signs

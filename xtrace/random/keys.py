@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import canonical_shape, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.arrays import Array
-from xtrace.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, shown
-from xtrace.core.diagnostics.warn import warn_user
-from xtrace.core.dtypes import ExtendedDType
-from xtrace.core.ir import Literal
-from xtrace.core.trace import base_trace, current_trace
-from xtrace.ops import elementwise
-from xtrace.ops.random.keys import (
+from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, shown
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.random.keys import (
     Generator,
     check_words,
     generator_of,
@@ -32,7 +32,7 @@ from xtrace.ops.random.keys import (
     random_unwrap,
     random_wrap,
 )
-from xtrace.runtime.transfer import to_concrete
+from xtrace._src.runtime.transfer import to_concrete
 
 
 def _generator(spec: Any) -> Generator:

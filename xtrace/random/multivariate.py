@@ -5,16 +5,16 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import canonical_shape, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import spread
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
+from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import spread
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.manipulation import diagonal
-from xtrace.ops import elementwise as lax
 from xtrace.random.arguments import broadcast, check_unsharded, draw, float_dtype, shape_of_parameter, with_typed_key
 from xtrace.random.continuous import normal_numbers
 from xtrace.random.keys import check_key

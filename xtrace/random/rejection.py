@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import spread
-from xtrace.core import config, dtypes
-from xtrace.core.avals import aval_of
-from xtrace.ops import elementwise as lax
-from xtrace.ops.control_flow.while_loop import while_loop
-from xtrace.ops.random.keys import generator_of, random_clone
-from xtrace.ops.reductions import reduce_or
-from xtrace.ops.special import lgamma
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import spread
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.ops.random.keys import generator_of, random_clone
+from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.special import lgamma
 from xtrace.random.arguments import check_unsharded, fitted, int_dtype, new_keys, result_shape, with_typed_key
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key

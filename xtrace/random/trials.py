@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted, moved_axis
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose, spread
-from xtrace.api.promotion import as_inexact, common_dtype, dtype_of_all
-from xtrace.core import dtypes
-from xtrace.core.avals import aval_of
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import converted, moved_axis
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.ops.random.keys import random_clone, random_split
+from xtrace._src.ops.reductions import cumsum, reduce_or
 from xtrace.numpy.indexing import take
-from xtrace.ops import elementwise as lax
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.control_flow.while_loop import while_loop
-from xtrace.ops.random.keys import random_clone, random_split
-from xtrace.ops.reductions import cumsum, reduce_or
 from xtrace.random.arguments import (
     broadcast,
     draw,

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.api.tracing import eval_jaxpr
-from xtrace.core import dtypes
-from xtrace.core.avals import AbstractToken, ShapedArray, is_array_like
-from xtrace.core.check import check_jaxpr
-from xtrace.core.effects import NO_EFFECTS as no_effects
-from xtrace.core.effects import Effect, Effects
-from xtrace.core.errors import InconclusiveDimensionOperation, JaxprTypeError
-from xtrace.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
-from xtrace.core.late import late_names as _late_names
-from xtrace.core.late import make_public as _make_public
-from xtrace.core.primitive import Primitive
-from xtrace.core.tangents import tangent_aval
-from xtrace.core.trace import Trace, axis_environment, current_trace
-from xtrace.transforms.batch import BatchTrace
-from xtrace.transforms.linearize import Tape
-from xtrace.transforms.stage import StagingTrace
+from xtrace._src.api.tracing import eval_jaxpr
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import AbstractToken, ShapedArray, is_array_like
+from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.effects import NO_EFFECTS as no_effects
+from xtrace._src.core.effects import Effect, Effects
+from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeError
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import tangent_aval
+from xtrace._src.core.trace import Trace, axis_environment, current_trace
+from xtrace._src.transforms.batch import BatchTrace
+from xtrace._src.transforms.linearize import Tape
+from xtrace._src.transforms.stage import StagingTrace
 
 __all__ = [
     "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation",

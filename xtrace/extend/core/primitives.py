@@ -1,8 +1,8 @@
 """The primitives under the names that programs which walk jaxprs use, as ``jax.extend.core.primitives`` has them."""
 
 # ruff: noqa: I001
-from xtrace.core.late import make_public as _make_public
-from xtrace.algebra.families import add_any as add_jaxvals_p
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.algebra.families import add_any as add_jaxvals_p
 from xtrace.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from xtrace.lax import (
     abs_p, acos_p, acosh_p, add_p, after_all_p, all_gather_p, all_to_all_p, and_p, approx_top_k_p, argmax_p,
@@ -26,10 +26,10 @@ from xtrace.lax.linalg import (
     cholesky_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p, qr_p, schur_p, svd_p, triangular_solve_p,
     tridiagonal_p, tridiagonal_solve_p,
 )
-from xtrace.ops.calls import jit_call as jit_p
-from xtrace.ops.custom_rules import custom_lin as custom_lin_p
-from xtrace.ops.rematerialization import checkpoint_name as name_p
-from xtrace.ops.rematerialization import remat_call as remat_p
+from xtrace._src.ops.calls import jit_call as jit_p
+from xtrace._src.ops.custom_rules import custom_lin as custom_lin_p
+from xtrace._src.ops.rematerialization import checkpoint_name as name_p
+from xtrace._src.ops.rematerialization import remat_call as remat_p
 
 __all__ = [
     "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "after_all_p", "all_gather_p", "all_to_all_p", "and_p",

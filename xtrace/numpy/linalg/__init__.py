@@ -1,6 +1,6 @@
 """Linear algebra on the matrices in the last two axes, as ``jax.numpy.linalg`` has it."""
 
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.linalg.determinants import det, slogdet
 from xtrace.numpy.linalg.factorizations import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from xtrace.numpy.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm

@@ -6,22 +6,22 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.linalg.lu import lu, unpermuted_rows
+from xtrace._src.ops.linalg.matrices import as_column, as_row, constant_of, diagonal, identity, product, transposed
+from xtrace._src.ops.linalg.qr import geqrf
+from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.reductions import cumsum, reduce_or, reduce_prod
+from xtrace._src.ops.shape import broadcasted_iota, full_like, squeeze
+from xtrace._src.ops.slicing import slice_in_dim
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved, solved_by
-from xtrace.ops import elementwise as lax
-from xtrace.ops.linalg.lu import lu, unpermuted_rows
-from xtrace.ops.linalg.matrices import as_column, as_row, constant_of, diagonal, identity, product, transposed
-from xtrace.ops.linalg.qr import geqrf
-from xtrace.ops.linalg.triangular import triangular_solve
-from xtrace.ops.reductions import cumsum, reduce_or, reduce_prod
-from xtrace.ops.shape import broadcasted_iota, full_like, squeeze
-from xtrace.ops.slicing import slice_in_dim
 
 
 class SlogdetResult(NamedTuple):

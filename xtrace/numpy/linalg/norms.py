@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.shape import full_like
 from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import inexact, matrix_type
@@ -18,9 +21,6 @@ from xtrace.numpy.linalg.solutions import inv
 from xtrace.numpy.manipulation import expand_dims, moveaxis
 from xtrace.numpy.reductions import amax, amin
 from xtrace.numpy.reductions import sum as summed
-from xtrace.ops import elementwise as lax
-from xtrace.ops.reductions import reduce_or
-from xtrace.ops.shape import full_like
 
 _Axes = tuple[int, ...]
 

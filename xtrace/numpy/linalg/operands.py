@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.api.promotion import as_inexact, cast, common_dtype
-from xtrace.api.vmap import vmap
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace._src.api.promotion import as_inexact, cast, common_dtype
+from xtrace._src.api.vmap import vmap
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace.numpy.arguments import type_of
 
 

@@ -7,16 +7,16 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import canonical_axis
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import cast, common_dtype
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace._src.algebra.vector_space import canonical_axis
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import cast, common_dtype
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import dot
 from xtrace.numpy.linalg.solutions import inv
-from xtrace.ops.linalg.matrices import identity
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:

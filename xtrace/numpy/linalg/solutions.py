@@ -7,23 +7,23 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import check_broadcast, check_mapped_ranks
-from xtrace.core import config, dtypes
-from xtrace.core.avals import ShapedArray, aval_of
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.linalg.lu import lu, lu_solve
+from xtrace._src.ops.linalg.matrices import adjoint, as_column, conjugated, identity, product
+from xtrace._src.ops.shape import full_like, squeeze
+from xtrace._src.ops.slicing import slice_in_dim
+from xtrace._src.ops.solvers import custom_linear_solve
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
 from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.ops import elementwise as lax
-from xtrace.ops.linalg.lu import lu, lu_solve
-from xtrace.ops.linalg.matrices import adjoint, as_column, conjugated, identity, product
-from xtrace.ops.shape import full_like, squeeze
-from xtrace.ops.slicing import slice_in_dim
-from xtrace.ops.solvers import custom_linear_solve
-from xtrace.ops.stop_gradient import stop_gradient
 
 
 def solved_by(a: Any, factors: Any, permutation: Any, b: Any) -> Any:

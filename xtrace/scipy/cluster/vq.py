@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.reductions import argmin, min

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
 from xtrace.numpy.padding import pad
 from xtrace.numpy.ufuncs import real
-from xtrace.ops.elementwise import complex as of_parts
 
 
 def _turned(x: Any, weights: Any, sign: int) -> Any:

@@ -1,6 +1,6 @@
 """Linear algebra with SciPy's names and arguments, as ``jax.scipy.linalg`` has it."""
 
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.linalg.factorizations import (
     cho_factor,
     cho_solve,

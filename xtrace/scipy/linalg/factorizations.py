@@ -6,22 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.numpy import linalg
-from xtrace.numpy.arguments import type_of
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.creation import broadcast_to, zeros_like
-from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
-from xtrace.ops import elementwise as lax
-from xtrace.ops.control_flow.while_loop import fori_loop
-from xtrace.ops.linalg import lu as lu_forms
-from xtrace.ops.linalg import qr as qr_forms
-from xtrace.ops.linalg import reduced, spectral, triangular
-from xtrace.ops.linalg.matrices import (
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.linalg import lu as lu_forms
+from xtrace._src.ops.linalg import qr as qr_forms
+from xtrace._src.ops.linalg import reduced, spectral, triangular
+from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
     conjugated,
@@ -31,12 +26,17 @@ from xtrace.ops.linalg.matrices import (
     product,
     upper_triangle,
 )
-from xtrace.ops.linalg.polar import qdwh
-from xtrace.ops.linalg.triangular import triangular_solve
-from xtrace.ops.shape import concatenate, squeeze
-from xtrace.ops.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
-from xtrace.ops.solvers import custom_linear_solve
-from xtrace.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.linalg.polar import qdwh
+from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.shape import concatenate, squeeze
+from xtrace._src.ops.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
+from xtrace._src.ops.solvers import custom_linear_solve
+from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace.numpy import linalg
+from xtrace.numpy.arguments import type_of
+from xtrace.numpy.contraction import matmul
+from xtrace.numpy.creation import broadcast_to, zeros_like
+from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 
 # Arguments that say memory may be reused, or that values are to be checked, change nothing here.
 

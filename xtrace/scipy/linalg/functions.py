@@ -8,21 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted
-from xtrace.api.grad import jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.numpy.creation import asarray
-from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
-from xtrace.numpy.linalg.solutions import solved
-from xtrace.ops import elementwise as lax
-from xtrace.ops.control_flow.cond import cond
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.control_flow.while_loop import fori_loop
-from xtrace.ops.linalg import reduced, spectral
-from xtrace.ops.linalg.matrices import (
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.api.grad import jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.control_flow.cond import cond
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.linalg import reduced, spectral
+from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
     as_row,
@@ -32,10 +29,13 @@ from xtrace.ops.linalg.matrices import (
     product,
     upper_triangle,
 )
-from xtrace.ops.linalg.triangular import triangular_solve
-from xtrace.ops.reductions import reduce_max, reduce_sum
-from xtrace.ops.shape import broadcasted_iota, full_like, iota
-from xtrace.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.reductions import reduce_max, reduce_sum
+from xtrace._src.ops.shape import broadcasted_iota, full_like, iota
+from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace.numpy.creation import asarray
+from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
+from xtrace.numpy.linalg.solutions import solved
 from xtrace.scipy.linalg.factorizations import complex_form
 
 # The Padé approximants of exp: their orders, and the largest 1-norms for which they are exact to rounding (Higham 2005,

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import check_mapped_ranks
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.avals import aval_of
-from xtrace.core.requests import requested_dtype
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import check_mapped_ranks
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.requests import requested_dtype
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
 from xtrace.numpy.fft import fft

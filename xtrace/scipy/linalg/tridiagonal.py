@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from xtrace.algebra.vector_space import broadcast_in_dim, converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import operand_aval
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
+from xtrace._src.ops.linalg.reduced import tridiagonal_solve
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import arange, asarray, ones, zeros
 from xtrace.numpy.linalg.factorizations import qr
@@ -20,9 +23,6 @@ from xtrace.numpy.reductions import max as largest
 from xtrace.numpy.reductions import sum as total
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import conj, maximum, real, where
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
-from xtrace.ops.linalg.reduced import tridiagonal_solve
 from xtrace.random import key as new_key
 from xtrace.random import normal
 

@@ -8,15 +8,15 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import check_broadcast
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import check_broadcast
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.elementwise import round as rounded
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.ufuncs import clip, floor, mod, where
-from xtrace.ops.elementwise import round as rounded
 
 
 def _mirrored(i: Any, n: int) -> Any:

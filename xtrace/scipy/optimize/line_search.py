@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace.core import dtypes, pytree
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.contraction import vdot
 from xtrace.numpy.creation import zeros_like
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import isfinite, minimum, real, sqrt, where
-from xtrace.ops.control_flow.while_loop import while_loop
 
 # How much of the descent that the slope promises is enough, and how much flatter the line must have become.
 _DECREASE, _CURVATURE = 1e-4, 0.9

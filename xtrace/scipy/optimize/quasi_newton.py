@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace.api.grad import value_and_grad
+from xtrace._src.api.grad import value_and_grad
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.creation import eye, ones_like, zeros
 from xtrace.numpy.linalg.norms import norm as norm_of
 from xtrace.numpy.manipulation import roll
 from xtrace.numpy.ufuncs import conj, minimum, where
-from xtrace.ops.control_flow.scan import scan
-from xtrace.ops.control_flow.while_loop import while_loop
 from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, line_search
 
 

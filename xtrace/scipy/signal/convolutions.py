@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.convolution import conv_general_dilated
+from xtrace._src.ops.shape import rev
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.ufuncs import conj
-from xtrace.ops.convolution import conv_general_dilated
-from xtrace.ops.shape import rev
 
 _MODES = ("full", "same", "valid")
 

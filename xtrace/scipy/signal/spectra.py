@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose, spread
-from xtrace.api.promotion import as_inexact, check_broadcast, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.diagnostics.warn import warn_user
+from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import cast_to, type_of
 from xtrace.numpy.creation import zeros
@@ -26,7 +27,6 @@ from xtrace.numpy.padding import pad
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.reductions import mean, sum
 from xtrace.numpy.ufuncs import abs, conj, real, square
-from xtrace.ops.elementwise import complex as of_parts
 from xtrace.scipy.signal.tapers import named_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 

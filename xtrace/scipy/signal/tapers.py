@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviated
 
 _Window = Callable[..., Any]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import canonical_axis
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import canonical_axis
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core.abbreviation import abbreviated
 from xtrace.numpy.arguments import cast_to, refuse
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.manipulation import concatenate, moveaxis

@@ -1,6 +1,6 @@
 """Methods for matrices that are known by what they do to vectors, as ``jax.scipy.sparse`` has them."""
 
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.sparse import linalg
 
 __all__ = ["linalg"]

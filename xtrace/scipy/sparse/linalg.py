@@ -6,12 +6,15 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import dtypes, pytree
-from xtrace.core.avals import aval_of, is_array_like
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
+from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace.flatten_util import ravel_pytree
 from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul, vdot
@@ -19,9 +22,6 @@ from xtrace.numpy.creation import arange, eye, zeros, zeros_like
 from xtrace.numpy.linalg.factorizations import qr
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import conj, isfinite, maximum, minimum, real, sqrt, where
-from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
-from xtrace.ops.linalg.triangular import triangular_solve
-from xtrace.ops.solvers import custom_linear_solve
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

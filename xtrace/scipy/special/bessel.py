@@ -5,15 +5,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.api.promotion import operand_aval
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.api.promotion import operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.manipulation import stack
-from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.scipy.special.series import real_operands
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
 from xtrace.nn import normalization
 from xtrace.numpy.ufuncs import expm1, log, log1p
 from xtrace.scipy.special.primitive import operands, refuse_complex, with_strong_results

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import dtypes
+from xtrace._src.ops.elementwise import imag
+from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, maximum
-from xtrace.ops.elementwise import imag
-from xtrace.ops.special import erfc
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.primitive import promoted
 from xtrace.scipy.special.series import fitted, polynomial, quotient, real_operands, rolled_polynomial, square_parts

@@ -7,17 +7,17 @@ import math
 import operator
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.elementwise import complex as of_parts
+from xtrace._src.ops.elementwise import conj, imag, real
+from xtrace._src.ops.shape import zeros_like
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
-from xtrace.ops.elementwise import complex as of_parts
-from xtrace.ops.elementwise import conj, imag, real
-from xtrace.ops.shape import zeros_like
 from xtrace.scipy.special.primitive import digamma, gammaln, operands, refuse_complex
 from xtrace.scipy.special.series import polynomial
 

@@ -14,17 +14,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import SymbolicZero, custom_jvp
-from xtrace.api.grad import jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.jit import jit
-from xtrace.api.operators import choose
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import SymbolicZero, custom_jvp
+from xtrace._src.api.grad import jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit import jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import dtypes
+from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
+from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.reductions import any
 from xtrace.numpy.ufuncs import abs, exp, floor, log, maximum, minimum, rint, sign, sin, sqrt
-from xtrace.ops.control_flow.while_loop import fori_loop, while_loop
-from xtrace.ops.stop_gradient import stop_gradient
 from xtrace.scipy.special.primitive import gammaln, operands
 from xtrace.scipy.special.series import real_operands
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.api.promotion import operand_aval
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.api.promotion import operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.ufuncs import abs, cos, exp, floor, log, log1p, maximum, minimum, remainder, sin
-from xtrace.ops.control_flow.while_loop import fori_loop
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.primitive import digamma, gammaln, operands, wide_operand
 from xtrace.scipy.special.series import fitted, odd, polynomial, quotient, real_operands, square_parts

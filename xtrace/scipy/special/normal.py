@@ -6,12 +6,12 @@ import math
 import operator
 from typing import Any
 
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core import dtypes
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import dtypes
+from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
-from xtrace.ops.special import erfc
 from xtrace.scipy.special.primitive import wide_operand
 from xtrace.scipy.special.series import quotient
 

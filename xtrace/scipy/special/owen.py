@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core import config, dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import config, dtypes
+from xtrace._src.ops.special import erf, erfc
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum
-from xtrace.ops.special import erf, erfc
 from xtrace.scipy.special.primitive import operands, refuse_complex
 from xtrace.scipy.special.series import odd, square_parts
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.custom_derivatives import custom_jvp
-from xtrace.api.grad import jvp
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, cast_as, spread, unary_function
-from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
-from xtrace.core import dtypes
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.grad import jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, cast_as, spread, unary_function
+from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
+from xtrace._src.core import dtypes
+from xtrace._src.ops import special
+from xtrace._src.ops.elementwise import logistic
 from xtrace.numpy.ufuncs import abs, exp, sign
-from xtrace.ops import special
-from xtrace.ops.elementwise import logistic
 
 erf = unary_function(
     "erf", special.erf, "Error function. TypeError for complex numbers.", adjust=as_inexact, by_keyword=True

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, choose, spread
-from xtrace.api.promotion import as_inexact, check_broadcast, operand_aval, promote
-from xtrace.core import dtypes
-from xtrace.core.errors import ConcretizationTypeError
-from xtrace.core.trace import Tracer
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, choose, spread
+from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
+from xtrace._src.core import dtypes
+from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.elementwise import complex as complex_of
 from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
-from xtrace.ops.control_flow.while_loop import fori_loop
-from xtrace.ops.elementwise import complex as complex_of
 
 
 @inline_jit

@@ -1,6 +1,6 @@
 """Distributions, a module each, and statistics of samples, as ``jax.scipy.stats`` has them."""
 
-from xtrace.core.late import late_names as _late_names
+from xtrace._src.core.late import late_names as _late_names
 
 __all__, __getattr__, __dir__ = _late_names(
     "xtrace.scipy.stats",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core.avals import aval_of
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, floor, log1p
 from xtrace.scipy.special.factorials import betaln
 from xtrace.scipy.special.primitive import promoted, with_strong_results

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, exp, log, log1p, square, tan
 from xtrace.scipy.special.primitive import promoted, with_strong_results
 

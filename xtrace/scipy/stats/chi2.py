@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.special.primitive import promoted, with_strong_results
 from xtrace.scipy.stats import gamma
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from xtrace.algebra.vector_space import canonical_axis, converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core import config, dtypes
-from xtrace.core.abbreviation import abbreviated
+from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.reductions import cummax, cummin, cumsum
+from xtrace._src.ops.shape import broadcasted_iota
+from xtrace._src.ops.sorting import sort
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.choices import take_along_axis
 from xtrace.numpy.creation import full, ones, zeros
@@ -17,9 +20,6 @@ from xtrace.numpy.manipulation import atleast_1d, concatenate, ravel
 from xtrace.numpy.nan_reductions import nanstd
 from xtrace.numpy.reductions import any, argmax, max, std, sum
 from xtrace.numpy.ufuncs import isnan, logical_not, sqrt
-from xtrace.ops.reductions import cummax, cummin, cumsum
-from xtrace.ops.shape import broadcasted_iota
-from xtrace.ops.sorting import sort
 
 _POLICIES = ("propagate", "omit", "raise")
 

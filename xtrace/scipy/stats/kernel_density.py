@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.promotion import as_inexact, common_dtype
-from xtrace.core import dtypes
-from xtrace.core.abbreviation import abbreviated
-from xtrace.core.pytree import register_pytree_node_class
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.pytree import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
 from xtrace.numpy.arguments import cast_to, type_of
 from xtrace.numpy.contraction import matmul

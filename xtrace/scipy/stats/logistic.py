@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import exp, log, logaddexp
 from xtrace.scipy.special.entropies import logit
 from xtrace.scipy.special.primitive import expit, promoted, with_strong_results

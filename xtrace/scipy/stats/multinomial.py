@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, choose
-from xtrace.api.promotion import common_dtype
-from xtrace.core import dtypes
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.promotion import common_dtype
+from xtrace._src.core import dtypes
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlogy

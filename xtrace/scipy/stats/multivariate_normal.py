@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import as_array, spread
-from xtrace.api.promotion import as_inexact, cast, check_broadcast, common_dtype
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import as_array, spread
+from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace.numpy.linalg import cholesky
 from xtrace.numpy.manipulation import diagonal
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, log, square
-from xtrace.ops.linalg.triangular import triangular_solve
 
 __all__ = ["logpdf", "pdf"]
 

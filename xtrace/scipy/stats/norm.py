@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.core import config, dtypes
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.special.primitive import promoted, with_strong_results

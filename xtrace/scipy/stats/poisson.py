@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose, spread
-from xtrace.api.promotion import check_broadcast
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.promotion import check_broadcast
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.creation import arange
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, floor, log

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace.algebra.vector_space import converted
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core import dtypes
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core import dtypes
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
 from xtrace.scipy.special.primitive import promoted

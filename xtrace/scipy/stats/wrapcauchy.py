@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace.api.inline_jit import inline_jit
-from xtrace.api.operators import choose
-from xtrace.core.late import make_public as _make_public
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose
+from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
 from xtrace.scipy.special.primitive import promoted
 

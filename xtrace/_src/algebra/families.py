@@ -1,0 +1,440 @@
+"""Families of operations: what follows from being elementwise is stated once, a definition gives what differs."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xtrace._src.algebra.kinds import (
+    ANY,
+    EXTENDED,
+    NUMBER,
+    ORDERED,
+    broadcast_shapes,
+    check_kind,
+    check_same_dtype,
+    is_kind,
+    signature_of,
+)
+from xtrace._src.algebra.monoids import Monoid, write_reduction
+from xtrace._src.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.functions import called
+from xtrace._src.core.key_uses import leaving_alone
+from xtrace._src.core.primitive import Derived, Primitive
+from xtrace._src.core.tangents import Linear
+from xtrace._src.core.trace import current_trace
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def _bilinear_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[Any, Any]:
+    values = tuple(parameters.values())
+    result, total = primitive.apply(primals, values), None
+    for position, tangent in enumerate(tangents):
+        if tangent is not None:
+            term = primitive.apply((*primals[:position], tangent, *primals[position + 1 :]), values)
+            total = term if total is None else add_any.apply((total, term))
+    return result, total
+
+
+# The jvp rule of an operation that is linear in each of its operands.
+BILINEAR = Derived(_bilinear_jvp)
+
+
+class Elementwise(Primitive):
+    """An operation on corresponding elements of its operands, which agree in dtype unless the definition says not.
+
+    kinds: accepted kinds, one tuple for all operands or one for each. result: dtype of the result from the operands'
+    dtypes (and the parameters), the first one's if None; it may raise TypeError for dtypes that do not go together.
+    op: the StableHLO operation, or a function (builder, *values, **parameters) -> value; `cases` has what is used
+    instead for first operands of some kind. operation: the public function, where calling is more than binding.
+
+    derivatives: for each operand (one stands for all) what its tangent adds to that of the result: a function
+    (tangent, *operands, result, **parameters), or 1, -1 or 0 for the tangent itself, its negative, nothing. An
+    operation all of whose derivatives are 1 or -1 is linear, and can be transposed. jvp, transpose: rules instead.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        op: str | Callable[..., Value],
+        kinds: Sequence[Any],
+        operand_names: Sequence[str],
+        doc: str,
+        *,
+        result: Callable[..., Any] | None = None,
+        same_dtype: bool = True,
+        promoting: str | None = None,
+        parameters: Sequence[str] = (),
+        public_name: str | None = None,
+        operation: Callable[..., Any] | None = None,
+        cases: Mapping[str, str | Callable[..., Value]] | None = None,
+        derivatives: Any = None,
+        jvp: Callable[..., Any] | Derived | None = None,
+        transpose: Callable[..., Any] | None = None,
+    ) -> None:
+        super().__init__(
+            name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch
+        )
+        self.derivatives = derivatives
+        if derivatives is not None:
+            if not isinstance(derivatives, tuple):
+                self.derivatives = (derivatives,) * len(operand_names)
+            self.jvp = self._jvp
+            if all(type(d) is int and d for d in self.derivatives):
+                self.transpose = self._transpose
+        if jvp is not None:
+            self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
+        if transpose is not None:
+            self.transpose = transpose
+        self.op, self.result, self.promoting, self.same_dtype = op, result, promoting, same_dtype
+        self.cases = dict(cases or {})
+        self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)
+        self.operand_names = tuple(operand_names)
+        self.__doc__ = doc
+        if operation is None:
+            self.__name__ = self.__qualname__ = public_name or name
+            self.__signature__ = signature_of([*operand_names, *parameters], dict.fromkeys(parameters))
+
+    def _abstract(self, *avals: ShapedArray, **parameters: Any) -> ShapedArray:
+        name = self.__name__
+        check_kind(name, avals, self.kinds)
+        if self.same_dtype:
+            check_same_dtype(name, avals, self.promoting)
+        shape = broadcast_shapes(name, [a.shape for a in avals])
+        if self.result is None:
+            dtype = avals[0].dtype
+        else:
+            dtype = self.result(*[a.dtype for a in avals], **parameters)
+        return ShapedArray(shape, dtype, all(a.weak_type for a in avals))
+
+    def _emit(self, builder: FunctionBuilder, *values: Value, **parameters: Any) -> Value:
+        aval = builder.results[0]
+        accuracy = parameters.get("accuracy") if parameters else None
+        shape = aval.shape
+        operands = [x if x.aval.shape == shape else builder.spread(x, shape) for x in values]
+        op = self.op
+        for kind, other in self.cases.items():
+            if is_kind(operands[0].aval.dtype, (kind,)):
+                op = other
+        if not isinstance(op, str):
+            return op(builder, *operands, **parameters)
+        signature = _signature_text(op, (aval, *[x.aval for x in operands]))
+        attributes = "" if accuracy is None else f" {{result_accuracy = {accuracy.attribute()}}}"
+        return builder.line(f"{op} {', '.join([x.name for x in operands])}{attributes} : {signature}", aval)
+
+    def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        result = self.apply(primals, tuple(parameters.values()))
+        total = None
+        for derivative, tangent in zip(self.derivatives, tangents, strict=True):
+            if tangent is None or (type(derivative) is int and not derivative):
+                continue
+            if type(derivative) is not int:
+                tangent = derivative(tangent, *primals, result, **parameters)
+            elif derivative < 0:
+                tangent = neg.apply((tangent,))
+            total = tangent if total is None else add_any.apply((total, tangent))
+        return result, None if total is None else spread_like(total, result)
+
+    def _transpose(self, cotangent: Any, *operands: Any, **_: Any) -> list[Any]:
+        signed = {1: cotangent}
+        if any(type(x) is Linear and d < 0 for x, d in zip(operands, self.derivatives, strict=True)):
+            signed[-1] = neg.apply((cotangent,))
+        return [
+            unbroadcast(signed[d], x.aval) if type(x) is Linear else None
+            for x, d in zip(operands, self.derivatives, strict=True)
+        ]
+
+    def _batch(
+        self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+    ) -> tuple[Any, int]:
+        operands, axis = aligned(operands, axes)
+        return self.apply(operands, tuple(parameters.values())), axis
+
+    @called("operation")
+    def __call__(self, *operands: Any, **keywords: Any) -> Any:
+        try:
+            if self.operation is not None:
+                return self.operation(*operands, **keywords)
+            if keywords or len(operands) != len(self.operand_names) or self.parameters:
+                bound = self.__signature__.bind(*operands, **keywords)
+                bound.apply_defaults()
+                values = tuple(bound.arguments.values())
+                operands = values[: len(self.operand_names)]
+                return current_trace.get().process(self, operands, tuple(values[len(self.operand_names) :]))
+            return current_trace.get().process(self, operands, ())
+        except BaseException as error:
+            hide_frames(error)
+            ready = with_arrays(error, operands, keywords)
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])
+
+
+def _signature_text(op: str, types: tuple[ShapedArray, ...]) -> str:
+    """Return the types of a readable operation, the result's first among `types`."""
+    result, *operands = [a.mlir_type for a in types]
+    # CHLO's readable form writes the arrow also where all types agree, and without parentheses.
+    if op.startswith("chlo."):
+        return f"{', '.join(operands)} -> {result}"
+    return result if all(t == result for t in operands) else f"({', '.join(operands)}) -> {result}"
+
+
+class AccuracyMode(enum.Enum):
+    """How accurate a transcendental function must be: the most accurate implementation, or the usual one."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+    def attribute(self) -> str:
+        """The StableHLO attribute."""
+        return f"#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<{self.name}>>"
+
+
+class Tolerance:
+    """The error that a transcendental function may have: absolute, relative, and in units in the last place.
+
+    Raises ValueError for a negative bound.
+    """
+
+    __slots__ = ("atol", "rtol", "ulps")
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise ValueError(f"Tolerance: bounds cannot be negative; got atol={atol}, rtol={rtol}, ulps={ulps}")
+        self.atol, self.rtol, self.ulps = float(atol), float(rtol), int(ulps)
+
+    def attribute(self) -> str:
+        """The StableHLO attribute."""
+        return (
+            f"#stablehlo.result_accuracy<atol = {self.atol:e}, rtol = {self.rtol:e}, ulps = {self.ulps}, "
+            "mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
+        )
+
+    def _key(self) -> tuple[float, float, int]:
+        return self.atol, self.rtol, self.ulps
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tolerance) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+
+
+class Unary(Elementwise):
+    """An elementwise operation of one operand."""
+
+    @called("operation")
+    def __call__(self, x: Any, *, accuracy: Any = None) -> Any:
+        try:
+            if accuracy is not None:
+                self._check_accuracy(accuracy)
+            return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
+        except BaseException as error:
+            hide_frames(error)
+            ready = with_arrays(error, (x,), {} if accuracy is None else {"accuracy": accuracy})
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])
+
+    def _check_accuracy(self, accuracy: Any) -> None:
+        if not self.parameters:
+            raise TypeError(f"{self.__name__}() got an unexpected keyword argument 'accuracy'")
+        if not isinstance(accuracy, (AccuracyMode, Tolerance)):
+            raise TypeError(
+                f"{self.__name__}: accuracy must be a lax.AccuracyMode, a lax.Tolerance or None; got "
+                f"{abbreviated(accuracy)}"
+            )
+
+
+class Binary(Elementwise):
+    """An elementwise operation of two operands."""
+
+    @called("operation")
+    def __call__(self, x: Any, y: Any) -> Any:
+        try:
+            return current_trace.get().process(self, (x, y), ())
+        except BaseException as error:
+            hide_frames(error)
+            ready = with_arrays(error, (x, y), {})
+            if ready is None:
+                raise
+        return self(*ready[0])
+
+
+def unary(
+    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], doc: str, *, accuracy: bool = False, **details: Any
+) -> Unary:
+    """Define an elementwise operation of one operand; `accuracy` says it takes the parameter of that name.
+
+    See `Elementwise` for the other details.
+    """
+    return Unary(name, op, kinds, ("x",), doc, parameters=("accuracy",) if accuracy else (), **details)
+
+
+def binary(
+    name: str,
+    op: str | Callable[..., Value],
+    kinds: Sequence[Any],
+    doc: str,
+    *,
+    names: Sequence[str] = ("x", "y"),
+    **details: Any,
+) -> Elementwise:
+    """Define an elementwise operation of two operands, called `names`, of one dtype.
+
+    See `Elementwise` for the other details.
+    """
+    family = Binary if tuple(names) == ("x", "y") else Elementwise
+    return family(name, op, kinds, names, doc, **details)
+
+
+def elementwise(
+    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], *, operands: int = 1, **details: Any
+) -> Callable[[Callable[..., Any]], Elementwise]:
+    """Decorate the public function of an elementwise operation with parameters; its name becomes the primitive.
+
+    The function's first parameters are the operands; it normalises the others and binds. See `Elementwise`.
+    """
+
+    def define(operation: Callable[..., Any]) -> Elementwise:
+        names = tuple(inspect.signature(operation).parameters)[:operands]
+        return Elementwise(name, op, kinds, names, operation.__doc__ or "", operation=operation, **details)
+
+    return define
+
+
+def as_bool(*_: Any) -> Any:
+    """The dtype of a comparison's result."""
+    return dtypes.bool_
+
+
+def comparison_kind(dtype: Any) -> str:
+    """How StableHLO compares elements of `dtype`."""
+    if dtypes.is_inexact(dtype):
+        return "FLOAT"
+    return "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
+
+
+def compared(builder: FunctionBuilder, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
+    """Write the comparison of two values of one type."""
+    aval = ShapedArray(x.aval.shape, dtypes.bool_)
+    operand = x.aval.mlir_type
+    return builder.line(
+        f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind or comparison_kind(x.aval.dtype)} : "
+        f"({operand}, {operand}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def compare(
+    name: str, direction: str, doc: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
+    of_words: Monoid | None = None,
+) -> Elementwise:
+    """Define a comparison; `ordered` ones do not accept complex operands.
+
+    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which says what comes
+    of the comparisons of their words, random keys are accepted.
+    """
+
+    def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        return compared(builder, direction, x, y, "TOTALORDER" if total and dtypes.is_inexact(x.aval.dtype) else None)
+
+    def op_of_keys(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        assert of_words is not None
+        words = compared(builder, direction, x.stored(), y.stored())
+        axes = range(x.aval.ndim, words.aval.ndim)
+        return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
+
+    kinds = ORDERED if ordered else ANY
+    found = binary(
+        name, op, kinds if of_words is None else (*kinds, EXTENDED), doc, result=as_bool, promoting=promoting,
+        derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
+    )
+    found.keys = leaving_alone
+    return found
+
+
+def aligned(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Return operands of an elementwise operation with the mapped axis at one place in all that have it, and the place.
+
+    Scalars that are not mapped stay scalars; other operands get an axis of size 1 where they are not mapped.
+    """
+    # Mostly nothing has to move: arrays of one rank that are mapped at one place, and scalars.
+    place: int | None = None
+    rank = 0
+    for x, axis in zip(operands, axes):
+        shape = aval_of(x).shape
+        if axis is None:
+            if shape:
+                break
+        elif place is None:
+            place, rank = axis, len(shape)
+        elif axis != place or len(shape) != rank:
+            break
+    else:
+        assert place is not None
+        return list(operands), place
+    return _moved_together(operands, axes)
+
+
+def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+    # To the front, as in JAX: in which order a later sum adds up depends on where the axis is.
+    avals = [aval_of(x) for x in operands]
+    ranks = [a.ndim - (i is not None) for a, i in zip(avals, axes, strict=True)]
+    rank = max(ranks)
+    found = []
+    for x, aval, axis, own in zip(operands, avals, axes, ranks, strict=True):
+        if axis is None:
+            if own:
+                x = reshape(x, (1, *aval.shape))
+        elif own < rank:
+            x = reshape(x, (aval.shape[0], *[1] * rank))
+        else:
+            x = moved_axis(x, axis, 0)
+        found.append(x)
+    return found, 0
+
+
+neg = unary("neg", "stablehlo.negate", NUMBER, "Negation; of unsigned integers, modulo their range.", derivatives=-1)
+add_any = binary("add_any", "stablehlo.add", ANY, "Sum of tangents or cotangents.", derivatives=1)
+
+
+def _product(builder: FunctionBuilder, x: Value, y: Value, *, out_dtype: Any) -> Value:
+    if out_dtype is not None:
+        x, y = builder.convert(x, out_dtype), builder.convert(y, out_dtype)
+    return builder.line(f"stablehlo.multiply {x.name}, {y.name} : {x.type}", x.aval)
+
+
+def _product_dtype(x: Any, y: Any, *, out_dtype: Any) -> Any:
+    return x if out_dtype is None else out_dtype
+
+
+def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> list[Any]:
+    linear, known = (x, y) if type(x) is Linear else (y, x)
+    found = unbroadcast(mul.apply((cotangent, known), (None,)), linear.aval)
+    if aval_of(found).dtype != linear.aval.dtype:
+        found = converted(found, linear.aval.dtype)
+    return [found, None] if linear is x else [None, found]
+
+
+@elementwise(
+    "mul", _product, NUMBER, operands=2, parameters=("out_dtype",), result=_product_dtype, promoting="multiply",
+    jvp=BILINEAR, transpose=_product_transpose,
+)
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """Product, computed in `out_dtype` if one is given."""
+    if out_dtype is not None:
+        out_dtype = dtypes.canonicalize(out_dtype, config.keeps_wide_dtypes())
+    return mul.apply((x, y), (out_dtype,))

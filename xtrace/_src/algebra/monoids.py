@@ -1,0 +1,231 @@
+"""Monoids, an operation and its neutral element, and the reductions over axes that each gives."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import check_kind, no_sharding, signature_of
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.functions import called
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import Tracer, current_trace
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def lowest(dtype: Any) -> Any:
+    """The neutral element of `max`: minus infinity, or the smallest value of a dtype without it."""
+    return _extreme(dtype, "min", -np.inf)
+
+
+def highest(dtype: Any) -> Any:
+    """The neutral element of `min`: infinity, or the largest value of a dtype without it."""
+    return _extreme(dtype, "max", np.inf)
+
+
+def _extreme(dtype: Any, side: str, infinity: float) -> Any:
+    if dtypes.is_boolean(dtype):
+        return side == "max"
+    if dtypes.is_integer(dtype):
+        return int(getattr(dtypes.iinfo(dtype), side))
+    if dtypes.is_complex(dtype):
+        return complex(infinity, 0)
+    with np.errstate(all="ignore"):
+        found = np.asarray(infinity).astype(dtype)
+    # Some eight-bit and narrower floats have no infinity: it converts to NaN or to their largest value.
+    return found if np.isinf(found.astype(np.float64)) else getattr(dtypes.finfo(dtype), side)
+
+
+def all_bits(dtype: Any) -> Any:
+    """The neutral element of `and`: true, or the integer with every bit set."""
+    if dtypes.is_boolean(dtype):
+        return True
+    return -1 if dtypes.is_signed(dtype) else int(dtypes.iinfo(dtype).max)
+
+
+class Monoid:
+    """An associative operation with a neutral element.
+
+    op is the StableHLO operation and neutral gives the neutral element of a dtype. Complex numbers are ordered by
+    real part, then imaginary part; direction is the comparison that prefers the first operand, for max and min.
+    """
+
+    def __init__(self, op: str, neutral: Callable[[Any], Any], direction: str | None = None) -> None:
+        self.op, self.neutral, self.direction = op, neutral, direction
+
+    def neutral_value(self, builder: FunctionBuilder, dtype: Any) -> Value:
+        """Write the neutral element as a scalar."""
+        return builder.constant(self.neutral(dtype), ShapedArray((), dtype))
+
+    def is_plain(self, dtype: Any) -> bool:
+        """Whether the operation is a single StableHLO operation on elements of `dtype`."""
+        return self.direction is None or not dtypes.is_complex(dtype)
+
+    def combine(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        """Write the operation on two values of one type."""
+        if self.is_plain(x.aval.dtype):
+            return builder.line(f"{self.op} {x.name}, {y.name} : {x.aval.mlir_type}", x.aval)
+        part = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
+        truth = x.aval.update(dtype=dtypes.bool_)
+
+        def parts(name: str) -> list[Value]:
+            text = f"({x.aval.mlir_type}) -> {part.mlir_type}"
+            return [builder.line(f"stablehlo.{name} {v.name} : {text}", part) for v in (x, y)]
+
+        def compared(direction: str, pair: Sequence[Value]) -> Value:
+            return compare(builder, direction, pair[0], pair[1], truth)
+
+        real, imaginary = parts("real"), parts("imag")
+        equal, above = compared("EQ", real), compared(str(self.direction), real)
+        above = select(builder, equal, compared(str(self.direction), imaginary), above)
+        return select(builder, above, x, y)
+
+    def region(self, builder: FunctionBuilder, aval: ShapedArray) -> tuple[FunctionBuilder, list[Value]]:
+        """Return the region that combines two scalars, for an operation that takes one."""
+        scalar = aval.update(shape=())
+        inner = builder.region([scalar, scalar])
+        return inner, [self.combine(inner, *inner.arguments)]
+
+
+def compare(builder: FunctionBuilder, direction: str, x: Value, y: Value, truth: ShapedArray, kind: str = "") -> Value:
+    """Write the comparison of two values of one type; `kind` overrides the order, such as TOTALORDER."""
+    dtype = x.aval.dtype
+    if not kind:
+        inexact = dtypes.is_inexact(dtype)
+        kind = "FLOAT" if inexact else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
+    operands = f"({x.aval.mlir_type}, {x.aval.mlir_type})"
+    text = f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {operands} -> {truth.mlir_type}"
+    return builder.line(text, truth)
+
+
+def select(builder: FunctionBuilder, which: Value, x: Value, y: Value) -> Value:
+    """Write the choice of `x` where `which` is true, of `y` elsewhere."""
+    text = f"stablehlo.select {which.name}, {x.name}, {y.name} : {which.aval.mlir_type}, {x.aval.mlir_type}"
+    return builder.line(text, x.aval)
+
+
+SUM = Monoid("stablehlo.add", lambda dtype: 0)
+PRODUCT = Monoid("stablehlo.multiply", lambda dtype: 1)
+MAXIMUM = Monoid("stablehlo.maximum", lowest, "GT")
+MINIMUM = Monoid("stablehlo.minimum", highest, "LT")
+AND = Monoid("stablehlo.and", all_bits)
+OR = Monoid("stablehlo.or", lambda dtype: 0)
+XOR = Monoid("stablehlo.xor", lambda dtype: 0)
+
+
+def integers(name: str, argument: str, values: Any) -> tuple[int, ...]:
+    """Return a sequence of integers as a tuple; a TypeError names the operation and the argument."""
+    try:
+        return tuple([operator.index(v) for v in values])
+    except TypeError:
+        traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
+        if traced and argument.endswith("sizes"):
+            raise explain.traced_shape(name, traced[0], values) from None
+        raise TypeError(f"{name}: {argument} must be a sequence of integers, got {abbreviated(values)}") from None
+
+
+def canonical_axes(name: str, axes: Any, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
+    """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError name what is not."""
+    found = integers(name, parameter, axes)
+    if len(set(found)) != len(found):
+        raise ValueError(f"{name}: duplicate value in {parameter} {found}; name each axis once")
+    if any(not 0 <= a < aval.ndim for a in found):
+        raise ValueError(
+            f"{name}: {parameter} {found} contains out-of-bounds indices for {aval.str_short()}; "
+            f"the axes are 0 to {aval.ndim - 1}, counted from the front"
+        )
+    return found
+
+
+def write_reduction(
+    builder: FunctionBuilder, monoid: Monoid, x: Value, axes: Sequence[int], result: ShapedArray
+) -> Value:
+    """Write the reduction of `x` over `axes`."""
+    neutral = monoid.neutral_value(builder, x.aval.dtype)
+    types = f"({x.aval.mlir_type}, {neutral.aval.mlir_type}) -> {result.mlir_type}"
+    if monoid.is_plain(x.aval.dtype):
+        return builder.line(
+            f"stablehlo.reduce({x.name} init: {neutral.name}) applies {monoid.op} "
+            f"across dimensions = {attributes.bracketed(axes)} : {types}",
+            result,
+        )
+    region = monoid.region(builder, x.aval)
+    dimensions = attributes.integers(axes)
+    return builder.op_with_regions("stablehlo.reduce", [x, neutral], [region], [result], dimensions=dimensions)[0]
+
+
+class Reduction(Primitive):
+    """A monoid applied over axes: the result has the operand's dtype and its other axes, in order.
+
+    The neutral element is the result over no elements. kinds: accepted kinds of dtype. sharded: it takes out_sharding.
+    keeps_weak: whether the result of a weakly typed operand is weakly typed. rules: jvp and transpose.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        monoid: Monoid,
+        kinds: Sequence[str],
+        doc: str,
+        *,
+        sharded: bool = False,
+        keeps_weak: bool = True,
+        **rules: Any,
+    ) -> None:
+        parameters = ("axes", "out_sharding") if sharded else ("axes",)
+        super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
+        self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
+        self.__doc__ = doc
+        self.__signature__ = signature_of(["operand", *parameters], {"out_sharding": None})
+        if sharded:
+            self.operation = self._sharded
+
+    def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], **_: Any) -> ShapedArray:
+        check_kind(self.name, (operand,), (self.kinds,))
+        axes = canonical_axes(self.name, axes, operand)
+        shape = tuple([n for i, n in enumerate(operand.shape) if i not in axes])
+        return ShapedArray(shape, operand.dtype, operand.weak_type and self.keeps_weak)
+
+    def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], **_: Any) -> Value:
+        return write_reduction(builder, self.monoid, x, axes, builder.results[0])
+
+    def _batch(
+        self, mapped: Any, operands: Sequence[Any], where: Sequence[int], *, axes: tuple[int, ...], **others: Any
+    ) -> tuple[Any, int]:
+        axis = where[0]
+        shifted = tuple([a + (a >= axis) for a in axes])
+        return self.apply(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
+
+    def _sharded(self, operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+        no_sharding(self.name, out_sharding)
+        if not config.allow_f16_reductions.value and len(axes):
+            aval = aval_of(operand)
+            if aval.dtype in (dtypes.float16, dtypes.bfloat16):
+                raise ValueError(
+                    f"{self.name} of {aval.str_short(short_dtypes=False)} would add up 16-bit floats, and the setting "
+                    "jax_allow_f16_reductions forbids that; convert the operand to float32"
+                )
+        return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
+
+    @called("reduction")
+    def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
+        try:
+            if self.operation is not None:
+                return self.operation(operand, axes, **keywords)
+            if keywords:
+                raise TypeError(f"{self.name}() takes operand and axes, got {', '.join(keywords)}")
+            return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes),))
+        except BaseException as error:
+            hide_frames(error)
+            ready = with_arrays(error, (operand, axes), keywords)
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])

@@ -1,0 +1,445 @@
+"""The few operations that differentiation and batching themselves need: spread, sum, permute and reshape axes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import NUMBER, no_sharding
+from xtrace._src.algebra.monoids import SUM, Reduction, integers
+from xtrace._src.core import dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.errors import refusal_class
+from xtrace._src.core.ir import NEVER_PRINTED, Literal
+from xtrace._src.core.key_uses import moving
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import Tracer, current_trace
+from xtrace._src.runtime.transfer import array_from_host
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def _linear_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[Any, Any]:
+    values = tuple(parameters.values())
+    result = primitive.apply(primals, values)
+    if not is_differentiable(aval_of(result)):
+        return result, None
+    moved = [
+        t if t is not None else zeros(aval_of(x)) if is_differentiable(aval_of(x)) else x
+        for x, t in zip(primals, tangents, strict=True)
+    ]
+    return result, primitive.apply(moved, values)
+
+
+def _flat_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[Any, Any]:
+    result = primitive.apply(primals, tuple(parameters.values()))
+    return result, [None] * len(result) if primitive.multiple_results else None
+
+
+# jvp rules that follow from what an operation is: linear in all its floating and complex operands together, or with
+# derivative zero wherever it has one.
+LINEAR, FLAT = Derived(_linear_jvp), Derived(_flat_jvp)
+
+
+def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """Return `shape` as a tuple of ints; a TypeError names what is no concrete, non-negative integer."""
+    # Sets and iterators have no order or no second reading; they are no shapes, as in JAX.
+    is_sequence = hasattr(shape, "__getitem__") and not isinstance(shape, Tracer)
+    try:
+        entries = tuple(shape) if is_sequence else (shape,)
+    except TypeError:
+        entries = (shape,)
+    if any(isinstance(n, Tracer) for n in entries):
+        raise explain.traced_shape(name, next(n for n in entries if isinstance(n, Tracer)), entries)
+    try:
+        canonical = tuple(operator.index(n) for n in entries)
+    except TypeError:
+        raise TypeError(
+            f"{name}: shape must be an integer or a sequence of integers, got {abbreviated(shape)}; divide sizes "
+            "with //"
+        ) from None
+    if any(n < 0 for n in canonical):
+        worked_out = "; xtrace.numpy.reshape works out one size given as -1" if name == "reshape" else ""
+        raise TypeError(
+            f"{name}: shape {abbreviated(canonical)} has a negative size; sizes must be nonnegative{worked_out}"
+        )
+    return canonical
+
+
+def no_axis(name: str, axis: Any) -> TypeError:
+    """The error of an `axis` given to the operation `name` that is no integer."""
+    if isinstance(axis, Tracer):
+        return explain.concretization(axis, f"numpy.{name} argument axis")
+    return refusal_class(axis)(f"{name}: axis must be an integer, got {abbreviated(axis)}")
+
+
+def canonical_axis(name: str, axis: Any, ndim: int) -> int:
+    """Return `axis` counted from the front; TypeError if it is no integer.
+
+    If there is no such axis NumPy's AxisError, which is a ValueError and an IndexError.
+    """
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise no_axis(name, axis) from None
+    if not -ndim <= number < ndim:
+        raise np.exceptions.AxisError(
+            f"{name}: axis {abbreviated(number)} is out of bounds for array of dimension {ndim}"
+        )
+    return number % ndim if ndim else number
+
+
+def operand_aval(name: str, value: Any, argument: str = "operand") -> ShapedArray:
+    """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
+    found = getattr(value, "aval", None)
+    if found is not None:
+        return found
+    try:
+        return aval_of(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument}: {not_an_array(value)}") from None
+
+
+def _broadcast_abstract(
+    operand: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], sharding: Any
+) -> ShapedArray:
+    if len(broadcast_dimensions) != operand.ndim:
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must have one entry for each of the "
+            f"operand's {operand.ndim} axes"
+        )
+    if len(set(broadcast_dimensions)) < operand.ndim or any(not 0 <= d < len(shape) for d in broadcast_dimensions):
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must be distinct axes of the result's "
+            f"shape {shape}"
+        )
+    for axis, d in enumerate(broadcast_dimensions):
+        if operand.shape[axis] not in (1, shape[d]):
+            raise TypeError(
+                f"broadcast_in_dim: operand axis {axis} has size {operand.shape[axis]}, which is neither 1 nor the "
+                f"size {shape[d]} of axis {d} of the result; operand shape {operand.shape}, result shape {shape}"
+            )
+    return ShapedArray(shape, operand.dtype, operand.weak_type)
+
+
+def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions: Any, **_: Any) -> Value:
+    return builder.broadcast(x, builder.results[0].shape, broadcast_dimensions)
+
+
+def _broadcast_transpose(
+    cotangent: Any, operand: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
+) -> list[Any]:
+    own = operand.aval.shape
+    repeated = [d for n, d in zip(own, broadcast_dimensions, strict=True) if n != shape[d]]
+    summed = reduce_sum(cotangent, (*[d for d in range(len(shape)) if d not in broadcast_dimensions], *repeated))
+    kept = [d for d in broadcast_dimensions if d not in repeated]
+    # The summed cotangent has its axes in the order of the result, the operand in that of the dimensions.
+    summed = transpose(summed, [sorted(kept).index(d) for d in kept])
+    return [reshape.apply((summed,), (own, None, None)) if repeated else summed]
+
+
+def _broadcast_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Any, broadcast_dimensions: Any, sharding: Any
+) -> tuple[Any, int]:
+    dimensions = (0, *[d + 1 for d in broadcast_dimensions])
+    x = moved_axis(operands[0], axes[0], 0)
+    return broadcast_in_dim.apply((x,), ((mapped.size, *shape), dimensions, sharding)), 0
+
+
+def _spread_places(places: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any) -> Any:
+    inner = [1] * len(shape)
+    for axis, size in zip(broadcast_dimensions, places.shape, strict=True):
+        inner[axis] = size
+    return np.broadcast_to(places.reshape(inner), shape)
+
+
+@primitive(
+    "broadcast_in_dim",
+    ("shape", "broadcast_dimensions", "sharding"),
+    abstract=_broadcast_abstract,
+    emit=_broadcast_emit,
+    jvp=LINEAR,
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
+    moves_elements=True,
+    keys=moving(_spread_places),
+)
+def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
+
+    TypeError if the dimensions are not distinct axes of the result or a size is neither 1 nor the result's.
+    """
+    shape = canonical_shape("broadcast_in_dim", shape)
+    dimensions = integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
+        return operand
+    return broadcast_in_dim.apply((operand,), (shape, dimensions, no_sharding("broadcast_in_dim", out_sharding)))
+
+
+def _reshape_abstract(
+    operand: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None, **_: Any
+) -> ShapedArray:
+    if dimensions is not None and sorted(dimensions) != list(range(operand.ndim)):
+        raise TypeError(
+            f"reshape: dimensions {dimensions} is not a permutation of the axes of an array of shape {operand.shape}"
+        )
+    if math.prod(new_sizes) != operand.size:
+        raise TypeError(
+            f"reshape: total size must be unchanged, but shape {operand.shape} has {operand.size} elements and "
+            f"{new_sizes} has {math.prod(new_sizes)}"
+        )
+    return ShapedArray(new_sizes, operand.dtype, operand.weak_type)
+
+
+def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...] | None, **_: Any) -> Value:
+    aval = builder.results[0]
+    if dimensions is not None:
+        x = write_transpose(builder, x, dimensions)
+    return builder.line(f"stablehlo.reshape {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+
+def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> list[Any]:
+    own = operand.aval.shape
+    if dimensions is None:
+        return [reshape.apply((cotangent,), (own, None, None))]
+    permuted = reshape.apply((cotangent,), (tuple([own[d] for d in dimensions]), None, None))
+    return [transpose(permuted, _inverse(dimensions))]
+
+
+def _reshape_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Any, dimensions: Any, sharding: Any
+) -> tuple[Any, int]:
+    x = moved_axis(operands[0], axes[0], 0)
+    if dimensions is not None:
+        dimensions = (0, *[d + 1 for d in dimensions])
+    return reshape.apply((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
+
+
+@primitive(
+    "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
+    jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch, moves_elements=True,
+    keys=moving(lambda places, *, new_sizes, dimensions, **_: places.transpose(dimensions).reshape(new_sizes)),
+)
+def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
+    """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
+
+    TypeError if the number of elements differs, or if `dimensions` is no permutation of the axes.
+    """
+    shape = canonical_shape("reshape", new_sizes)
+    if dimensions is not None:
+        dimensions = integers("reshape", "dimensions", dimensions)
+        if dimensions == tuple(range(operand_aval("reshape", operand).ndim)):
+            dimensions = None
+    if dimensions is None and shape and isinstance(operand, Array) and operand.shape == shape:
+        return operand
+    return reshape.apply((operand,), (shape, dimensions, no_sharding("reshape", out_sharding)))
+
+
+def _transpose_abstract(operand: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
+    if sorted(permutation) != list(range(operand.ndim)):
+        raise TypeError(
+            f"transpose: permutation {permutation} is not a permutation of the axes of an operand of shape "
+            f"{operand.shape}"
+        )
+    return ShapedArray(tuple([operand.shape[i] for i in permutation]), operand.dtype, operand.weak_type)
+
+
+def write_transpose(builder: FunctionBuilder, x: Value, permutation: Sequence[int]) -> Value:
+    """Write `x` with its axes permuted."""
+    aval = x.aval.update(shape=tuple([x.aval.shape[i] for i in permutation]))
+    return builder.line(
+        f"stablehlo.transpose {x.name}, dims = {attributes.bracketed(permutation)} : "
+        f"({x.aval.mlir_type}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def _transpose_emit(builder: FunctionBuilder, x: Value, *, permutation: tuple[int, ...]) -> Value:
+    return write_transpose(builder, x, permutation)
+
+
+def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+def _transpose_transpose(cotangent: Any, operand: Any, *, permutation: tuple[int, ...]) -> list[Any]:
+    return [transpose.apply((cotangent,), (_inverse(permutation),))]
+
+
+def _transpose_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, permutation: tuple[int, ...]
+) -> tuple[Any, int]:
+    axis = axes[0]
+    return transpose.apply(operands, ((axis, *[p + (p >= axis) for p in permutation]),)), 0
+
+
+@primitive(
+    "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
+    jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch, moves_elements=True,
+    keys=moving(lambda places, *, permutation: places.transpose(permutation)),
+)
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""
+    permutation = integers("transpose", "permutation", permutation)
+    if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
+        return operand
+    return transpose.apply((operand,), (permutation,))
+
+
+def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, **_: Any) -> ShapedArray:
+    if new_dtype != operand.dtype and dtypes.ExtendedDType in (type(operand.dtype), type(new_dtype)):
+        why = "is no array of numbers and " if isinstance(operand.dtype, dtypes.ExtendedDType) else ""
+        raise TypeError(
+            f"convert_element_type: {operand.str_short()} {why}does not convert to {dtypes.full_name(new_dtype)}"
+        )
+    return ShapedArray(operand.shape, new_dtype, weak_type)
+
+
+def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: Any) -> Value:
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
+        x = builder.convert(x, dtypes.real_part_dtype(x.aval.dtype))
+    if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
+        zero = builder.broadcast(builder.literal(0, x.aval.update(shape=())), x.aval.shape)
+        aval = x.aval.update(dtype=new_dtype)
+        inexact = dtypes.is_inexact(x.aval.dtype)
+        kind = "FLOAT" if inexact else "SIGNED" if dtypes.is_signed(x.aval.dtype) else "UNSIGNED"
+        operands = f"({x.aval.mlir_type}, {x.aval.mlir_type})"
+        return builder.line(
+            f"stablehlo.compare NE, {x.name}, {zero.name}, {kind} : {operands} -> {aval.mlir_type}", aval
+        )
+    return builder.convert(x, new_dtype)
+
+
+def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    result = convert.apply(primals, tuple(parameters.values()))
+    smooth = dtypes.is_inexact(parameters["new_dtype"])
+    return result, convert.apply(tangents, tuple(parameters.values())) if smooth else None
+
+
+def _convert_transpose(cotangent: Any, operand: Any, **_: Any) -> list[Any]:
+    return [converted(cotangent, operand.aval.dtype, operand.aval.weak_type)]
+
+
+def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
+    return convert.apply(operands, tuple(parameters.values())), axes[0]
+
+
+@primitive(
+    "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
+    jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
+    checks=KEEPS_NUMBERS,
+)
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """Return `operand` with element type `new_dtype`, strongly typed.
+
+    Floats become integers by rounding towards zero, saturating, and NaN becomes 0; integers wrap; complex numbers
+    lose their imaginary part with a ComplexWarning; a boolean says whether the number is not zero. `new_dtype` is a
+    dtype, its name, a scalar class, or Python's bool, int, float or complex. TypeError for anything else, ValueError
+    for None.
+    """
+    if new_dtype is None:
+        raise ValueError("convert_element_type: dtype must be specified")
+    dtype = requested_dtype("convert_element_type", new_dtype)
+    if type(operand) in (bool, int, float, complex):
+        if type(operand) is complex and not dtypes.is_complex(dtype):
+            raise TypeError(f"convert_element_type: the complex number {operand} does not convert to {dtype.name}")
+        if type(operand) is not float or not dtypes.is_integer(dtype):
+            return array_from_host(np.asarray(operand).astype(dtype), ShapedArray((), dtype))
+    elif dtypes.is_complex(aval_of(operand).dtype) and not dtypes.is_complex(dtype):
+        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+    return converted(operand, dtype)
+
+
+convert = convert_element_type
+
+
+def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """Return `operand` with the given element type, itself if it has that type already."""
+    aval = aval_of(operand)
+    if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Array):
+        return operand
+    constant = not isinstance(operand, Array) and not aval.shape
+    if constant and dtypes.is_integer(dtype) and dtypes.is_floating(aval.dtype):
+        found = _integer_constant(operand, ShapedArray((), dtype, weak_type))
+        if found is not None:
+            return found
+    return convert.apply((operand,), (dtype, weak_type, None))
+
+
+def _integer_constant(value: Any, aval: ShapedArray) -> Any:
+    """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
+
+    NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
+    """
+    number = dtypes.cast(value, aval.dtype)
+    found = current_trace.get().constant(number, aval)
+    return array_from_host(number, aval) if found is None and isinstance(value, np.generic) else found
+
+
+def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: Any) -> list[Any]:
+    shape = operand.aval.shape
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    return [broadcast_in_dim.apply((cotangent,), (shape, kept, None))]
+
+
+reduce_sum = Reduction(
+    "reduce_sum", SUM, NUMBER, "Sum over `axes`.", sharded=True, jvp=LINEAR, transpose=_sum_transpose
+)
+
+
+def zeros(aval: ShapedArray) -> Any:
+    """Return an array of zeros of the given type."""
+    scalar = ShapedArray((), aval.dtype, aval.weak_type)
+    zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
+    return broadcast_in_dim.apply((zero,), (aval.shape, (), None))
+
+
+def spread_like(x: Any, example: Any) -> Any:
+    """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
+    own, shape = aval_of(x).shape, aval_of(example).shape
+    if own == shape:
+        return x
+    return broadcast_in_dim.apply((x,), (shape, tuple(range(len(shape))) if own else (), None))
+
+
+def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
+    """Return the cotangent of an operand of type `aval` that was a scalar, or had axes of size 1: summed over these."""
+    shape = aval_of(cotangent).shape
+    if shape == aval.shape:
+        return cotangent
+    if not aval.shape:
+        return reduce_sum(cotangent, tuple(range(len(shape))))
+    axes = tuple([i for i, (n, own) in enumerate(zip(shape, aval.shape, strict=True)) if n != own])
+    return reshape.apply((reduce_sum(cotangent, axes),), (aval.shape, None, None))
+
+
+def moved_axis(x: Any, source: int, destination: int) -> Any:
+    """Return `x` with one axis moved."""
+    if source == destination:
+        return x
+    order = [i for i in range(aval_of(x).ndim) if i != source]
+    order.insert(destination, source)
+    return transpose.apply((x,), (tuple(order),))
+
+
+def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Any:
+    """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
+    if axis is not None:
+        return moved_axis(x, axis, destination)
+    shape = aval_of(x).shape
+    spread = (*shape[:destination], size, *shape[destination:])
+    return broadcast_in_dim.apply((x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), None))

@@ -1,0 +1,358 @@
+"""How a call's arguments split into static ones, which Python sees, and traced ones."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType, MethodType
+from typing import Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.ir import DebugInfo
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return the name a function goes by in jaxprs and modules."""
+    name = getattr(function, "__name__", None)
+    if name is None and isinstance(function, functools.partial):
+        return function_name(function.func)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function inside wrappers and partials, as far as they can be followed."""
+    try:
+        function = inspect.unwrap(function)
+    except ValueError:  # a wrapper of itself
+        return function
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def debug_info_of(
+    transformation: str, function: Callable[..., Any], argument_paths: Callable[[], Sequence[str]] | None = None
+) -> DebugInfo:
+    """Return whose jaxpr is being made, for messages."""
+    inner = _innermost(function)
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
+    return DebugInfo(transformation, function_name(function), file, line, argument_paths)
+
+
+def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | None:
+    """Return the signature of `function`, or None where Python cannot tell."""
+    if function is None:
+        return None
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError):
+        return None
+
+
+def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters of a function in Python that can be given by keyword only."""
+    code = getattr(function, "__code__", None)
+    return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+
+
+def _as_integers(name: str, value: Any) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    values = value if isinstance(value, (tuple, list, set, frozenset)) or hasattr(value, "__iter__") else (value,)
+    try:
+        return tuple(operator.index(v) for v in values)
+    except TypeError:
+        raise TypeError(f"jit: {name} must be an integer or a sequence of integers, got {abbreviated(value)}") from None
+
+
+def _as_names(name: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    values: Iterable[Any] = (value,) if isinstance(value, str) else value
+    try:
+        names = tuple(values)
+    except TypeError:
+        names = (None,)
+    if not all(isinstance(v, str) for v in names):
+        raise TypeError(f"jit: {name} must be a string or a sequence of strings, got {abbreviated(value)}")
+    return names
+
+
+def compiler_options_of(caller: str, options: Any) -> tuple[tuple[str, Any], ...]:
+    """Return `compiler_options` in a form that hashes."""
+    if options is None:
+        return ()
+    if not isinstance(options, Mapping):
+        raise TypeError(
+            f"{caller}: compiler_options must be a dict of XLA's options by name, got {abbreviated(options)}"
+        )
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
+            raise TypeError(
+                f"{caller}: compiler_options[{abbreviated(name)}] is {abbreviated(value)}; expected an option's "
+                "name as a string, and a bool, int, float or string"
+            )
+    return tuple(sorted(options.items()))
+
+
+class Selection:
+    """A choice of parameters by number and name; each infers the other from the signature.
+
+    Negative numbers count from the end of the positional parameters; with ``*args``, of a call's positional arguments.
+    """
+
+    def __init__(self, role: str, function: Callable[..., Any], argnums: Any, argnames: Any) -> None:
+        numbers, names = _as_integers(f"{role}_argnums", argnums), _as_names(f"{role}_argnames", argnames)
+        self.role, self.numbers, self.names = role, numbers, names
+        if not numbers and not names:
+            return
+        if argnums is None and type(function) is FunctionType and not vars(function):
+            # Most functions are plain, and their code says so much sooner than a signature does.
+            code = function.__code__
+            positional = list(code.co_varnames[: code.co_argcount])
+            if set(names) <= {*positional[code.co_posonlyargcount :], *keyword_only_names(function)}:
+                self.numbers = tuple(dict.fromkeys(positional.index(n) for n in names if n in positional))
+                self.names = tuple(dict.fromkeys(names))
+                return
+        signature = signature_of(function)
+        if signature is None:
+            if names and role == "donate":
+                raise ValueError(
+                    f"jit: the parameters of {function_name(function)} cannot be read, so donate_argnames={names} may "
+                    "not be there; give their positions in donate_argnums"
+                )
+            return
+        parameters = list(signature.parameters.values())
+        positional = [p.name for p in parameters if p.kind in _POSITIONAL]
+        accepts_any = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+        count = len(positional)
+        if not accepts_any and not all(-count <= n < count for n in numbers):
+            raise ValueError(
+                f"Jitted function has {role}_argnums={numbers}, but only accepts {count} positional arguments: "
+                f"{function_name(function)}{signature}"
+            )
+        if not accepts_any:
+            numbers = tuple(n % count for n in numbers)
+        nameable = {p.name for p in parameters if p.kind in _NAMED}
+        accepts_any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        unnameable = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD} - nameable
+        invalid = [n for n in names if n not in nameable and (n in unnameable or not accepts_any_name)]
+        if invalid:
+            raise ValueError(
+                f"Jitted function has invalid argnames {set(invalid)} in {role}_argnames. "
+                f"Function does not take these args: {function_name(function)}{signature}"
+            )
+        if argnums is None:
+            numbers = tuple(positional.index(n) for n in names if n in positional)
+        if argnames is None:
+            names = tuple(positional[n] for n in numbers if 0 <= n < count and positional[n] in nameable)
+        self.numbers, self.names = tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(names))
+
+    def positions(self, count: int) -> list[int]:
+        """Return the chosen positions among `count` positional arguments; ValueError if a negative one is not there."""
+        for n in self.numbers:
+            if n < -count:
+                raise ValueError(
+                    f"jit: {self.role}_argnums={n} counts from the end of the positional arguments, but the call has "
+                    f"{count} of them; give the parameter's name in {self.role}_argnames"
+                )
+        return sorted({n % count for n in self.numbers if n < count})
+
+
+def _kind(value: Any) -> Any:
+    """Return what tells apart values that Python calls equal: 1, 1.0 and True, 0.0 and -0.0, also inside tuples."""
+    cls = type(value)
+    if isinstance(value, (float, complex)):
+        return (cls, repr(value)) if value == 0 else cls
+    if isinstance(value, tuple):
+        return (cls, *map(_kind, value))
+    if isinstance(value, frozenset):
+        return cls, frozenset((v, _kind(v)) for v in value)
+    return cls
+
+
+def same_static(one: Any, other: Any) -> bool:
+    """Whether two static values have one signature: equal, and of the same types throughout."""
+    return _kind(one) == _kind(other) and bool(one == other)
+
+
+class Static:
+    """The static arguments of one call, hashable and equal by value and type."""
+
+    __slots__ = ("positional", "named", "_key", "_hash")
+
+    def __init__(self, positional: tuple[tuple[int, Any], ...], named: tuple[tuple[str, Any], ...]) -> None:
+        self.positional, self.named = positional, named
+        self._key = (positional, named, tuple(_kind(v) for _, v in (*positional, *named)))
+        self._hash = hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._hash == other._hash and self._key == other._key
+
+
+NO_STATIC = Static((), ())
+
+
+def split(
+    function: Callable[..., Any], chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Static, tuple[Any, ...], dict[str, Any]]:
+    """Return the static arguments and the rest; ValueError if a static one is not hashable."""
+    if not chosen.numbers and not chosen.names:
+        return NO_STATIC, args, kwargs
+    positional, named = _chosen(chosen, args, kwargs)
+    taken, taken_names = {n for n, _ in positional}, {n for n, _ in named}
+    rest = tuple(a for n, a in enumerate(args) if n not in taken)
+    rest_named = {n: v for n, v in kwargs.items() if n not in taken_names}
+    try:
+        return Static(positional, named), rest, rest_named
+    except TypeError:
+        for where, value in (*positional, *named):
+            if (error := _hash_error(value)) is not None:
+                raise ValueError(
+                    "Non-hashable static arguments are not supported. Static argument "
+                    f"{abbreviated(where)} of {function_name(function)} is of type {type(value)}, which is not "
+                    f"hashable ({error}): {abbreviated(value)}. Use a hashable equivalent (a tuple for a list, a "
+                    "frozen "
+                    "dataclass), or do not mark it static, as arrays never are."
+                ) from None
+        raise
+
+
+def are_hashable(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the static arguments of a call can be compared with those of earlier calls."""
+    positional, named = _chosen(chosen, args, kwargs)
+    return all(_hash_error(value) is None for _, value in (*positional, *named))
+
+
+def _chosen(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    positional = tuple((n, args[n]) for n in chosen.positions(len(args)))
+    return positional, tuple((n, kwargs[n]) for n in chosen.names if n in kwargs)
+
+
+def _hash_error(value: Any) -> TypeError | None:
+    try:
+        hash(value)
+    except TypeError as error:
+        return error
+    return None
+
+
+def flatten(
+    function: Callable[..., Any], chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Static, list[Any], Any]:
+    """Return the static arguments, and of ``(args, kwargs)`` without them the leaves and the structure.
+
+    An error of flattening names the argument.
+    """
+    static, rest, rest_named = split(function, chosen, args, kwargs)
+    try:
+        leaves, in_tree = pytree.tree_flatten((rest, rest_named))
+    except Exception:
+        names = positional_names(function, len(args))
+        for name, value in [*zip(names, args, strict=True), *kwargs.items()]:
+            try:
+                pytree.tree_flatten(value)
+            except Exception as error:
+                error.add_note(f"while flattening argument {name} of {function_name(function)}")
+                raise
+        raise
+    return static, leaves, in_tree
+
+
+def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Undo `split`."""
+    if static is NO_STATIC:
+        return list(args), kwargs
+    joined = list(args)
+    for n, value in static.positional:
+        joined.insert(n, value)
+    return joined, {**kwargs, **dict(static.named)}
+
+
+def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree: Any) -> list[str]:
+    """Return the path of each traced leaf as users write it: ``x``, ``params['w'][0]``, ``args[2]``."""
+    args, kwargs = in_tree.children()
+    fixed = {n for n, _ in static.positional}
+    count = len(args.children()) + len(fixed)
+    numbers = [n for n in range(count) if n not in fixed]
+    names = positional_names(function, count)
+    paths = []
+    for number, tree in zip(numbers, args.children(), strict=True):
+        paths += [names[number] + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
+    known = signature_of(function)
+    for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
+        named = known is None or name in known.parameters
+        prefix = name if named else f"kwargs[{name!r}]"
+        paths += [prefix + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
+    return paths
+
+
+def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: Any) -> Callable[[], list[str]]:
+    """Return `argument_paths` to be called later, without keeping `function` alive: caches that it owns hold this."""
+    owner: Callable[[], Callable[..., Any] | None]
+    try:
+        owner = weakref.WeakMethod(function) if isinstance(function, MethodType) else weakref.ref(function)
+    except TypeError:  # no weak references to such an object, and no cache outlives its wrapper
+        return lambda: argument_paths(function, static, in_tree)
+    return lambda: argument_paths(owner(), static, in_tree)
+
+
+def positional_names(function: Callable[..., Any] | None, count: int) -> list[str]:
+    """Return what the first `count` positional arguments are called: ``x``, or ``args[2]``."""
+    signature = signature_of(function)
+    names: list[str] = []
+    rest = "args"
+    for parameter in signature.parameters.values() if signature is not None else ():
+        if parameter.kind in _POSITIONAL:
+            names.append(parameter.name)
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            rest = parameter.name
+    return names[:count] + [f"{rest}[{n - len(names)}]" for n in range(len(names), count)]
+
+
+def described_arguments(function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
+    """Return the arguments that annotations or defaults describe by a ShapeDtypeStruct, and the parameters left.
+
+    Positional-only parameters are described by position, others by name.
+    """
+    signature = signature_of(function)
+    if signature is None:
+        return [], {}, ["its signature cannot be read"]
+    given = function.keywords if isinstance(function, functools.partial) else {}
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    missing = []
+    for name, parameter in signature.parameters.items():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) or name in given:
+            continue
+        annotation = _evaluated(parameter.annotation, function)
+        description = annotation if isinstance(annotation, ShapeDtypeStruct) else parameter.default
+        if description is inspect.Parameter.empty:
+            missing.append(name)
+        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            positional.append(description)
+        elif isinstance(description, ShapeDtypeStruct):
+            named[name] = description
+    return positional, named, missing
+
+
+def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
+    """Return an annotation's value where it was kept as text; one that cannot be evaluated describes nothing."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, getattr(_innermost(function), "__globals__", {}))
+    except Exception:
+        return None

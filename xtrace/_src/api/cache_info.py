@@ -1,0 +1,108 @@
+"""What the cache of a jitted function holds: ``f.cache_info()``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from xtrace._src.api.arguments import argument_paths, debug_info_of
+from xtrace._src.api.reports import described, static_values, type_of
+from xtrace._src.core import config
+from xtrace._src.core.avals import shown
+from xtrace._src.runtime.arrays import Placement
+
+
+class CacheEntry(NamedTuple):
+    """One trace, and the program compiled from it.
+
+    arguments: the type of each array among the arguments, by its path, as in ``{"params['w']": "f32[3]"}``; with the
+    device where that is not the default one. static: static arguments by name. settings: those that are not what they
+    are by default, and mapped axes around the call. trace_seconds, lower_seconds, compile_seconds: how long each step
+    took, tracing with that of functions called inside; None for steps there were not, as the trace became part of
+    another function's program or was lowered only. calls: how often the program was called, as far as it was counted.
+    is_specialised: whether calls run code of their own, in which nothing is counted.
+    """
+
+    arguments: dict[str, str]
+    static: dict[str, Any]
+    settings: dict[str, Any]
+    trace_seconds: float | None
+    lower_seconds: float | None
+    compile_seconds: float | None
+    calls: int
+    is_specialised: bool
+
+
+class CacheInfo(NamedTuple):
+    """What is known of a jitted function under its options; ``repr`` is a table.
+
+    function: its name and place. entries: see `CacheEntry`, oldest first. hits: how many calls found their program;
+    once a signature has been called a few times, its calls are not counted. misses: how many calls had a program
+    compiled since the start, or since caches were cleared; more than there are entries if some were too old to keep.
+    Calls inside other traced functions are no calls of a program, and count for neither.
+    """
+
+    function: str
+    entries: tuple[CacheEntry, ...]
+    hits: int
+    misses: int
+
+    def __repr__(self) -> str:
+        more = "+" if any(e.is_specialised for e in self.entries) else ""
+        title = f"{self.function}: {len(self.entries)} entries, {self.hits}{more} hits, {self.misses} misses"
+        if not self.entries:
+            return title
+        rows = [("calls", "trace", "lower", "compile", "keyed on")]
+        rows += [_row(e) for e in self.entries]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)) for row in rows]
+        return "\n".join([title, *(f"  {line}  {row[-1]}" for line, row in zip(lines, rows, strict=True))])
+
+
+def _row(entry: CacheEntry) -> tuple[str, str, str, str, str]:
+    keyed = [f"{path}: {kind}" for path, kind in entry.arguments.items()]
+    keyed += [f"static {name}={shown(value)}" for name, value in entry.static.items()]
+    keyed += [f"{name}={value!r}" for name, value in entry.settings.items()]
+    seconds = [_shown_time(s) for s in (entry.trace_seconds, entry.lower_seconds, entry.compile_seconds)]
+    return (f"{entry.calls}{'+' * entry.is_specialised}", seconds[0], seconds[1], seconds[2], ", ".join(keyed))
+
+
+def _shown_time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.1f} ms"
+
+
+def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
+    """Return what `cache`, that of a jitted function, holds."""
+    programs = dict(cache.compiled.entries)
+    traces = dict(cache.traced.entries)
+    entries = [_entry(function, key, compiled.seconds, compiled) for key, compiled in programs.items()]
+    # The key of a trace is that of its programs, but for the devices.
+    compiled = {_without_devices(key) for key in programs}
+    entries += [
+        _entry(function, key, (traced.seconds, None, None), None) for key, traced in traces.items()
+        if _without_devices(key) not in compiled
+    ]
+    info = debug_info_of("jit", function)
+    name = f"{info.function} at {info.file}:{info.line}" if info.file is not None else info.function
+    return CacheInfo(name, tuple(entries), cache.hits(), cache.misses)
+
+
+def _without_devices(key: Any) -> Any:
+    return (*key[:3], *map(type_of, key[3:]))
+
+
+def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any], compiled: Any) -> CacheEntry:
+    settings, static, tree, *signatures = key
+    settings, axes = settings if isinstance(settings, tuple) else (settings, ())
+    paths = argument_paths(function, static, tree)
+    arguments = {path: _argument(signature) for path, signature in zip(paths, signatures, strict=True)}
+    count = len(tree.children()[0].children()) + len(static.positional)
+    changed = config.changed(settings) | ({"mapped axes": axes} if axes else {})
+    calls = sum(compiled.calls.values()) if compiled is not None else 0
+    specialised = compiled is not None and compiled.specialised
+    return CacheEntry(arguments, static_values(function, static, count), changed, *seconds, calls, specialised)
+
+
+def _argument(signature: Any) -> str:
+    kind = described(type_of(signature))
+    return f"{kind} on {signature.device}" if type(signature) is Placement else kind

@@ -1,0 +1,135 @@
+"""Caches that belong to a function: held weakly by its identity, bounded, each entry made once under threads."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from types import MethodType
+from typing import Any, Generic, TypeVar
+
+from xtrace._src.core.tables import Table
+
+T = TypeVar("T")
+
+
+class OnceTable(Generic[T]):
+    """A bounded table whose missing entries are made by one thread while others that want the same one wait.
+
+    Nothing is stored when making an entry raises. The oldest entries go when there are more than `limit`.
+    """
+
+    def __init__(self, limit: int = 4096) -> None:
+        self.entries: dict[Hashable, T] = {}
+        self.limit = limit
+        # Reentrant: comparing keys runs the __eq__ of users' static arguments.
+        self._lock = threading.RLock()
+        self._in_progress: dict[Hashable, tuple[int, threading.Event]] = {}
+
+    def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the entry under `key`, made by `make` if it is not there."""
+        found = self.entries.get(key)
+        if found is not None:
+            return found
+        me = threading.get_ident()
+        mine: threading.Event | None = None
+        try:
+            while True:
+                with self._lock:
+                    found = self.entries.get(key)
+                    if found is not None:
+                        return found
+                    owner, event = self._in_progress.get(key, (me, None))
+                    if event is None:
+                        mine = threading.Event()
+                        self._in_progress[key] = (me, mine)
+                # A thread that needs the very entry it is making makes it again: waiting would be for ever.
+                if event is None or owner == me:
+                    break
+                event.wait()
+            made = make()
+            with self._lock:
+                while len(self.entries) >= self.limit:
+                    del self.entries[next(iter(self.entries))]
+                self.entries[key] = made
+            return made
+        finally:
+            # Also after Ctrl-C, wherever it struck: other threads must not wait for what nobody makes.
+            if mine is not None:
+                with self._lock:
+                    if self._in_progress.get(key, (me, None))[1] is mine:
+                        del self._in_progress[key]
+                mine.set()
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        with self._lock:
+            self.entries.clear()
+
+
+_repetitions = Table()
+
+
+def repetitions(place: Hashable, content: int) -> int:
+    """Return how often in a row, this time included, `content` is what there is at `place`."""
+    found = _repetitions.get(place)
+    if found is None or found[0] != content:
+        found = [content, 0]
+        _repetitions.remember(place, found)
+    found[1] += 1
+    return int(found[1])
+
+
+class _WeakIdentityTable:
+    """Values that belong to objects, found by identity and dropped with the object."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
+        self._lock = threading.RLock()
+
+    def of(self, owner: Any) -> dict[Any, Any]:
+        """Return the table of `owner`; of an object without weak references, a new one each time."""
+        number = id(owner)
+        found = self._values.get(number)
+        if found is not None and found[0]() is owner:
+            return found[1]
+        try:
+            reference = weakref.ref(owner, lambda dead: self._drop(number, dead))
+        except TypeError:
+            return {}
+        with self._lock:
+            found = self._values.get(number)
+            if found is None or found[0]() is not owner:
+                found = self._values[number] = (reference, {})
+            return found[1]
+
+    def _drop(self, number: int, dead: Any) -> None:
+        found = self._values.get(number)
+        if found is not None and found[0] is dead:
+            del self._values[number]
+
+    def all(self) -> list[dict[Any, Any]]:
+        return [table for _, table in list(self._values.values())]
+
+
+_tables = _WeakIdentityTable()
+
+
+def table_of(function: Callable[..., Any]) -> dict[Any, Any]:
+    """Return the dictionary of caches that belongs to `function`; equal bound methods share one."""
+    if isinstance(function, MethodType):
+        methods = _tables.of(function.__self__).setdefault("methods", {})
+        try:
+            return methods.setdefault(function.__func__, {})
+        except TypeError:  # a callable that cannot be hashed, bound as a method
+            return {}
+    return _tables.of(function)
+
+
+def all_tables() -> list[dict[Any, Any]]:
+    """Return the tables of every living function."""
+    tables = []
+    for table in _tables.all():
+        tables.append(table)
+        tables.extend(table.get("methods", {}).values())
+    return tables

@@ -1,0 +1,317 @@
+"""`checkpoint` (`remat`): trade memory for time by computing intermediate values again in the backward pass."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from xtrace._src.api import arguments
+from xtrace._src.api.arguments import NO_STATIC, Static
+from xtrace._src.api.caches import OnceTable, table_of
+from xtrace._src.api.tracing import TracedFunction, abstract_leaves, check_callable, trace
+from xtrace._src.core import config, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tables import memoize
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.contraction import dot_general
+from xtrace._src.ops.rematerialization import checkpoint_name, origins, remat_call
+from xtrace._src.ops.saving import Offloadable, Recompute
+from xtrace._src.transforms.linearize import linearize
+from xtrace._src.transforms.stage import stage
+
+_TRANSFORMATION = "checkpoint / remat"
+_NOT_GIVEN = object()
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool | Sequence[Any] = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    concrete: Any = _NOT_GIVEN,
+) -> Callable[..., Any]:
+    """Return `fun` so that differentiating it keeps its inputs only, and computes what else it needs again.
+
+    prevent_cse: keep the compiler from merging the second computation with the first, which would keep the values
+    after all; inside a loop that is not needed. Also a tuple with one entry, a boolean or a tree prefix of these, for
+    each positional argument. policy: says of each operation whether its results are kept all the same; one of
+    `checkpoint_policies`, or a function ``policy(primitive, *avals, **parameters)``. static_argnums, static_argnames:
+    arguments that stay Python values.
+
+    TypeError if `fun` or `policy` is not callable, or a result is no array; ValueError for a wrong static number.
+    """
+    check_callable("checkpoint", fun)
+    if concrete is not _NOT_GIVEN and concrete:
+        raise NotImplementedError(
+            "checkpoint: there is no option concrete; mark the arguments that Python needs with static_argnums"
+        )
+    if policy is not None and not callable(policy):
+        raise TypeError(
+            f"checkpoint: policy must be a function or None, got {abbreviated(policy)}; see checkpoint_policies"
+        )
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    if not all(isinstance(n, int) for n in numbers) or not all(isinstance(n, str) for n in names):
+        raise TypeError(
+            "checkpoint: static_argnums takes integers and static_argnames strings, got "
+            f"{abbreviated(static_argnums)} and {abbreviated(static_argnames)}"
+        )
+
+    @boundary
+    @functools.wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        traced, leaves, flags = _traced(fun, numbers, names, prevent_cse, args, kwargs)
+        closed: ClosedJaxpr = traced.as_called()
+        if not isinstance(flags, bool):
+            flags = (*(True,) * len(traced.consts), *flags)
+        results = remat_call.apply([*traced.consts, *leaves], (closed, flags, False, policy))
+        return pytree.tree_unflatten(traced.out_tree, results)
+
+    return checkpointed
+
+
+def remat(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool | Sequence[Any] = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    concrete: Any = _NOT_GIVEN,
+) -> Callable[..., Any]:
+    """`checkpoint` under its other name."""
+    return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, concrete=concrete)
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what differentiating ``f(*args, **kwargs)`` keeps for the backward pass, a value a line, and its origin.
+
+    Literals and constants come first, then arguments, then what is computed, in the program's order.
+    """
+    leaves, in_tree = pytree.tree_flatten((args, kwargs))
+    avals = _avals(f, NO_STATIC, leaves, in_tree)
+    paths = arguments.argument_paths(f, NO_STATIC, in_tree)
+    info = arguments.debug_info_of("print_saved_residuals", f, lambda: paths)
+
+    def call(*inner: Any) -> list[Any]:
+        inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)
+        return pytree.tree_leaves(f(*inner_args, **inner_kwargs))
+
+    def residuals(*inner: Any) -> list[Any]:
+        return linearize(call, inner, [is_differentiable(a) for a in avals], info)[1].consts
+
+    jaxpr, _ = stage(residuals, avals, info)
+    known: dict[Atom, str] = dict.fromkeys(jaxpr.constvars, "from a constant")
+    known |= {v: f"from the argument {path}" for v, path in zip(jaxpr.invars, paths, strict=True)}
+    known |= origins(jaxpr)
+    kept = set(jaxpr.outvars)
+    for atom in kept:
+        if isinstance(atom, Literal):
+            print(f"{atom.aval.str_short()} from a literal")
+    for atom, origin in known.items():
+        if atom in kept:
+            print(f"{atom.aval.str_short()} {origin}")
+
+
+def _traced(
+    fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], prevent_cse: Any,
+    args: tuple[Any, ...], kwargs: dict[str, Any],
+) -> tuple[TracedFunction, list[Any], bool | tuple[bool, ...]]:
+    """Return the trace of `fun` for these arguments, the leaves of those that are not static, and their barriers."""
+    static_positions = _positions(fun, numbers, names, args)
+    positional = tuple([(i, args[i]) for i in static_positions])
+    named = tuple([(n, kwargs[n]) for n in names if n in kwargs])
+    rest = tuple([x for i, x in enumerate(args) if i not in static_positions])
+    rest_named = {n: x for n, x in kwargs.items() if n not in names}
+    leaves, in_tree = pytree.tree_flatten((rest, rest_named))
+    flags = _barriers(prevent_cse, rest, rest_named)
+    try:
+        static = Static(positional, named) if positional or named else NO_STATIC
+    except TypeError:
+        # What cannot be hashed cannot be found again: the function is traced at every call.
+        bound = _bound(fun, dict(positional), dict(named))
+        avals = _avals(bound, NO_STATIC, leaves, in_tree)
+        return trace(_TRANSFORMATION, bound, NO_STATIC, in_tree, avals), leaves, flags
+    avals = _avals(fun, static, leaves, in_tree)
+    table: OnceTable[TracedFunction] = table_of(fun).setdefault("checkpoint", OnceTable())
+    key = (config.cache_key(), static, in_tree, *avals)
+    found = table.entries.get(key)
+    if found is None:
+        found = trace(_TRANSFORMATION, fun, static, in_tree, avals)
+        # A tracer that the function closes over is another one in the next trace.
+        if not any(isinstance(c, Tracer) for c in found.consts):
+            made = found
+            found = table.get_or_make(key, lambda: made)
+    return found, leaves, flags
+
+
+def _avals(fun: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
+    return abstract_leaves(fun, static, leaves, in_tree, aval_of)
+
+
+def _positions(
+    fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], args: tuple[Any, ...]
+) -> list[int]:
+    """Return the positions of static arguments in `args`."""
+    count = len(args)
+    if not all(-count <= n < count for n in numbers):
+        raise ValueError(
+            "the `static_argnums` argument to `checkpoint` / `remat` can only take integer values greater than or "
+            f"equal to `-len(args)` and less than `len(args)`, but got {numbers}, while `len(args)` = {count}"
+        )
+    found = {n % count for n in numbers}
+    if names:
+        signature = arguments.signature_of(fun)
+        parameters = list(signature.parameters) if signature is not None else []
+        found |= {i for i, name in enumerate(parameters[:count]) if name in names}
+    return sorted(found)
+
+
+def _bound(fun: Callable[..., Any], positional: dict[int, Any], named: dict[str, Any]) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(*rest: Any, **rest_named: Any) -> Any:
+        remaining = iter(rest)
+        full = [positional[i] if i in positional else next(remaining) for i in range(len(rest) + len(positional))]
+        return fun(*full, **rest_named, **named)
+
+    return call
+
+
+def _barriers(prevent_cse: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | tuple[bool, ...]:
+    """Return `prevent_cse` for each leaf of the arguments, or what it is for all."""
+    if isinstance(prevent_cse, bool):
+        return prevent_cse
+    try:
+        spread = pytree.broadcast_prefix(tuple(prevent_cse), args)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            "checkpoint: prevent_cse must be a boolean, or a tuple with an entry for each positional argument that is "
+            f"not static: {error}"
+        ) from None
+    return (*map(bool, spread), *(True,) * len(pytree.tree_leaves(kwargs)))
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keep every value: as without `checkpoint`."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keep no value: as without a policy."""
+    return False
+
+
+def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
+    """Keep the results of contractions and convolutions."""
+    return primitive is dot_general or primitive.name == "conv_general_dilated"
+
+
+def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+    """Keep the results of contractions without batch dimensions: products with weights."""
+    return primitive is dot_general and not any(parameters["dimension_numbers"][1])
+
+
+# The same policy each time: what was compiled for it is found again.
+@memoize(1024)
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
+    """Keep in the memory `offload_dst` the results of contractions without batch dimensions."""
+
+    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> Any:
+        kept = dots_with_no_batch_dims_saveable(primitive, **parameters)
+        return Offloadable(offload_src, offload_dst) if kept else Recompute
+
+    return policy
+
+
+@memoize(1024)
+def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., bool]:
+    """Keep every value except those that `checkpoint_name` gave one of these names."""
+    names = frozenset(names_not_to_save)
+
+    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+        return primitive is not checkpoint_name or parameters["name"] not in names
+
+    return policy
+
+
+@memoize(1024)
+def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
+    """Keep the values that `checkpoint_name` gave other names than these."""
+    names = frozenset(names_not_to_save)
+
+    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+        return primitive is checkpoint_name and parameters["name"] not in names
+
+    return policy
+
+
+@memoize(1024)
+def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
+    """Keep the values that `checkpoint_name` gave one of these names."""
+    names = frozenset(names_which_can_be_saved)
+
+    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+        return primitive is checkpoint_name and parameters["name"] in names
+
+    return policy
+
+
+@memoize(1024)
+def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep what either policy keeps."""
+
+    def policy(primitive: Primitive, *avals: Any, **parameters: Any) -> Any:
+        return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
+
+    return policy
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Callable[..., Any]:
+    """Keep the values of some names, and keep those of others in the memory `offload_dst`.
+
+    ValueError for a name that is in both.
+    """
+    saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise ValueError(
+            "save_and_offload_only_these_names: names_which_can_be_saved and names_which_can_be_offloaded must have "
+            f"nothing in common; both have {sorted(saved & offloaded)}"
+        )
+
+    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> Any:
+        if primitive is checkpoint_name and parameters["name"] in saved:
+            return True
+        if primitive is checkpoint_name and parameters["name"] in offloaded:
+            return Offloadable(offload_src, offload_dst)
+        return Recompute
+
+    return policy
+
+
+# What to save, by name: the policies, two of them under older names as well.
+checkpoint_policies = types.SimpleNamespace(
+    **{
+        policy.__name__: policy
+        for policy in (
+            everything_saveable, nothing_saveable, dots_saveable, dots_with_no_batch_dims_saveable,
+            offload_dot_with_no_batch_dims, save_anything_except_these_names, save_any_names_but_these,
+            save_only_these_names, save_from_both_policies, save_and_offload_only_these_names,
+        )
+    },
+    checkpoint_dots=dots_saveable,
+    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
+)

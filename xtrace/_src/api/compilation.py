@@ -1,0 +1,83 @@
+"""Compiling lowered modules: written to files if that is asked for, and errors that name operations and lines."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xtrace._src.api.tracing import TracedFunction
+from xtrace._src.core import config, monitoring
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.runtime.execute import Program, compile_program
+from xtrace._src.transforms.lower import LoweredModule
+
+
+def compile_module(
+    module: LoweredModule,
+    text: str,
+    closed: ClosedJaxpr,
+    device: Any,
+    compiler_options: Mapping[str, Any] | None = None,
+    *,
+    kept: Sequence[int] | None = None,
+    committed: bool = False,
+) -> Program:
+    """Compile `module`, whose text is `text`, for `device`; `closed` is the jaxpr that it was lowered from.
+
+    `kept` and `committed` are those of `Program`. Errors of the compiler say which equation they are about. Where the
+    setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
+    """
+    # Neither is needed by most programs.
+    directory = config.dump_ir_to.value
+    files = importlib.import_module("xtrace._src.api.dump").Files(directory, module.builder.name) if directory else None
+    if files is not None:
+        files.write_source(closed, module)
+    start = time.perf_counter()
+    options = _options_of_settings() | dict(compiler_options or {})
+    try:
+        program = compile_program(
+            text, device, closed.out_avals, options, hidden=module.hidden, kept=kept, committed=committed,
+            callbacks=module.callbacks, effects=module.effects,
+        )
+    except Exception as error:
+        importlib.import_module("xtrace._src.api.failures").explain_compilation(error, closed, module, device)
+        raise
+    monitoring.record_step(monitoring.COMPILING, time.perf_counter() - start, module.builder.functions[0].scope)
+    if files is not None:
+        files.write_program(program.executable)
+    return program
+
+
+_EFFORTS = (
+    config.exec_time_optimization_effort, config.memory_fitting_effort, config.optimization_level,
+    config.memory_fitting_level,
+)
+
+
+def _options_of_settings() -> dict[str, Any]:
+    """Return the compiler options that the settings say."""
+    found = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
+    if config.disable_most_optimizations.value:
+        found |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    if not config.compiler_enable_remat_pass.value:
+        found["xla_disable_hlo_passes"] = "rematerialization"
+    return found
+
+
+def check_execution(function: str) -> None:
+    """Raise a RuntimeError where the settings forbid that programs run."""
+    if config.no_execution.value:
+        raise RuntimeError(f"{function} would run, and the setting jax_no_execution forbids that")
+
+
+def run_program(
+    run: Callable[..., Any], leaves: Sequence[Any], names: Callable[[], Sequence[str]], traced: TracedFunction
+) -> Any:
+    """Return ``run(leaves, names)``, a program's results; where memory is short, the error says what takes most."""
+    try:
+        return run(leaves, names)
+    except Exception as error:
+        importlib.import_module("xtrace._src.api.failures").explain_run(error, traced.closed)
+        raise

@@ -1,0 +1,118 @@
+"""Functions with batched forms of the user's own: `custom_vmap`, and `sequential_vmap` that loops instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api.arguments import function_name
+from xtrace._src.api.custom_derivatives import CustomFunction
+from xtrace._src.api.tracing import check_callable
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops.control_flow.bodies import stage_body
+from xtrace._src.ops.control_flow.mapping import map as map_over
+from xtrace._src.ops.custom_rules import Rule, custom_vmap_call, given
+
+
+class custom_vmap(CustomFunction):
+    """A function whose form under vmap is given by a rule, which `def_vmap` sets.
+
+    Its values under vmap are the rule's, and so are those of its jvp; reverse mode takes the derivative of the function
+    itself. AttributeError on a call before a rule is set, ValueError if what the rule returns does not fit.
+    """
+
+    kind = "custom_vmap"
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        super().__init__(fun, (), ())
+        self.vmap_rule: Callable[..., Any] | None = None
+
+    @boundary
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule ``vmap_rule(axis_size, in_batched, *args) -> (result, out_batched)`` and return it.
+
+        in_batched: a list with an entry for each argument, of its structure, of booleans; what is batched has the axis
+        at 0. out_batched has the structure of the result.
+        """
+        check_callable("def_vmap", vmap_rule)
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        rule = self.vmap_rule
+        if rule is None:
+            raise AttributeError(
+                f"No batching rule defined for custom_vmap function {self.name} using def_vmap. "
+                f"Set one: @{self.name}.def_vmap"
+            )
+        args = self._positional(args, kwargs)
+        if current_trace.get() is base_trace:
+            return self.fun(*args)
+        call, leaves = self._split(args)
+        body = stage_body(self.kind, self.fun, call.in_tree, [aval_of(x) for x in leaves])
+        count, out_tree, name = len(body.consts), body.out_tree, function_name(rule)
+        # An array is the same for all indices, also where an operation around has given it the mapped axis.
+        traced = [isinstance(x, Tracer) for x in body.consts]
+
+        def flat(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            if any(b and t for b, t in zip(batched, traced)):
+                raise ValueError(
+                    f"custom_vmap: {self.name} closes over a value that is mapped; its rule {name} is about explicit "
+                    "arguments only. Pass the value as an argument"
+                )
+            in_batched = list(pytree.tree_unflatten(call.in_tree, batched[count:]))
+            found = rule(size, in_batched, *pytree.tree_unflatten(call.in_tree, map(given, values[count:])))
+            return self._checked(name, found, out_tree)
+
+        key = self, rule, call.in_tree, out_tree, count
+        results = custom_vmap_call.apply([*body.consts, *leaves], (self.name, body.jaxpr, Rule(flat, name, key)))
+        return pytree.tree_unflatten(out_tree, results)
+
+    def _checked(self, rule: str, found: Any, out_tree: Any) -> tuple[list[Any], list[bool]]:
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise ValueError(
+                f"the custom vmap rule {rule} of {self.name} must return a pair (result, which parts of it are "
+                f"batched); it returned {abbreviated(found)}"
+            )
+        result, out_batched = found
+        trees: list[Any] = []
+        leaves = self._flattened("rule", rule, result, trees)
+        flags, flag_tree = pytree.tree_flatten(out_batched)
+        if flag_tree != trees[0]:
+            raise ValueError(
+                f"structure of output value and output batching specification returned by custom vmap rule ({rule}) of "
+                f"{self.name} do not match.\nOutput values: {trees[0]}\nBatching spec: {flag_tree}"
+            )
+        if trees[0] != out_tree:
+            raise ValueError(
+                f"structure of output returned by custom vmap rule ({rule}) does not match that of original "
+                f"custom-vmapped function {self.name}.\nOriginal output: {out_tree}\nRule output: {trees[0]}"
+            )
+        return leaves, [bool(b) for b in flags]
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """Return `f` with a batched form that calls it for one index after the other, in a loop."""
+    check_callable("sequential_vmap", f)
+    mapped = custom_vmap(f)
+
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, tree = pytree.tree_flatten(args)
+        flags = pytree.tree_leaves(in_batched)
+        batched = [x for x, b in zip(leaves, flags, strict=True) if b]
+
+        def one(values: list[Any]) -> Any:
+            rest = iter(values)
+            full = [next(rest) if b else x for x, b in zip(leaves, flags, strict=True)]
+            return mapped(*pytree.tree_unflatten(tree, full))
+
+        result = map_over(one, batched)
+        return result, pytree.tree_map(lambda _: True, result)
+
+    mapped.def_vmap(rule)
+    return mapped

@@ -1,0 +1,57 @@
+"""The files that the setting ``jax_dump_ir_to`` asks for: what each compilation started from, and what came out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.api.equation_profile import profile_of
+from xtrace._src.api.jaxpr_page import page_of
+from xtrace._src.core import config
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla import executables
+
+_numbers = itertools.count()
+
+
+class Files:
+    """The files of one compilation: ``xtrace_irNNNN_MODULE`` and an ending that says what is in it.
+
+    The directory is made if need be. What cannot be written is left out, with a warning: the computation goes on.
+    """
+
+    def __init__(self, directory: str, module: str) -> None:
+        self.directory, self.name = directory, f"xtrace_ir{next(_numbers):04d}_{module[:100]}"
+        self.modes = config.dump_ir_modes.value.split(",")
+
+    def write_source(self, closed: ClosedJaxpr, module: LoweredModule) -> None:
+        """Write the jaxpr, as text, a page and a profile of the user's lines, and the StableHLO, with locations."""
+        lines = config.include_debug_info_in_dumps.value
+        self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=lines, name_stack=True))  # type: ignore[attr-defined]
+        self._write("stablehlo", ".mlir", lambda: module.text(debug_info=lines))
+        address = config.source_url_schema.value
+        self._write("jaxpr_html", ".jaxpr.html", lambda: page_of(closed, module.builder.name, address, lines))
+        self._write("eqn_count_pprof", ".eqn_count_pprof", lambda: profile_of(closed.jaxpr, module.builder.name))
+
+    def write_program(self, executable: Any) -> None:
+        """Write XLA's optimised program."""
+        self._write("hlo", ".hlo.txt", lambda: executables.hlo_text(executable))
+
+    def _write(self, mode: str, ending: str, content: Callable[[], str | bytes]) -> None:
+        if mode not in self.modes:
+            return
+        path = os.path.join(self.directory, self.name + ending)
+        try:
+            os.makedirs(self.directory, exist_ok=True)
+            found = content()
+            with open(path, "wb") as file:
+                file.write(found if isinstance(found, bytes) else f"{found.rstrip()}\n".encode())
+        except OSError as error:
+            warn_user(
+                f"jax_dump_ir_to (XTRACE_DUMP_IR_TO): {path} cannot be written: {error}. The computation goes on "
+                "without it; name a directory that can be written to."
+            )

@@ -1,0 +1,141 @@
+"""Eager evaluation: each primitive, for each signature of its operands, is one compiled program."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api.compilation import check_execution, compile_module
+from xtrace._src.core import config, explain
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import Tracer
+from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure
+from xtrace._src.runtime.transfer import current_device, to_operand
+from xtrace._src.transforms import key_reuse
+from xtrace._src.transforms.lower import lower
+
+_lock = threading.RLock()
+
+
+def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+    """Apply `primitive` to concrete operands: what the base trace does."""
+    failure = None
+    try:
+        arrays = [x if type(x) is ConcreteArray else to_operand(x) for x in operands]
+    except TypeError as error:
+        failure = error
+    if failure is not None:
+        # Outside the handler, so that the error that names the operand has no other as its context.
+        check_operands(primitive, operands)
+        raise failure
+    key: Any = (parameters, config.cache_key(), *[x.signature for x in arrays])
+    try:
+        run = primitive.programs.get(key)
+    except TypeError:  # an unhashable parameter
+        run, key = None, None
+    if run is None:
+        if primitive.evaluate is not None:
+            return primitive.evaluate(*arrays, **dict(zip(primitive.parameters, parameters, strict=True)))
+        run = _compile(primitive, arrays, parameters, key)
+    try:
+        results = run(arrays)
+    except Exception as error:
+        check_live(arrays, primitive.__name__)
+        types = primitive.types_of_results(tuple([x.aval for x in arrays]), parameters)
+        made = described(types if primitive.multiple_results else [types])
+        explain_failure(error, f"the operation {primitive.__name__}, whose result is {made}")
+        raise
+    return results if primitive.multiple_results else results[0]
+
+
+def check_operands(primitive: Primitive, operands: Sequence[Any]) -> None:
+    """Raise a TypeError that names the operand no operation accepts, if there is one."""
+    for value in operands:
+        if isinstance(value, Tracer):
+            raise explain.unexpected_tracer(value)
+    explain.check_operands(primitive.__name__, operands)
+
+
+def device_for(
+    values: Sequence[Any], function: str, names: Callable[[], Sequence[str]] | None = None
+) -> tuple[Any, bool]:
+    """Return the device a computation on `values` runs on, and whether an array among them was committed to it.
+
+    ValueError for arrays committed to different devices; `names` names the values.
+    """
+    chosen: int | None = None
+    for position, value in enumerate(values):
+        if type(value) is not ConcreteArray or not value.committed:
+            continue
+        if chosen is None:
+            chosen = position
+        elif value.device != values[chosen].device:
+            first, second = (
+                f"argument {_name(names, i)} of {function}, {values[i].aval.str_short(False)} on {values[i].device}"
+                for i in (chosen, position)
+            )
+            raise ValueError(
+                f"Received incompatible devices for a computation: {first}, and {second}. Both were put there "
+                "explicitly; move them to one device with xtrace.device_put(x, device)."
+            )
+    return (current_device(), False) if chosen is None else (values[chosen].device, True)
+
+
+def check_live(values: Sequence[Any], function: str, names: Callable[[], Sequence[str]] | None = None) -> None:
+    """Raise a RuntimeError that names the deleted array among `values`, if there is one."""
+    for position, value in enumerate(values):
+        if type(value) is ConcreteArray and value.is_deleted():
+            # Names with an underscore are those of xtrace's own programs, which users have not written.
+            place = "" if function.startswith("_") else f"argument {_name(names, position)} of {function}: "
+            raise RuntimeError(place + deleted_message(value.aval))
+
+
+def _name(names: Callable[[], Sequence[str]] | None, position: int) -> str:
+    return names()[position] if names is not None else str(position)
+
+
+_Run = Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]
+
+
+def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: tuple[Any, ...], key: Any) -> _Run:
+    """Return what runs `primitive` on such arrays, and keep it under `key`."""
+    with _lock:
+        if key is not None and key in primitive.programs:
+            known: _Run = primitive.programs[key]
+            return known
+        check_live(arrays, primitive.__name__)
+        check_execution(primitive.__name__)
+        avals = tuple(x.aval for x in arrays)
+        device, committed = device_for(arrays, primitive.__name__)
+        closed = jaxpr_of_one(primitive, avals, parameters)
+        module = lower(closed, primitive.name, device.platform)
+        text = module.text()
+        start = time.perf_counter()
+        program = compile_module(module, text, closed, device, committed=committed)
+        if config.log_compiles.value:
+            reports = importlib.import_module("xtrace._src.api.reports")
+            reports.report_step("compilation", primitive.name, time.perf_counter() - start)
+        # The signatures say where the arrays are: from another device they are moved, at every call.
+        run: _Run = program.run if all(x.device is device for x in arrays) else program
+        if config.debug_key_reuse.value:
+            run = key_reuse.checked(run, closed)
+        if config.checks_numbers():
+            run = importlib.import_module("xtrace._src.api.nonfinite").checked(run, closed)
+        if key is not None:
+            primitive.programs.remember(key, run)
+        return run
+
+
+def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:
+    """Return the jaxpr whose only equation is `primitive`."""
+    types = primitive.types_of_results(tuple(avals), parameters)
+    inputs, outputs = [Var(a) for a in avals], [Var(a) for a in (types if primitive.multiple_results else [types])]
+    effects = primitive.effects_of(parameters)
+    equation = JaxprEqn(list(inputs), outputs, primitive, parameters, effects, None)
+    info = DebugInfo("eager evaluation", primitive.name, None, None)
+    return ClosedJaxpr(Jaxpr([], inputs, outputs, [equation], effects, info), [])

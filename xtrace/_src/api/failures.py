@@ -1,0 +1,112 @@
+"""What errors of XLA say besides its message: the equation they are about, and the user's lines behind it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from xtrace._src.core.avals import physical
+from xtrace._src.core.diagnostics.excerpts import excerpt
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
+from xtrace._src.core.printer import format_equation
+from xtrace._src.core.source import Position, resolve
+from xtrace._src.stablehlo.builder import Locations
+from xtrace._src.transforms.lower import LoweredModule
+
+_Place = tuple[Position | None, str]
+
+# How MLIR names a place: in the module's text, or in the user's file.
+_IN_TEXT = re.compile(r"(?:^|\s)-:(\d+):\d+: (?:error|note)", re.MULTILINE)
+_IN_FILE = re.compile(r"(?:^|: )([^:\n]+):(\d+):(\d+): error", re.MULTILINE)
+_IN_METADATA = re.compile(r'op_name="([^"]+)"')
+_INVALID = "Failed to parse using StableHLO"
+_MOST_EQUATIONS = 3
+
+
+def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: LoweredModule, device: Any) -> None:
+    """Add to an error of the compiler which equations of `closed` it is about, as far as that can be told."""
+    message = str(error)
+    found = _named_equations(message, closed.jaxpr, module)
+    name = module.builder.name
+    if _INVALID in message:
+        subject = "the operation below" if found else f"an operation of {name}"
+        head = (
+            f"The StableHLO written for {subject} is not valid: its rules let something pass that they should have "
+            "refused. That is a bug in xtrace, or in whatever defines the operation."
+        )
+    else:
+        head = f"XLA does not compile {'this operation of ' if found else 'the program '}{name} for {device}."
+    if not found:
+        head += " XTRACE_DUMP_IR_TO=DIRECTORY in the environment writes the program to files."
+    error.add_note("\n".join([head, *map(_described, found[:_MOST_EQUATIONS])]))
+
+
+def explain_run(error: BaseException, closed: ClosedJaxpr) -> None:
+    """Add to an error of a running program, if memory is short, which equation of `closed` has the largest result."""
+    if "RESOURCE_EXHAUSTED" not in str(error) and "Out of memory" not in str(error):
+        return
+    largest = max(_equations(closed.jaxpr), key=_bytes_of_results, default=None)
+    if largest is not None:
+        size = _bytes_of_results(largest)
+        error.add_note(f"The largest result of one operation of the program takes {size} bytes:\n{_described(largest)}")
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations that compute something, those of inner jaxprs in place of the operation that holds them."""
+    for equation in jaxpr.eqns:
+        inner = list(jaxprs_of(equation.parameters))
+        if not inner:
+            yield equation
+        for each in inner:
+            yield from _equations(each)
+
+
+def _bytes_of_results(equation: JaxprEqn) -> int:
+    stored = [physical(v.aval) for v in equation.outvars]
+    return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 0) for a in stored)
+
+
+def _described(equation: JaxprEqn) -> str:
+    place = f"\n{excerpt(equation.source, '    ')}" if equation.source is not None else ""
+    return f"  {format_equation(equation)}{place}"
+
+
+def _named_equations(message: str, jaxpr: Jaxpr, module: LoweredModule) -> list[JaxprEqn]:
+    """Return the equations that a message of XLA names."""
+    equations = list(_equations(jaxpr))
+    places = _places(message, module)
+    return [e for e in equations if any(_is_at(e, place) for place in places)]
+
+
+def _is_at(equation: JaxprEqn, place: _Place) -> bool:
+    position, name = place
+    return name.rsplit("/", 1)[-1] == equation.primitive.name and (
+        position is None or equation.source is None or tuple(position) == tuple(equation.source)
+    )
+
+
+def _places(message: str, module: LoweredModule) -> list[_Place]:
+    """Return the places, each a position and the operation's name with its scopes, that a message names."""
+    locations = Locations()
+    lines = module.builder.text_with(locations).split("\n")
+    known = {number: place for place, number in locations.numbers.items()}
+
+    def of_line(line: str) -> list[_Place]:
+        return [known[int(number)] for number in re.findall(r"loc\(#loc(\d+)\)", line)]
+
+    found = [place for number in _IN_TEXT.findall(message) for place in of_line(lines[int(number) - 1])]
+    for file, line, column in _IN_FILE.findall(message):
+        for place in known.values():
+            at = resolve(place[0]) if place[0] is not None else None
+            if at is not None and at.file.endswith(file) and (at.line, at.column + 1) == (int(line), int(column)):
+                found.append(place)
+    found += [place for name in _IN_METADATA.findall(message) for place in known.values() if place[1] == name]
+    if not found:
+        # A foreign function is known by its name alone.
+        for line in lines:
+            target = re.search(r'custom_call @([\w.$]+)|call_target_name = "([^"]+)"', line)
+            if target is not None and re.search(rf"\b{re.escape(target[1] or target[2])}\b", message):
+                found += of_line(line)
+    return found

@@ -1,0 +1,493 @@
+"""Derivatives of Python functions of pytrees: `jvp`, `linearize`, `vjp`, `grad`, `value_and_grad`."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import converted, zeros
+from xtrace._src.api import arguments
+from xtrace._src.api.arguments import NO_STATIC
+from xtrace._src.api.pullback import pullback_of
+from xtrace._src.api.tracing import check_callable
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.ir import DebugInfo, Literal
+from xtrace._src.core.tangents import Linear, is_differentiable, tangent_aval
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.runtime.transfer import to_operand
+from xtrace._src.transforms.backward import backward
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jvp import JVPTrace
+from xtrace._src.transforms.jvp import jvp as jvp_of_flat
+from xtrace._src.transforms.linearize import LinearMap
+from xtrace._src.transforms.linearize import linearize as linearize_flat
+from xtrace._src.transforms.scopes import JVP, TRANSPOSE, scope
+
+_NOTHING, _NO_NAMED = pytree.tree_structure(None), pytree.tree_structure({})
+
+
+class Flat:
+    """A function of pytrees as one of leaves: called, it notes the tree of its results, and what is auxiliary."""
+
+    def __init__(
+        self,
+        transformation: str,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        has_aux: bool,
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        check_callable(transformation, fun)
+        # Which arguments of the user's function these are, for messages.
+        self.numbers = range(len(args)) if numbers is None else numbers
+        self.transformation, self.fun, self.has_aux = transformation, fun, has_aux
+        self.leaves, self.in_tree = pytree.tree_flatten(args)
+        self.out_tree: Any = None
+        self.aux: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        result = self.fun(*pytree.tree_unflatten(self.in_tree, leaves))
+        if self.has_aux:
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise TypeError(
+                    f"{self.transformation}: with has_aux, {self.name} must return a pair (result, auxiliary data); "
+                    f"it returned {'a single array' if is_array_like(result) else type(result).__name__}"
+                )
+            result, aux = result
+            # The function runs under the transformation's own trace, which ends before anyone sees these values.
+            trace = current_trace.get()
+            assert isinstance(trace, JVPTrace)
+            values, aux_tree = pytree.tree_flatten(aux)
+            self.aux = pytree.tree_unflatten(aux_tree, trace.split(values)[0])
+        results, self.out_tree = pytree.tree_flatten(result)
+        for position, leaf in enumerate(results):
+            if not is_array_like(leaf):
+                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                raise TypeError(
+                    f"{self.transformation}: {self.name} returned {abbreviated(leaf)} of type {type(leaf)}"
+                    f"{' at ' + path if path else ''}, which is not an array; auxiliary data goes with has_aux=True"
+                )
+        return results
+
+    @property
+    def name(self) -> str:
+        """The function's name, for messages."""
+        return arguments.function_name(self.fun)
+
+    @property
+    def info(self) -> DebugInfo:
+        """Whose linear jaxpr it is."""
+        paths = [arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
+        return arguments.debug_info_of(self.transformation, self.fun, lambda: [path for p in paths for path in p()])
+
+    def _calls(self) -> list[Any]:
+        """For each argument, the structure of a call ``(args, kwargs)`` with that one alone in its place."""
+        trees = zip(self.numbers, self.in_tree.children(), strict=True)
+        return [
+            pytree.treedef_tuple((pytree.treedef_tuple((*[_NOTHING] * number, tree)), _NO_NAMED))
+            for number, tree in trees
+        ]
+
+    def release(self) -> Any:
+        """Let go of the arguments and the auxiliary data; return the latter. A derivative keeps residuals only."""
+        self.leaves, aux, self.aux = [], self.aux, None
+        return aux
+
+    def path(self, position: int) -> str:
+        """How users write the leaf at `position`, such as ``x['w'][0]``."""
+        paths = [path for tree in self._calls() for path in arguments.argument_paths(self.fun, NO_STATIC, tree)]
+        return paths[position]
+
+    def results(self, leaves: Sequence[Any]) -> Any:
+        """Return flat results as the function's tree."""
+        return pytree.tree_unflatten(self.out_tree, leaves)
+
+    def avals(self) -> list[ShapedArray]:
+        """The types of the leaves; a TypeError names one that is no array."""
+        found = []
+        for position, leaf in enumerate(self.leaves):
+            try:
+                found.append(aval_of(leaf))
+            except TypeError as error:
+                path = self.path(position)
+                raise TypeError(f"{self.transformation}: argument {path} of {self.name}: {error}") from None
+        return found
+
+
+def as_value(leaf: Any) -> Any:
+    """Return an argument as something that carries a tangent: arrays and tracers as they are, others on the device."""
+    return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
+
+
+def zero_tangent(aval: ShapedArray) -> Any:
+    """Return the zero tangent of a value of this type: of integers, a NumPy array of float0."""
+    if is_differentiable(aval):
+        return zeros(aval)
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Return ``fun(*primals)`` and its derivative in the direction `tangents`.
+
+    primals, tangents: sequences of arguments, of one structure; a tangent has the shape and dtype of its primal, that
+    of an integer the dtype float0. With `has_aux`, `fun` returns a pair, and its second part comes as a third result.
+    TypeError if structures, shapes or dtypes do not agree.
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                "primal and tangent arguments to jvp must be tuples or lists; "
+                f"found {name} of type {type(given).__name__}"
+            )
+    flat = Flat("jvp", fun, tuple(primals), has_aux)
+    moved, tree = pytree.tree_flatten(tuple(tangents))
+    if tree != flat.in_tree or type(primals) is not type(tangents):
+        raise TypeError(
+            f"jvp: the primals and tangents of {flat.name} must have one structure; they have "
+            f"{pytree.tree_structure(primals)} and {pytree.tree_structure(tangents)}, which differ "
+            f"{pytree.structure_difference(primals, tangents, prefix=False)}"
+        )
+    avals = flat.avals()
+    checked = for_each(lambda i: _as_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
+    with scope(JVP):
+        results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
+    out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
+    pair = flat.results(results), flat.results(out)
+    return (*pair, flat.aux) if has_aux else pair
+
+
+def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
+    """Return `check` of each position; where it fails at several, the error is of the first one's class and lists all.
+
+    Its messages begin with the function's name and a colon.
+    """
+    found, errors = [], []
+    for position in range(count):
+        try:
+            found.append(check(position))
+        except (TypeError, ValueError) as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        name = str(errors[0]).partition(": ")[0]
+        faults = [str(error).removeprefix(f"{name}: ") for error in errors]
+        raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree.listed(faults)}")
+    return found
+
+
+def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> Any:
+    """Return the only argument of a pullback; TypeError if the call has more, or fewer, or some by name."""
+    if len(given) == 1 and not named:
+        return given[0]
+    shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
+    raise TypeError(
+        f"{flat.transformation}: the function of cotangents of {flat.name} takes one argument by position, of the "
+        f"structure of its result, {flat.out_tree}; got {shown}. Several cotangents are given as one tuple or list"
+    )
+
+
+def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
+    """Return a tangent of a leaf of type `aval`, None for one of float0.
+
+    TypeError if it is of another dtype, ValueError if it is of another shape; of `linearize` always a ValueError.
+    """
+    wanted = tangent_aval(aval)
+    found = getattr(tangent, "dtype", None)
+    if not is_differentiable(aval):
+        if found == dtypes.float0 and np.shape(tangent) == aval.shape:
+            return None
+    elif is_array_like(tangent):
+        own = aval_of(tangent)
+        if own.shape == wanted.shape and own.dtype == wanted.dtype:
+            return as_value(tangent)
+        found = own.dtype
+    known = isinstance(found, np.dtype)
+    shown = f"{abbreviated(tangent)} of type {type(tangent)}"
+    if known:
+        shown = ShapedArray(np.shape(tangent), found).str_short()
+    error = ValueError if known and (function == "linearize" or found == wanted.dtype) else TypeError
+    raise error(
+        f"{function}: the tangent of argument {flat.path(position)} of {flat.name}, which is {aval.str_short()}, must "
+        f"be {wanted.str_short()}; got {shown}"
+    )
+
+
+def _linearized(flat: Flat, keeps_calls: bool = False) -> tuple[list[Any], LinearMap]:
+    differentiated = [is_differentiable(a) for a in flat.avals()]
+    with scope(JVP):
+        values = [as_value(x) for x in flat.leaves]
+        return linearize_flat(flat, values, differentiated, flat.info, keeps_calls, (JVP,))
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return ``fun(*primals)`` and the function that takes tangents of `primals` to those of the result.
+
+    The function's work is done once; what the second result does is linear. With `has_aux`, `fun` returns a pair, and
+    its second part comes as a third result.
+    """
+    flat = Flat("linearize", fun, primals, has_aux)
+    avals = flat.avals()
+    results, linear = _linearized(flat)
+    out_avals = [aval_of(x) for x in results]
+
+    aux = flat.release()
+    jaxpr, nonzero = linear.jaxpr, linear.nonzero
+
+    @boundary
+    def linear_function(residuals: Sequence[Any], *tangents: Any) -> Any:
+        moved, tree = pytree.tree_flatten(tangents)
+        if tree != flat.in_tree:
+            raise TypeError(
+                f"linearize: the linear function takes tangents of the structure of the arguments of {flat.name}, "
+                f"{flat.in_tree}; got {tree}, which differs {pytree.treedef_difference(flat.in_tree, tree)}"
+            )
+        given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
+        found = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
+        out = [next(found) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
+        return flat.results([concrete(x) for x in out])
+
+    # A pytree of the residuals: it can go in and out of jitted functions.
+    pair = flat.results(results), pytree.Partial(linear_function, linear.consts)
+    return (*pair, aux) if has_aux else pair
+
+
+def concrete(value: Any) -> Any:
+    """Return a literal's value as an array."""
+    return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
+
+
+def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any]) -> list[Any]:
+    """Return the cotangents of all arguments, given those of all results."""
+    given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
+    with scope(TRANSPOSE):
+        found = iter(backward(linear.jaxpr, linear.consts, [Linear(a) for a in linear.jaxpr.in_avals], given))
+    out = []
+    for aval in in_avals:
+        cotangent = next(found) if is_differentiable(aval) else None
+        out.append(zero_tangent(aval) if cotangent is None else concrete(cotangent))
+    return out
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+    """Return ``fun(*primals)`` and the function that takes cotangents of the result to those of `primals`, a tuple.
+
+    A cotangent has the structure, shape and dtype of the result; of integer arguments it is float0. With `has_aux`,
+    `fun` returns a pair, and its second part comes as a third result.
+    """
+    refuse_reduce_axes("vjp", reduce_axes)
+    flat = Flat("vjp", fun, primals, has_aux)
+    avals = flat.avals()
+    leaves = flat.leaves
+    results, linear = _linearized(flat, keeps_calls=True)
+    out_avals = [aval_of(x) for x in results]
+    out_tree = flat.out_tree
+    aux = flat.release()
+    jaxpr, nonzero = linear.jaxpr, linear.nonzero
+
+    def pullback(residuals: list[Any], *cotangents: Any, **named: Any) -> Any:
+        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
+        if tree != out_tree:
+            raise ValueError(
+                f"vjp: the cotangent must have the structure of the result of {flat.name}, {out_tree}; got {tree}, "
+                f"which differs {pytree.treedef_difference(out_tree, tree)}"
+            )
+        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
+        map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
+        return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked))
+
+    # A pytree of the residuals: it can go in and out of jitted functions.
+    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves)
+    return (*pair, aux) if has_aux else pair
+
+
+def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -> Any:
+    """Return a cotangent of a result of type `aval`; ValueError if the types disagree.
+
+    That of an integer is None, unless a function of integers is transposed.
+    """
+    linear = flat.transformation == "linear_transpose"
+    wanted = aval if linear else tangent_aval(aval)
+    own = aval_of(cotangent) if is_array_like(cotangent) else None
+    if not is_differentiable(aval) and not linear and own is not None and own.shape == wanted.shape:
+        return None
+    if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
+        name = pytree.keystr(pytree.leaf_paths(flat.out_tree)[position])
+        where = f" at {name}" if name else ""
+        error = TypeError if own is None or linear else ValueError
+        raise error(
+            f"{flat.transformation}: the cotangent{where} must have the type of the result of {flat.name}, "
+            f"{wanted.str_short()}; got {abbreviated(cotangent) if own is None else own.str_short()}"
+        )
+    return None if own.dtype == dtypes.float0 else as_value(cotangent)
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Return a function that gives ``fun(*args)``, a scalar, and its gradient by the arguments `argnums`.
+
+    The gradient has the structure of the argument, or is a tuple of these for several `argnums`. has_aux: `fun`
+    returns a pair (scalar, auxiliary data). holomorphic: arguments and result are complex. allow_int: integer
+    arguments have gradients of dtype float0. TypeError if the result is no real scalar or an argument is not real.
+    """
+    check_callable("value_and_grad", fun)
+    refuse_reduce_axes("grad", reduce_axes)
+    numbers, several = argument_numbers(argnums)
+
+    @boundary
+    @functools.wraps(fun)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        chosen = argument_positions(fun, numbers, len(args), TypeError)
+
+        def of_chosen(*values: Any) -> Any:
+            full = list(args)
+            for n, value in zip(chosen, values, strict=True):
+                full[n] = value
+            return fun(*full, **kwargs)
+
+        flat = Flat("grad", functools.update_wrapper(of_chosen, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
+        avals = flat.avals()
+        for position, aval in enumerate(avals):
+            check_input("grad", flat, position, aval, holomorphic, allow_int)
+        results, linear = _linearized(flat, keeps_calls=True)
+        _check_scalar(flat, results, holomorphic)
+        one = aval_of(results[0])
+        out = _gradients(linear, avals, [Literal(dtypes.scalar_type_of(one.dtype)(1), one)])
+        gradients = pytree.tree_unflatten(flat.in_tree, out)
+        value = flat.results(results)
+        return ((value, flat.aux) if has_aux else value), (gradients if several else gradients[0])
+
+    return value_and_gradient
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Return a function that gives the gradient of `fun`, which returns a scalar; see `value_and_grad`.
+
+    With `has_aux`, the result is the pair (gradient, auxiliary data).
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @boundary
+    @functools.wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return gradient
+
+
+def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
+    """Raise NotImplementedError for axes to reduce over, which jax no longer has either."""
+    if reduce_axes:
+        raise NotImplementedError(
+            f"{function}: reduce_axes is deprecated and must be (); sum gradients with xtrace.lax.psum"
+        )
+
+
+def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
+    """Return `argnums` as a tuple, and whether there are several; TypeError if it is not of integers."""
+    several = not hasattr(argnums, "__index__") or bool(getattr(argnums, "ndim", 0))
+    try:
+        numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
+    except TypeError:
+        raise TypeError(
+            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviated(argnums)}"
+        ) from None
+    if not numbers:
+        raise ValueError("differentiation: argnums names no argument; give the number of one, such as argnums=0")
+    return numbers, several
+
+
+def argument_positions(
+    fun: Callable[..., Any], numbers: Sequence[int], count: int, missing: type[Exception] = ValueError
+) -> list[int]:
+    """Return `numbers` counted from the front; an error, `missing`, names one that there is no argument for.
+
+    ValueError for a number that is too far from the back, or an argument that is named twice.
+    """
+    for n in numbers:
+        if not -count <= n < count:
+            raise (missing if n >= 0 else ValueError)(
+                f"differentiating with respect to argnums={n} requires at least {n + 1 if n >= 0 else -n} positional "
+                f"arguments to be passed to {arguments.function_name(fun)}, but got only {count}"
+            )
+    chosen = [n % count for n in numbers]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(
+            f"differentiation: argnums={tuple(numbers)} names an argument of {arguments.function_name(fun)} twice; "
+            "give each number once"
+        )
+    return chosen
+
+
+def check_input(
+    function: str, flat: Flat, position: int, aval: ShapedArray, holomorphic: bool, allow_int: bool
+) -> None:
+    """Raise TypeError if reverse mode takes no derivatives by the leaf at `position`, of type `aval`."""
+    if dtypes.is_complex(aval.dtype) if holomorphic else is_differentiable(aval) or allow_int:
+        return
+    where = f"argument {flat.path(position)} of {flat.name} is {aval.str_short()}"
+    if holomorphic:
+        raise TypeError(f"{function} with holomorphic=True requires inputs with complex dtype, but {where}")
+    raise TypeError(
+        f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
+        f"but {where}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True; "
+        "or write the number with a point, 2.0"
+    )
+
+
+def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool) -> None:
+    """Raise TypeError if reverse mode takes no derivatives of a result of type `aval` of the function called `name`."""
+    if holomorphic and not dtypes.is_complex(aval.dtype):
+        raise TypeError(
+            f"{function} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name}"
+        )
+    if not holomorphic and not dtypes.is_floating(aval.dtype):
+        advice = (
+            "Return its real part or abs of it; for holomorphic differentiation, pass holomorphic=True; for "
+            "differentiation of other functions with complex outputs, use vjp"
+            if dtypes.is_complex(aval.dtype)
+            else "Conditions and whole numbers have no slope: return a float, such as where(condition, x, y)"
+        )
+        raise TypeError(
+            f"{function} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
+            f"{name} returned {aval.dtype.name}. {advice}"
+        )
+
+
+def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None:
+    if len(results) != 1 or not pytree.treedef_is_leaf(flat.out_tree):
+        shown = pytree.described(flat.out_tree, [aval_of(x).str_short() for x in results])
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output of {flat.name} was {shown}. Return one number; "
+            "what else there is to return goes second, in a pair, with has_aux=True"
+        )
+    aval = aval_of(results[0])
+    if aval.shape:
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output of {flat.name} had shape: {aval.shape}. "
+            "Sum it, or use jacrev"
+        )
+    check_output("grad", flat.name, aval, holomorphic)

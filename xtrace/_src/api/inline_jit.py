@@ -1,0 +1,203 @@
+"""Functions of the library as programs: compiled where all is evaluated, replayed while a program is traced."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.api.arguments import are_hashable, keyword_only_names
+from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
+from xtrace._src.core import pytree
+from xtrace._src.core.array_protocol import taking_objects
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import is_array_like
+from xtrace._src.core.flags import check_flags, check_hashable, flags_of
+from xtrace._src.core.tables import Table
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime.transfer import to_operand
+from xtrace._src.transforms import replay
+
+# How many calls of a function are remembered.
+_LIMIT = 1024
+_SCALARS = frozenset((bool, int, float, complex))
+_OF_NUMPY = frozenset(map(np.dtype, "?bhiqBHIQefdFD"))
+# Types of arguments whose values decide which equations are recorded.
+_STATIC_TYPES = (bool, int, str, tuple, type, type(None), np.dtype, enum.Enum)
+# The place of an operand in the key of a call.
+_OPERAND = object()
+
+
+def inline_jit(
+    function: Callable[..., Any] | None = None, *, static: Sequence[str] | None = None, public: bool = False,
+    trees: bool = False, unless: Callable[[], bool] | None = None, inline: bool = False,
+) -> Any:
+    """Decorate a function of the library to be one program: compiled once, or replayed in the program that is traced.
+
+    It must depend on its operands' types, its static arguments and the settings only.
+
+    static: the names of the parameters that are no arrays; by default those that can be given by keyword only, of a
+    public function none.
+    public: users call it. The compiled program is for good arguments; for others the function itself is called, and
+    reports them. trees: it is public, and its operands are trees of arrays.
+    unless: while this holds, the function itself is called; it depends on settings that are in every cache key.
+    inline: differentiated eagerly, its linear part is single operations, as JAX's elementwise functions are.
+    """
+    if function is None:
+        return functools.partial(inline_jit, static=static, public=public, trees=trees, unless=unless, inline=inline)
+    public = public or trees
+    if static is None:
+        static = () if public else keyword_only_names(inspect.unwrap(function))
+    compiled = jit_of_library(function, tuple(static), inline)
+    call = _call_of(function, compiled._xtrace_jitted, public, trees, unless)
+    return with_code_of(compiled, taking_objects(call), function)
+
+
+def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the operands that can be given by keyword."""
+    code = getattr(function, "__code__", None)
+    return frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount]) if code is not None else frozenset()
+
+
+def _by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
+    """Return `arrays` with the operands that follow them and are in `static`, which they are taken from."""
+    names = function.__code__.co_varnames[len(arrays) : function.__code__.co_argcount]
+    return (*arrays, *[static.pop(name) for name in itertools.takewhile(static.__contains__, names)])
+
+
+def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
+    """Return the error of a call with static arguments that are not hashable, or are no arguments of the function."""
+    name = function.__name__
+    try:
+        inspect.signature(function).bind(*arrays, **static)
+    except TypeError as error:
+        return TypeError(f"{name}(): {error}")
+    for argument, value in static.items():
+        check_hashable(name, argument, value)
+    return TypeError(f"{name}: the arguments {', '.join(static)} are not hashable")
+
+
+def _call_of(
+    function: Callable[..., Any], jitted: Jitted, public: bool, trees: bool, unless: Callable[[], bool] | None
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Return the function of positional and named arguments that takes the calls for which no code is written yet."""
+    static, subprograms = jitted.static, Table(_LIMIT)
+    numbers, names = frozenset(static.numbers), frozenset(static.names)
+    flags = flags_of(function) if public else {}
+    by_name = frozenset() if public else _operands_by_name(function)
+    trace_of_thread = current_trace.get
+
+    def accepts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if not are_hashable(static, args, kwargs) or (unless is not None and unless()):
+            return False
+        operands = [x for i, x in enumerate(args) if i not in numbers]
+        operands += [x for name, x in kwargs.items() if name not in names]
+        if trees:
+            # The function's own message about a number in a wrong place shows the number.
+            return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands))
+        if names and not (args and (0 in numbers or _is_array(args[0]))):
+            return False
+        return all(x is None or type(x) in _SCALARS or _is_array(x) for x in operands)
+
+    def call_itself(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if flags:
+            check_flags(function.__name__, flags, args, kwargs)
+        return function(*args, **kwargs)
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not public and kwargs:
+            if not by_name.isdisjoint(kwargs):
+                kwargs = dict(kwargs)
+                args = _by_position(function, args, kwargs)
+            try:
+                hash(tuple(kwargs.values()))
+            except TypeError:
+                raise _refused(function, args, kwargs) from None
+        trace = trace_of_thread()  # `nonfinite` looks for it
+        if trace.evaluates:
+            return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
+        operands: list[Any] = []
+        key = None if trees else _key_of(args, kwargs, numbers, names, public, operands)
+        if key is None:
+            return call_itself(args, kwargs)
+        whole = len(operands) == len(args) and not kwargs
+        return replay.call(function if whole else _with_operands(function, args, kwargs), operands, key, subprograms)
+
+    return call
+
+
+def _key_of(
+    args: tuple[Any, ...], kwargs: dict[str, Any], numbers: frozenset[int], names: frozenset[str], public: bool,
+    operands: list[Any],
+) -> tuple[Any, ...] | None:
+    """Return everything but the operands of a call, hashable, and append these to `operands`.
+
+    None where an argument is neither an array nor of a type whose values can be compared, and where an array is given
+    for a static one: the function reports that.
+    """
+    key: list[Any] = []
+    for i, x in enumerate(args):
+        if isinstance(x, Array):
+            if i in numbers:
+                return None
+            operands.append(x)
+            key.append(_OPERAND)
+        elif isinstance(x, _STATIC_TYPES) or (not public and type(x) in _SCALARS):
+            if not _add_value(key, x):
+                return None
+        else:
+            return None
+    for name, x in kwargs.items():
+        key.append(name)
+        if isinstance(x, Array):
+            if name in names:
+                return None
+            operands.append(x)
+            key.append(_OPERAND)
+        elif (public and not isinstance(x, _STATIC_TYPES)) or not _add_value(key, x):
+            return None
+    return tuple(key)
+
+
+def _add_value(key: list[Any], value: Any) -> bool:
+    """Append a value to a key that tells 0.0 from -0.0 and 1 from True; return whether no array is in it."""
+    kind = type(value)
+    if not isinstance(value, tuple):
+        key.append(kind)
+        key.append(repr(value) if kind is float or kind is complex else value)
+        return True
+    key.append(kind)
+    key.append(len(value))
+    for x in value:  # noqa: SIM110 - a generator would be another frame for each value
+        if isinstance(x, Array) or not _add_value(key, x):
+            return False
+    return True
+
+
+def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    """Return the function of the arrays among the arguments of ``function(*args, **kwargs)``."""
+
+    def called(*operands: Any) -> Any:
+        left = iter(operands)
+        given = [next(left) if isinstance(x, Array) else x for x in args]
+        return function(*given, **{name: next(left) if isinstance(x, Array) else x for name, x in kwargs.items()})
+
+    return called
+
+
+def _is_array(value: Any) -> bool:
+    """Whether `value` is an array or a tracer, or one of NumPy's arrays that jit takes as they are."""
+    return isinstance(value, Array) or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
+
+
+def to_number_operand(value: Any) -> Any:
+    """Return `value`, if it is a Python number and no trace is on, as an array that a compiled program takes.
+
+    A number that is part of a program XLA would compute with beforehand, and round otherwise.
+    """
+    return to_operand(value) if type(value) in _SCALARS and current_trace.get() is base_trace else value

@@ -1,0 +1,238 @@
+"""Whole derivatives: `jacfwd`, `jacrev` and `hessian`, and the transpose of a linear function."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, zeros
+from xtrace._src.api import arguments
+from xtrace._src.api.arguments import NO_STATIC
+from xtrace._src.api.grad import (
+    Flat,
+    argument_numbers,
+    argument_positions,
+    as_cotangent,
+    check_input,
+    check_output,
+    concrete,
+    for_each,
+    jvp,
+    one_cotangent,
+    refuse_reduce_axes,
+    vjp,
+    zero_tangent,
+)
+from xtrace._src.api.tracing import abstract_leaf, abstract_leaves, check_callable
+from xtrace._src.api.vmap import vmap
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.functions import renamed
+from xtrace._src.core.tangents import Linear, is_differentiable
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.shape import iota, split
+from xtrace._src.transforms.backward import backward
+from xtrace._src.transforms.scopes import TRANSPOSE, scope
+from xtrace._src.transforms.stage import stage
+
+
+def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
+    """Return for each leaf an array with a new leading axis over all elements of all leaves: 1 at its own, else 0."""
+    avals = [aval_of(x) for x in leaves]
+    total = sum(a.size for a in avals)
+    rows = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (0,))
+    columns = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (1,))
+    same = elementwise.eq(rows, columns)
+    blocks = _parts(same, 1, avals)
+    return [
+        reshape(converted(block, aval.dtype, aval.weak_type), (total, *aval.shape))
+        for block, aval in zip(blocks, avals, strict=True)
+    ]
+
+
+def _parts(x: Any, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
+    """Return `x` cut along `axis` into parts of the sizes of `avals`."""
+    return [x] if len(avals) == 1 else split(x, [a.size for a in avals], axis)
+
+
+def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
+    """Return the parts of `x` along `axis`, one for each leaf, with the leaf's axes in place of that one."""
+    avals = list(map(aval_of, leaves))
+    return [
+        reshape(part, (*part.shape[:axis], *aval.shape, *part.shape[axis + 1 :]))
+        for part, aval in zip(_parts(x, axis, avals), avals, strict=True)
+    ]
+
+
+def _of_integers(tangent: Any, value: Any) -> Any:
+    """Return `tangent`, of an integer `value` as zeros of its dtype, which Jacobians have instead of float0."""
+    return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
+
+
+def _of_chosen(fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Return `fun` as a function of the arguments `chosen` alone."""
+
+    @functools.wraps(fun)
+    def of_chosen(*values: Any) -> Any:
+        full = list(args)
+        for n, value in zip(chosen, values, strict=True):
+            full[n] = value
+        return fun(*full, **kwargs)
+
+    return of_chosen
+
+
+def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, put: str) -> None:
+    """Raise TypeError for inputs or outputs (`put`) that forward mode takes no Jacobian by or of."""
+    wanted, accepted = ("complex", dtypes.is_complex) if holomorphic else ("floating", dtypes.is_floating)
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        if not accepted(aval.dtype):
+            rest = "" if holomorphic else ". For holomorphic differentiation, pass holomorphic=True"
+            raise TypeError(
+                f"jacfwd with holomorphic={holomorphic} requires {put}s of {wanted} dtype, {name} has "
+                f"{aval.str_short()}{rest}"
+            )
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, column by column.
+
+    Forward mode: its cost grows with the number of input elements. The Jacobian has the structure of the result, each
+    leaf replaced by the structure of the argument, of shape (*result shape, *argument shape); with several `argnums`,
+    a tuple of these in its place. With `has_aux`, `fun` returns a pair, and so does the function.
+    """
+    check_callable("jacfwd", fun)
+    numbers, several = argument_numbers(argnums)
+
+    @boundary
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = argument_positions(fun, numbers, len(args))
+        of_chosen = _of_chosen(fun, chosen, args, kwargs)
+        primals = tuple([args[n] for n in chosen])
+        leaves, tree = pytree.tree_flatten(primals)
+        name = arguments.function_name(fun)
+        # The types of the arguments, or an error that names the one that is no array.
+        if not Flat("jacfwd", of_chosen, primals, has_aux, chosen).avals():
+            raise ValueError(f"jacfwd: argument {chosen[0]} of {name} has no arrays to differentiate by")
+        _check_forward(name, leaves, holomorphic, "input")
+        aux: Any = None
+
+        def pushed(tangents: Any) -> Any:
+            nonlocal aux
+            result, moved, *rest = jvp(of_chosen, primals, tangents, has_aux=has_aux)
+            aux = rest[0] if has_aux else None
+            return pytree.tree_map(_of_integers, moved, result)
+
+        basis = pytree.tree_unflatten(tree, _standard_basis(leaves))
+        columns = vmap(pushed, out_axes=-1)(basis)
+        if holomorphic:
+            _check_forward(name, pytree.tree_leaves(columns), True, "output")
+
+        def arranged(column: Any) -> Any:
+            found = pytree.tree_unflatten(tree, _split(column, column.ndim - 1, leaves))
+            return found if several else found[0]
+
+        jacobians = pytree.tree_map(arranged, columns)
+        return (jacobians, aux) if has_aux else jacobians
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, row by row; see `jacfwd`.
+
+    Reverse mode: its cost grows with the number of elements of the result.
+    """
+    check_callable("jacrev", fun)
+    numbers, several = argument_numbers(argnums)
+
+    @boundary
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = argument_positions(fun, numbers, len(args))
+        primals = tuple([args[n] for n in chosen])
+        name = arguments.function_name(fun)
+        of_chosen = _of_chosen(fun, chosen, args, kwargs)
+        # The types of the arguments, or an error that names the one that is no array.
+        flat = Flat("jacrev", of_chosen, primals, has_aux, chosen)
+        for position, aval in enumerate(flat.avals()):
+            check_input("jacrev", flat, position, aval, holomorphic, allow_int)
+        result, pullback, *aux = vjp(of_chosen, *primals, has_aux=has_aux)
+        leaves, tree = pytree.tree_flatten(result)
+        if not leaves:
+            raise ValueError(f"jacrev: {name} returned {abbreviated(result)}, which has no arrays to differentiate")
+        for leaf in leaves:
+            check_output("jacrev", name, aval_of(leaf), holomorphic)
+
+        def pulled(cotangents: Any) -> Any:
+            return pytree.tree_map(_of_integers, pullback(cotangents), primals)
+
+        rows = vmap(pulled)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
+        # For each leaf of the arguments the derivatives of all leaves of the result are one under the other.
+        columns, below = pytree.tree_flatten(rows if several else rows[0])
+        parts = zip(*[_split(column, 0, leaves) for column in columns], strict=True)
+        jacobians = [pytree.tree_unflatten(below, part) for part in parts]
+        found = pytree.tree_unflatten(tree, jacobians)
+        return (found, *aux) if has_aux else found
+
+    return jacobian
+
+
+jacobian = renamed(jacrev, "jacobian")
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return a function that gives the second derivatives of `fun`: the Jacobian, by `jacfwd`, of that by `jacrev`."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Return the transpose of `fun`, which is linear: a function of a cotangent that gives a tuple, one a primal.
+
+    primals: arrays, or ShapeDtypeStructs, which say the types: all floating or complex, or all integers, and the
+    results too; TypeError otherwise. NotImplementedError where an operation in `fun` is not linear.
+    """
+    refuse_reduce_axes("linear_transpose", reduce_axes)
+    flat = Flat("linear_transpose", fun, primals, False)
+    avals = abstract_leaves(fun, NO_STATIC, flat.leaves, pytree.tree_structure((primals, {})), abstract_leaf)
+    jaxpr, consts = stage(flat, avals, flat.info)
+    out_avals = jaxpr.out_avals
+    types = [*avals, *out_avals]
+    if not all(map(is_differentiable, types)) and not all(dtypes.is_integer(a.dtype) for a in types):
+        raise TypeError(
+            "linear_transpose only supports functions of floating or complex arguments and results, or of integer ones "
+            f"and integer results; {flat.name} takes ({', '.join(a.str_short() for a in avals)}) and returns "
+            f"({', '.join(a.str_short() for a in out_avals)})"
+        )
+    out_tree = flat.out_tree
+
+    @boundary
+    def transposed(*cotangents: Any, **named: Any) -> Any:
+        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
+        if tree != out_tree:
+            raise TypeError(
+                f"linear_transpose: the cotangent must have the structure of the result of {flat.name}, {out_tree}; "
+                f"got {tree}, which differs {pytree.treedef_difference(out_tree, tree)}"
+            )
+        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
+        with scope(TRANSPOSE):
+            found = backward(jaxpr, consts, [Linear(a) for a in avals], checked)
+        out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, found, strict=True)]
+        return pytree.tree_unflatten(flat.in_tree, out)
+
+    return transposed

@@ -1,0 +1,63 @@
+"""Jaxprs as pages of HTML, where each equation has the line of the user's code that made it beside it."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from xtrace._src.core.ir import ClosedJaxpr
+
+# What the printer writes behind an equation.
+_REMARK = re.compile(r"^(?P<code>.*?)\s*# (?P<place>(?P<file>.+):(?P<line>\d+) \(.*\)(?: \[.*\])?)$")
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font: 14px/1.35 monospace; margin: 1em; counter-reset: line; }}
+tr:hover, tr:target {{ background: #eef4ff; }}
+td {{ padding: 0 1em 0 0; vertical-align: top; white-space: pre; }}
+td.number, td.place {{ color: #777; }}
+td.number {{ text-align: right; user-select: none; }}
+tr.hidden {{ display: none; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p><input type="search" placeholder="show lines with" oninput="showLinesWith(this.value)"></p>
+<table>
+{rows}
+</table>
+<script>
+function showLinesWith(text) {{
+  for (const row of document.querySelectorAll("tr")) {{
+    row.classList.toggle("hidden", !row.textContent.includes(text));
+  }}
+}}
+</script>
+</body>
+</html>"""
+
+
+def page_of(closed: ClosedJaxpr, title: str, address: str | None, places: bool) -> str:
+    """Return the page of `closed`, with the equations' places if they are wanted.
+
+    address: that of a line of source, with ``{file}`` and ``{line}`` where these go; places are links to it.
+    """
+    text: Any = closed.pretty_print(source_info=places, name_stack=places)  # type: ignore[attr-defined]
+    rows = [_row(number, line, address) for number, line in enumerate(text.splitlines(), 1)]
+    return _PAGE.format(title=html.escape(title), rows="\n".join(rows))
+
+
+def _row(number: int, line: str, address: str | None) -> str:
+    found = _REMARK.match(line)
+    code, place = (found["code"], html.escape(found["place"].removesuffix(" []"))) if found else (line, "")
+    if found and address:
+        target = address.replace("{file}", found["file"]).replace("{line}", found["line"])
+        place = f'<a href="{html.escape(target)}">{place}</a>'
+    return (
+        f'<tr id="L{number}"><td class="number">{number}</td><td class="code">{html.escape(code)}</td>'
+        f'<td class="place">{place}</td></tr>'
+    )

@@ -1,0 +1,612 @@
+"""`jit`: trace once per signature, compile with XLA, and call the compiled program from then on."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from xtrace._src.api import arguments, dispatch, stages
+from xtrace._src.api.arguments import Selection, Static
+from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
+from xtrace._src.api.compilation import check_execution, compile_module, run_program
+from xtrace._src.api.devices import one_device
+from xtrace._src.api.eager import check_live, device_for
+from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
+from xtrace._src.core import config, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import taking_objects
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.source import is_internal, resolve, user_position
+from xtrace._src.core.tables import clear_tables
+from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.runtime.arrays import DELETED, ConcreteArray
+from xtrace._src.runtime.execute import Program
+from xtrace._src.transforms import dce, key_reuse
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.transforms.lower import lower as lower_to_stablehlo
+from xtrace._src.xla import clients
+
+
+class _Options(NamedTuple):
+    """What `jit` was asked for; functions jitted twice with the same options share one cache."""
+
+    static_numbers: tuple[int, ...]
+    static_names: tuple[str, ...]
+    donated_numbers: tuple[int, ...]
+    donated_names: tuple[str, ...]
+    keep_unused: bool
+    device: Any
+    inline: bool
+    compiler_options: tuple[tuple[str, Any], ...]
+
+
+class _Compiled:
+    """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
+
+    seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
+    Python types of the leaves; not counted any more where there is specialised code.
+    """
+
+    __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds", "traced")
+
+    def __init__(
+        self, program: Program, run: Callable[..., Any], traced: TracedFunction, seconds: tuple[float, float, float]
+    ) -> None:
+        self.program, self.run, self.seconds, self.traced = program, run, seconds, traced
+        self.out_tree, self.names = traced.out_tree, traced.debug_info.argument_paths
+        self.calls: dict[tuple[type, ...], int] = {}
+        self.specialised = False
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        return pytree.tree_unflatten(self.out_tree, run_program(self.run, leaves, self.names, self.traced))
+
+    def count_call(self, leaves: Sequence[Any]) -> int:
+        """Return how often it has been called with leaves of these Python types, this time included."""
+        kinds = tuple([type(x) for x in leaves])
+        calls = self.calls[kinds] = self.calls.get(kinds, 0) + 1
+        return calls
+
+    def forget_calls(self) -> None:
+        """Count from the start: what was specialised has failed."""
+        self.calls.clear()
+        self.specialised = False
+
+
+class _Cache:
+    """What is known of one function under one set of options."""
+
+    __slots__ = ("traced", "compiled", "forms", "last_signature", "misses", "cleared", "warned", "__weakref__")
+
+    def __init__(self) -> None:
+        self.traced: OnceTable[TracedFunction] = OnceTable()
+        self.compiled: OnceTable[_Compiled] = OnceTable()
+        self.forms = dispatch.Forms()
+        self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
+        # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.
+        self.misses = 0
+        self.cleared = self.warned = False
+
+    def hits(self) -> int:
+        """Return how many calls found their program, of those that are counted."""
+        return sum(max(sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
+
+    def count_miss(self) -> int:
+        """Note that a program was compiled, and return how many were."""
+        with _lock:
+            self.misses += 1
+            return self.misses
+
+    def clear(self) -> None:
+        self.cleared = bool(self.traced.entries)
+        self.misses = 0
+        self.traced.clear()
+        self.compiled.clear()
+        self.forms.clear()
+        self.last_signature = None
+
+
+_lock = threading.RLock()
+_CONSTANT = re.compile("dense<[^>]*>")
+
+# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
+_CALLS_BEFORE_SPECIALISING = 4
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
+
+    A signature is the shapes, dtypes and weak types of all array leaves, the pytree structure, and the values of
+    static arguments. Arguments and results are pytrees of arrays, NumPy arrays and Python scalars.
+
+    static_argnums, static_argnames: parameters that stay Python values; they must be hashable. Each infers the other.
+    donate_argnums, donate_argnames: parameters whose memory the program may reuse; they cannot be used afterwards.
+    Where the function is called under grad, vmap or another jit, that may need them still, they are kept.
+    keep_unused: pass arguments the program does not read to it all the same.
+    device, backend: where to run. inline: inside another traced function, record the operations without a call.
+    in_shardings, out_shardings: where to run, as shardings such as ``x.sharding``; all arrays of a program are on one
+    device. compiler_options: options of XLA by name.
+
+    Raises TypeError if `fun` is not callable or an argument is no array, ValueError for a wrong or unhashable static
+    argument. Without `fun`, returns a decorator.
+    """
+    if fun is None:
+        keywords = {k: v for k, v in locals().items() if k != "fun"}
+        return functools.partial(jit, **keywords)
+    check_callable("jit", fun)
+    static = Selection("static", fun, static_argnums, static_argnames)
+    donated = Selection("donate", fun, donate_argnums, donate_argnames)
+    _check_disjoint(fun, static, donated)
+    options = _Options(
+        static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
+        _device(device, backend, {"in_shardings": in_shardings, "out_shardings": out_shardings}), bool(inline),
+        arguments.compiler_options_of("jit", compiler_options),
+    )
+    return _wrap(fun, static, donated, options)
+
+
+def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
+    """Return a function of the library jitted; `static` are its static parameters."""
+    jitted = jit(function, static_argnames=static, inline=inline)
+    jitted._xtrace_jitted.of_library = True
+    return jitted
+
+
+def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callable[[Any, Any], Any]) -> Any:
+    """Return the jitted `function` for the arguments that `takes` accepts; for others `otherwise` is called.
+
+    Both get a call's positional and named arguments; `takes` is not asked again for signatures that have been called
+    often. Static arguments that do not hash are not taken either.
+    """
+    jitted: Jitted = function._xtrace_jitted
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
+            return jitted.call(args, kwargs)
+        return otherwise(args, kwargs)
+
+    return with_code_of(function, taking_objects(call), jitted.fun)
+
+
+def with_code_of(jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any) -> Any:
+    """Return `function` as one that has the code of `jitted` in its place, and leaves the rest to `call`.
+
+    The code is written for signatures that `jitted` is called with often, and saves a call of Python's. `call` gets
+    the positional and the named arguments.
+    """
+    wrapper: Any = functools.wraps(function)(jitted._xtrace_jitted.cache.forms.entry_point(call))
+    wrapper._xtrace_jitted = jitted._xtrace_jitted
+    return wrapper
+
+
+def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Return the function that calls `jitted` with arguments it has been called with often, or returns MISS."""
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = jitted._xtrace_jitted.cache.forms.run
+    return run
+
+
+def _device(device: Any, backend: Any, shardings: dict[str, Any]) -> Any:
+    """Return the device that `jit` was told to run on, if it was; `shardings` are trees of them, by argument."""
+    wanted = [found for name, tree in shardings.items() if (found := one_device("jit", name, tree)) is not None]
+    if wanted:
+        if device is not None or backend is not None or any(d is not wanted[0] for d in wanted):
+            raise ValueError(
+                "jit: give only one of device, backend, in_shardings and out_shardings; a program runs on one device"
+            )
+        return wanted[0]
+    if device is not None and backend is not None:
+        raise ValueError(f"jit: device ({device}) and backend ({abbreviated(backend)}) cannot both be given")
+    if device is not None and not isinstance(device, clients.Device):
+        raise TypeError(
+            f"jit: device must be one of xtrace.devices(), got {abbreviated(device)}; backend takes a platform's name"
+        )
+    if backend is not None and not isinstance(backend, str):
+        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {abbreviated(backend)}")
+    return clients.local_devices(backend)[0] if backend is not None else device
+
+
+def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
+    both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
+    if both:
+        raise ValueError(
+            f"jit: static and donated arguments of {arguments.function_name(fun)} cannot intersect; "
+            f"{abbreviated(both[0])} is in both. A static argument has no memory to donate."
+        )
+
+
+def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options) -> Any:
+    cache = table_of(fun).setdefault(options, _Cache())
+    return Jitted(fun, static, donated, options, cache).callable()
+
+
+class Jitted:
+    """A function with its options and cache; `callable` gives the function users see."""
+
+    def __init__(
+        self, fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options, cache: _Cache
+    ) -> None:
+        self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
+        self.name = arguments.function_name(fun)
+        self.wrapper: Callable[[], Any] = lambda: None
+        # Where all is evaluated, a function of the library that is a single operation is no call of a program.
+        self.of_library = False
+
+    @property
+    def inlines(self) -> bool:
+        """Whether other programs record its operations in place; messages then name the line that calls it."""
+        return self.options.inline or self.of_library
+
+    def callable(self) -> Any:
+        """Return the jitted function, with its stages as attributes."""
+        jitted = self.cache.forms.entry_point(self.call)
+        functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
+        if not hasattr(self.fun, "__name__"):
+            jitted.__name__ = jitted.__qualname__ = self.name
+        jitted.trace = self.trace  # type: ignore[attr-defined]
+        jitted.lower = self.lower  # type: ignore[attr-defined]
+        jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]
+        jitted.clear_cache = self.cache.clear  # type: ignore[attr-defined]
+        jitted.cache_info = self.cache_info  # type: ignore[attr-defined]
+        jitted._cache_size = lambda: len(self.cache.compiled.entries)  # type: ignore[attr-defined]
+        jitted._xtrace_jitted = self  # type: ignore[attr-defined]
+        self.wrapper = weakref.ref(jitted)
+        return jitted
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call with any arguments under any trace."""
+        if config.disable_jit.value:
+            return self.fun(*args, **kwargs)
+        static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
+        if current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in leaves):
+            return self._bind(static, leaves, in_tree, args, kwargs)
+        donated = self.donated_leaves(static, in_tree)
+        if True in donated:
+            self.check_donation(donated, static, leaves, in_tree)
+        signatures = [
+            x.signature if type(x) is ConcreteArray else self._aval(x, static, leaves, in_tree) for x in leaves
+        ]
+        if DELETED in signatures:
+            check_live(leaves, self.name, lambda: arguments.argument_paths(self.fun, static, in_tree))
+        settings = config.cache_key()
+        key = (settings, static, in_tree, *signatures)
+        compiled = self.cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
+        result = compiled(leaves)
+        calls = compiled.count_call(leaves)
+        program = compiled.program
+        # A specialised call lands here after its code was evicted, or with keywords in another order.
+        due = calls == _CALLS_BEFORE_SPECIALISING or (compiled.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
+        if due and compiled.run is program and not program.callbacks:
+            code = dispatch.specialise(
+                args, kwargs, static, donated, program, compiled.out_tree, settings, compiled.forget_calls
+            )
+            if code is not None:
+                compiled.specialised = True
+                self.cache.forms.add(args, kwargs, code)
+        for leaf, gone in zip(leaves, donated, strict=True):
+            if gone and type(leaf) is ConcreteArray:
+                leaf.note_deletion()
+        return result
+
+    def _aval(self, leaf: Any, static: Static, leaves: Sequence[Any], in_tree: Any) -> ShapedArray:
+        try:
+            return aval_of_value(leaf)
+        except (TypeError, ValueError):
+            return abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)[0]
+
+    def _bind(self, static: Static, leaves: list[Any], in_tree: Any, args: Any, kwargs: Any) -> Any:
+        """Record a call of this function in the current trace."""
+        if self.options.compiler_options:
+            raise ValueError(
+                f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
+                "another traced function and becomes part of its program; give the options to the outermost jit"
+            )
+        if self.inlines and not current_trace.get().evaluates:
+            return self.fun(*args, **kwargs)
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
+        # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
+        traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
+        if self.of_library and traced.is_one_operation(current_trace.get().fuses):
+            results = evaluate(traced.jaxpr, traced.consts, leaves)
+            return pytree.tree_unflatten(traced.out_tree, results)
+        jaxpr = traced.as_called()
+        donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
+        donated = donated if any(donated) else ()
+        results = jit_call.apply(
+            [*traced.consts, *leaves],
+            (
+                self.name,
+                jaxpr,
+                donated,
+                self.options.keep_unused,
+                self.options.compiler_options or None,
+                self.options.inline,
+            ),
+        )
+        return pytree.tree_unflatten(traced.out_tree, results)
+
+    def traced(self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]) -> TracedFunction:
+        """Return the trace for a signature, made if it is new."""
+        return self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
+
+    def _tracing(
+        self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]
+    ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
+        """Return the key of the trace for a signature, and what makes it."""
+        axes = axis_environment(current_trace.get())
+        key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
+        table = self.cache.traced
+        found = table.entries.get(key)
+        if found is not None and any(isinstance(c, Tracer) for c in found.consts):
+            around = list(current_trace.get().enclosing())
+            if any(isinstance(c, Tracer) and c.owner not in around for c in found.consts):
+                table.entries.pop(key, None)
+        self.cache.last_signature = (static, in_tree, list(avals))
+        if config.explain_cache_misses.value or config.log_compiles.value:
+            return key, functools.partial(self._trace, key, found is not None)
+        return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals)
+
+    def _trace(self, key: tuple[Any, ...], forgotten: bool) -> TracedFunction:
+        """Trace, and report it; `forgotten` if there was a trace, of an enclosing one that has ended."""
+        _, static, in_tree, *avals = key
+        if config.explain_cache_misses.value:
+            _reports().report_miss(self.fun, key, list(self.cache.traced.entries), since=self._fate(forgotten))
+        traced = trace("jit", self.fun, static, in_tree, avals)
+        if config.log_compiles.value:
+            _reports().report_step("tracing", self.name, traced.seconds)
+        return traced
+
+    def _fate(self, forgotten: bool) -> str | None:
+        """Say what happened to the traces there were, if something did."""
+        if forgotten:
+            return "the function closes over a traced value, and the function around that was traced again"
+        if self.cache.cleared:
+            return "its caches were cleared since it was last called"
+        caches = table_of(self.fun).values()
+        if any(c is not self.cache and c.traced.entries for c in caches if isinstance(c, _Cache)):
+            return "it was called through a jit with other options, such as static arguments or donation, before"
+        return None
+
+    def _compile(self, static: Static, in_tree: Any, leaves: Sequence[Any], key: tuple[Any, ...]) -> _Compiled:
+        log = config.log_compiles.value
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
+        traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
+        traced = self.traced(static, in_tree, avals)
+        if traced in traces:
+            _reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
+        device, committed = self._device_for(leaves, traced)
+        if log:
+            count = len(in_tree.children()[0].children()) + len(static.positional)
+            named = _reports().static_values(self.fun, static, count)
+            _reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
+        start = time.perf_counter()
+        checks_numbers = config.checks_numbers()
+        check_execution(self.name)
+        module, kept = self.lowered_module(traced, static, device.platform, keep=checks_numbers)
+        text = module.text(debug_info=True)
+        lowered = time.perf_counter()
+        options = dict(self.options.compiler_options)
+        program = compile_module(module, text, traced.closed, device, options, kept=kept, committed=committed)
+        seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
+        if log:
+            _reports().report_step("lowering", self.name, seconds[1])
+            _reports().report_step("compilation", self.name, seconds[2])
+        run: Callable[..., Any] = program
+        if config.debug_key_reuse.value:
+            run = key_reuse.checked(run, traced.closed, self.inlines)
+        if checks_numbers:
+            donated = self.donated_leaves(static, in_tree)
+            nonfinite = importlib.import_module("xtrace._src.api.nonfinite")
+            run = nonfinite.checked(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
+        self._count_compilation(text, key)
+        return _Compiled(program, run, traced, seconds)
+
+    def _count_compilation(self, text: str, key: tuple[Any, ...]) -> None:
+        """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
+        cache, number = self.cache, self.cache.count_miss()
+        limit = config.recompilation_limit.value
+        if not limit or cache.warned or 1 < number <= limit:
+            return
+        info = arguments.debug_info_of("jit", self.fun)
+        if info.file is None or is_internal(info.file):
+            return
+        if number == 1:
+            # Constants are often what a new function has been made for.
+            again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
+            if again == limit + 1:
+                _reports().warn_of_new_objects(self.fun, again)
+            return
+        # Where most programs are called again, many of them are what the user wants.
+        hits = cache.hits()
+        if hits < number:
+            cache.warned = True
+            _reports().warn_of_recompilation(self.fun, [*cache.compiled.entries, key], number, hits)
+
+    def cache_info(self) -> Any:
+        """Return what the cache holds, and on what each entry is keyed; see `xtrace._src.api.cache_info.CacheInfo`.
+
+        ``repr`` of it is a table. Its `entries` are those of the programs, and of traces that became part of others:
+        argument types by path, static values, settings, seconds of tracing, lowering and compiling, calls. `hits` are
+        calls that found their program, `misses` calls that had one compiled. A signature that has been called a few
+        times runs code of its own, in which nothing is counted: its calls say "4+".
+        """
+        module = importlib.import_module("xtrace._src.api.cache_info")
+        return module.cache_info(self.fun, self.cache)
+
+    def lowered_module(
+        self, traced: TracedFunction, static: Static, platform: str, keep: bool = False
+    ) -> tuple[LoweredModule, list[int] | None]:
+        """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all.
+
+        keep: donated arguments keep their memory.
+        """
+        jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
+        donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
+        kept = None
+        if not self.options.keep_unused and not all(read):
+            kept = [i for i, used in enumerate(read) if used]
+            jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept])
+            donated = [donated[i] for i in kept]
+
+        def paths() -> Sequence[str]:
+            found = traced.debug_info.argument_paths()
+            return found if kept is None else [found[i] for i in kept]
+
+        closed = ClosedJaxpr(jaxpr, traced.consts)
+        module = lower_to_stablehlo(
+            closed, self.name, platform, donated=donated, argument_names=paths,
+            result_names=functools.partial(_paths_of_results, traced.out_tree),
+        )
+        if module.unusable_donations:
+            names = [paths()[i] for i in module.unusable_donations]
+            place = user_position()
+            file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
+            warnings.warn_explicit(
+                f"Some donated buffers were not usable: {', '.join(names)}. No result of {self.name} has the same "
+                "shape and dtype, so their memory could not be reused",
+                UserWarning, file, line,
+            )
+        return module, kept
+
+    def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
+        """Return for each leaf whether it is donated."""
+        if not self.donated.numbers and not self.donated.names:
+            return [False] * in_tree.num_leaves
+        args, kwargs = in_tree.children()
+        trees, fixed = args.children(), {n for n, _ in static.positional}
+        numbers = [n for n in range(len(trees) + len(fixed)) if n not in fixed]
+        chosen = set(self.donated.positions(len(trees) + len(fixed)))
+        flags = [n in chosen for n, tree in zip(numbers, trees, strict=True) for _ in range(tree.num_leaves)]
+        for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
+            flags += [name in self.donated.names] * tree.num_leaves
+        return flags
+
+    def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: Any) -> None:
+        """Raise ValueError if an array is donated and given a second time."""
+        seen: dict[int, int] = {}
+        for i, leaf in enumerate(leaves):
+            if type(leaf) is not ConcreteArray:
+                continue
+            first = seen.setdefault(id(leaf.buffer), i)
+            if first != i and (flags[first] or flags[i]):
+                paths = arguments.argument_paths(self.fun, static, in_tree)
+                raise ValueError(
+                    f"jit: the same array is passed to {self.name} as {paths[first]} and {paths[i]}, and donated: its "
+                    "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
+                )
+
+    def _abstract_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Static, TracedFunction, Any]:
+        """Return the static arguments, the trace, and the device that an argument is committed to, if one is."""
+        static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
+        traced = self.traced(static, in_tree, avals)
+        device, committed = self._device_for(leaves, traced)
+        return static, traced, device if committed else None
+
+    def _device_for(self, leaves: Sequence[Any], traced: TracedFunction) -> tuple[Any, bool]:
+        if self.options.device is not None:
+            return self.options.device, True
+        if not self.options.keep_unused and any(type(x) is ConcreteArray and x.committed for x in leaves):
+            # Arrays that the program does not read have no say.
+            read = dce.eliminate_dead_code(traced.jaxpr)[1]
+            leaves = [x if used else None for x, used in zip(leaves, read, strict=True)]
+        return device_for(leaves, self.name, traced.debug_info.argument_paths)
+
+    @boundary
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """Trace for the given arguments, which may be ShapeDtypeStructs; the result has the jaxpr."""
+        return stages.Traced(self, *self._abstract_call(args, kwargs))
+
+    @boundary
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """Trace and lower for the given arguments, which may be ShapeDtypeStructs; the result has the StableHLO."""
+        return self.trace(*args, **kwargs).lower()
+
+    def lower_without_arguments(self) -> stages.Lowered:
+        """Lower for the last signature called, or the one that annotations and defaults describe."""
+        if self.cache.last_signature is not None:
+            static, in_tree, avals = self.cache.last_signature
+            return stages.Traced(self, static, self.traced(static, in_tree, avals), self.options.device).lower()
+        positional, named, missing = arguments.described_arguments(self.fun)
+        if missing:
+            raise TypeError(
+                f"lower: {self.name} has not been called, so the types of its arguments are unknown "
+                f"({', '.join(missing)}). Pass example arguments or shapes, as in lower({self.name}, "
+                "xtrace.ShapeDtypeStruct((128, 128), 'float32')), or give each parameter a ShapeDtypeStruct as its "
+                "annotation or default."
+            )
+        return self.lower(*positional, **named)
+
+    @boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the results' shapes and dtypes."""
+        return self._abstract_call(args, kwargs)[1].out_info
+
+
+def _reports() -> Any:
+    # Needed by those who ask why something is compiled, and where too much is.
+    return importlib.import_module("xtrace._src.api.reports")
+
+
+def _paths_of_results(tree: Any) -> list[str]:
+    """Return what users call the leaves of a result: ``result['a'][0]``."""
+    return [f"result{pytree.keystr(path)}" for path in pytree.leaf_paths(tree)]
+
+
+def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:
+    """Return `fun` lowered to StableHLO for the given arguments: ``lower(f, x).as_text()`` is the module's text.
+
+    Arguments may be arrays, scalars or ShapeDtypeStructs. Without any, the signature is that of the last call of a
+    jitted function, or what the parameters' annotations or defaults say when they are ShapeDtypeStructs; TypeError
+    if it cannot be known.
+    """
+    check_callable("lower", fun)
+    jitted, before = _jitted_of(fun)
+    if args or kwargs:
+        return jitted.lower(*before, *args, **kwargs)
+    return jitted.lower_without_arguments()
+
+
+def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
+    """Return the `Jitted` that `fun` calls, made if need be, and the arguments that `fun` puts before its own."""
+    function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
+    found = getattr(function, "_xtrace_jitted", None)
+    # functools.wraps copies the attribute to functions that do more than call this one.
+    if isinstance(found, Jitted) and found.wrapper() is function:
+        return found, before
+    made: Jitted = jit(fun)._xtrace_jitted
+    return made, ()
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced, lowered and compiled, by jitted functions and by the library's own."""
+    for table in all_tables():
+        for cache in list(table.values()):
+            if isinstance(cache, _Cache):
+                cache.clear()
+    clear_tables()

@@ -1,0 +1,59 @@
+"""NumPy's methods of arrays, found at first use: they need most of ``xtrace.numpy``, which importing does not load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.core.array_protocol import operation
+
+# What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
+ATTRIBUTES = frozenset(
+    (
+        "T", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "at", "byteswap", "choose", "clip",
+        "compress", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "imag", "itemsize",
+        "mT", "max", "mean", "min", "nbytes", "nonzero", "prod", "ptp", "ravel", "real", "repeat", "reshape", "round",
+        "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "transpose", "var",
+        "view",
+    )
+)
+SPECIAL = (
+    "__array_namespace__", "__contains__", "__getitem__", "__iter__", "__matmul__", "__rmatmul__", "__round__",
+    "__setitem__",
+)
+
+
+class LateAttribute:
+    """An attribute that calls `load`, which puts the real one in its place, and goes on there.
+
+    One for each name: a class with a ``__getattr__`` would make Python look up every attribute the slow way.
+    """
+
+    __slots__ = ("name", "load")
+
+    def __init__(self, name: str, load: Callable[[], Any]) -> None:
+        self.name, self.load = name, load
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        self.load()
+        return getattr(owner if instance is None else instance, self.name)
+
+
+def install_late(load: Callable[[], Any], *classes: type) -> None:
+    """Give the array classes methods that call `load`, which installs the real ones in their place, and go on there."""
+    for cls in classes:
+        for name in ATTRIBUTES - vars(cls).keys():
+            setattr(cls, name, LateAttribute(name, load))
+        # NumPy's operators give way to those of a class with a higher priority.
+        cls.__array_priority__ = 100  # type: ignore[attr-defined]
+        for name in SPECIAL:
+            setattr(cls, name, _late(name, load))
+
+
+def _late(name: str, load: Callable[[], Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        load()
+        return getattr(self, name)(*args, **kwargs)
+
+    method.__name__ = name
+    return operation(method)

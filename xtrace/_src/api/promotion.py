@@ -1,0 +1,177 @@
+"""NumPy's implicit conversions: operands of mixed dtype and rank made to agree, Python scalars folded in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.errors import BroadcastError
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.tables import Table
+from xtrace._src.runtime.transfer import scalar_to_host
+
+_SCALARS = frozenset((bool, int, float, complex))
+
+# From the operands' avals (scalar types for Python scalars) to the common dtype and weak type.
+_plans = Table(16384)
+
+
+def operand_aval(function: str, position: int, value: Any) -> ShapedArray:
+    """Return the aval of an operand; the error of what is none names the function and the argument."""
+    try:
+        return aval_of(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{function} requires ndarray or scalar arguments; argument {position}: {error}") from None
+
+
+def common_dtype(
+    function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+) -> tuple[list[ShapedArray], Any, bool]:
+    """Return the operands' avals and the dtype and weak type they promote to, changed by `adjust`.
+
+    TypePromotionError where the settings forbid the promotion.
+    """
+    avals = [
+        scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(function, i, x) for i, x in enumerate(operands)
+    ]
+    key = (config.cache_key(), adjust, *avals)
+    found = _plans.get(key)
+    if found is None:
+        pairs = tuple((a.dtype, a.weak_type) for a in avals)
+        found = dtypes.promote(pairs, *config.promotion())
+        if len(avals) == 1:
+            # Promotion knows no weak booleans, but an operand alone stays what it is.
+            found = (found[0], avals[0].weak_type)
+        if adjust is not None:
+            found = adjust(*found)
+        _plans.remember(key, found)
+    return avals, *found
+
+
+def dtype_of_all(*values: Any) -> Any:
+    """Return the dtype that `values` promote to in the library's own arithmetic, whatever the settings forbid."""
+    pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
+    return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
+
+
+def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
+    """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
+    # What is no number stays what it is, for the operation to refuse.
+    if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
+        return dtype, weak
+    return dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32, weak
+
+
+def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
+    """Return an operand with element type `dtype`; a Python scalar becomes a literal of it."""
+    if type(value) in _SCALARS:
+        return Literal(scalar_value(value, dtype), ShapedArray((), dtype, weak))
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return value
+    if isinstance(value, (np.ndarray, np.generic)) and not weak:
+        return cast_constant(value, aval, dtype)
+    return convert.apply((value,), (dtype, weak, None))
+
+
+def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+    """Return a NumPy value, of type `aval` as an array, with element type `dtype`.
+
+    As an array it may have fewer bits than it has in NumPy, and wrap around.
+    """
+    if dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
+        return convert.apply((value,), (dtype, False, None))
+    return dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
+
+
+def scalar_value(value: Any, dtype: Any) -> bool | int | float | complex:
+    """Return a Python scalar as the Python type of `dtype`; an int that only the default int holds wraps around.
+
+    OverflowError if no integer dtype of the current settings holds it.
+    """
+    if dtypes.is_integer(dtype):
+        number = int(value)
+        bounds = dtypes.iinfo(dtype)
+        if bounds.min <= number <= bounds.max:
+            return number
+        default = ShapedArray((), dtypes.default_int(config.enable_x64.value))
+        return int(scalar_to_host(number, default).astype(dtype))
+    if dtypes.is_floating(dtype):
+        return float(value)
+    return complex(value) if dtypes.is_complex(dtype) else bool(value)
+
+
+def promote(function: str, *operands: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> list[Any]:
+    """Return the operands in their common dtype and, scalars apart, of one rank, ready for an elementwise operation.
+
+    TypeError for an operand that is no array; ValueError for shapes that do not broadcast.
+    """
+    avals, values = promote_dtypes(function, operands, adjust)
+    return align_ranks(function, values, [a.shape for a in avals])
+
+
+def promote_dtypes(
+    function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+) -> tuple[list[ShapedArray], list[Any]]:
+    """Return the operands' avals, and the operands in their common dtype; TypeError for one that is no array."""
+    avals, dtype, weak = common_dtype(function, operands, adjust)
+    return avals, [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]
+
+
+def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Give operands of lower rank (scalars apart) leading axes of size 1, and check that the shapes broadcast."""
+    first = shapes[0]
+    if all(s == first or not s for s in shapes):
+        return values
+    rank = max(map(len, shapes))
+    check_broadcast(function, shapes)
+    if len({len(s) for s in shapes if s}) > 1:
+        report_rank_promotion(function, shapes)
+        for i, shape in enumerate(shapes):
+            if shape and len(shape) < rank:
+                missing = rank - len(shape)
+                values[i] = broadcast_in_dim.apply(
+                    (values[i],), ((1,) * missing + shape, tuple(range(missing, rank)), None)
+                )
+    return values
+
+
+def check_mapped_ranks(function: str, shapes: Sequence[tuple[int, ...]], cores: Sequence[int]) -> None:
+    """Report, where the settings say so, operands (scalars apart) that differ in the number of axes before the core."""
+    if len({len(shape) - core for shape, core in zip(shapes, cores, strict=True) if shape}) > 1:
+        report_rank_promotion(function, shapes)
+
+
+def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that all broadcast to; BroadcastError with every shape if they do not."""
+    rank = max(map(len, shapes), default=0)
+    result = []
+    for axis in range(-rank, 0):
+        sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
+        if len(sizes) > 1:
+            raise BroadcastError(
+                f"{function}: Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; axis {axis} has "
+                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
+                "last one, and those of size 1 are repeated; x[:, None] adds one at the end"
+            )
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def report_rank_promotion(function: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Raise a ValueError, or warn, where the settings say so, of operands whose ranks differ."""
+    mode = config.numpy_rank_promotion.value
+    if mode == "allow":
+        return
+    message = (
+        f"Operands could not be broadcast together: {function} of shapes {', '.join(map(str, shapes))} needs rank "
+        f"promotion, and jax_numpy_rank_promotion is {mode!r}. Add the axes with x[None] or reshape"
+    )
+    if mode == "raise":
+        raise ValueError(message)
+    warn_user(message)

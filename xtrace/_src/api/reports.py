@@ -1,0 +1,344 @@
+"""What jit says of its caches: why a function is traced or compiled again, and how long the steps of compiling took.
+
+Loaded when somebody asks. The key of a trace is (settings, static arguments, tree, *types of leaves); that of a
+compiled program has the signatures of the leaves in place of their types, which say besides where they are.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from xtrace._src.api.arguments import Static, argument_paths, debug_info_of, positional_names, same_static
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import ShapedArray, shown
+from xtrace._src.core.errors import RecompilationWarning
+from xtrace._src.core.source import describe, is_internal, resolve, user_position
+from xtrace._src.runtime.arrays import Placement
+
+_logger = logging.getLogger("xtrace")
+
+# The functions explained so far: what they are, and where they are defined.
+_explained: set[str] = set()
+_MOST_EXPLAINED = 10_000
+_MOST_DIFFERENCES = 5
+
+Key = Sequence[Any]
+
+
+class Difference(NamedTuple):
+    """One thing that two keys differ in: what it belongs to, such as ``argument x``, of which kind it is, and both."""
+
+    subject: str
+    kind: str
+    text: str
+
+
+# What to do about a difference that comes again and again.
+_ADVICE = {
+    "shape": "each shape is a program of its own: pad the array to a few sizes, or pass what is long in pieces of one",
+    "dtype": "convert it to one dtype before the call",
+    "weak type": "make it an array of one dtype before the call, as in xtrace.numpy.asarray(x, dtype)",
+    "static": "each value is a program of its own: pass it as an array unless Python must know it",
+    "structure": "give every call the same structure, with None or zeros for what is missing",
+    "device": "put it on one device, once, with xtrace.device_put",
+    "setting": "choose the setting once, before the first call",
+    "axes": "map the function over axes of one name and size",
+}
+
+
+def report_miss(
+    function: Callable[..., Any], key: Key, known: Iterable[Key], *, traced: bool = True, since: str | None = None
+) -> None:
+    """Log why nothing fits `key` among the keys `known`: no trace, or if not `traced` no program of a known trace.
+
+    since: what happened to the traces there were. Nothing is said of xtrace's own functions.
+    """
+    info = debug_info_of("jit", function)
+    if info.file is not None and is_internal(info.file):
+        return
+    defined = f"{info.function} defined at {info.file}:{info.line}"
+    # Of equally close ones the latest.
+    closest = max(reversed(list(known)), key=lambda other: _likeness(function, key, other), default=None)
+    if closest is not None:
+        found = differences(function, key, closest)
+        more = len(found) - _MOST_DIFFERENCES
+        lines = [f"for {defined}", "the closest signature seen before differs:"]
+        lines += [f"* {one.text}" for one in found[:_MOST_DIFFERENCES]]
+        lines += [f"* and {more} more"] if more > 0 else []
+    elif since is not None:
+        lines = [f"for {defined}", since]
+    else:
+        lines = [f"never seen function {defined}"]
+        if kind_of(function) in _explained:
+            lines.append(f"a new function object each call: {kind_of(function)}; define it once")
+    if len(_explained) > _MOST_EXPLAINED:
+        _explained.clear()
+    _explained.add(kind_of(function))
+    what = "TRACING" if traced else "COMPILATION"
+    _logger.warning("%s CACHE MISS at %s:\n  %s", what, describe(user_position()), "\n  ".join(lines))
+
+
+def kind_of(function: Callable[..., Any]) -> str:
+    """Return what a function is and where it is defined, for one that is made again for each call."""
+    info = debug_info_of("jit", function)
+    place = f" defined at {info.file}:{info.line}" if info.file is not None else ""
+    if isinstance(function, functools.partial):
+        return f"a partial of {info.function}{place}"
+    if isinstance(function, MethodType):
+        return f"the method {info.function}{place} of a new {type(function.__self__).__name__}"
+    if not hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
+        return f"a new {type(function).__name__}{place}"
+    if info.function == "<lambda>":
+        return f"a lambda{place}"
+    nested = "<locals>" in getattr(function, "__qualname__", "")
+    return f"the {'nested ' if nested else ''}function {info.function}{place}"
+
+
+def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, ...]:
+    """Return how much two keys have in common, as a tuple that compares."""
+    static = -len(_static_differences(function, key, other))
+    if key[2] == other[2]:
+        alike = sum(map(_alike, key[3:], other[3:]))
+        return True, static, key[0] == other[0], alike
+    found = _structure_differences(function, key, other)
+    return False, static, -len(found), sum(one.text.count("[") for one in found)
+
+
+def _alike(signature: Any, other: Any) -> int:
+    one, two = type_of(signature), type_of(other)
+    if one is two:
+        return 7 if signature is other else 6
+    return 2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type)
+
+
+def differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
+    """Return what `key` and the key of an earlier call of `function` differ in."""
+    found = _setting_differences(key[0], before[0])
+    found += _static_differences(function, key, before)
+    if key[2] != before[2]:
+        return found + _structure_differences(function, key, before)
+    for path, now, then in zip(argument_paths(function, key[1], key[2]), key[3:], before[3:], strict=True):
+        if now is not then:
+            found += _type_differences(path, now, then)
+    return found
+
+
+def _setting_differences(key: Any, before: Any) -> list[Difference]:
+    # Where axes are mapped, they stand beside the settings.
+    settings, axes = key if isinstance(key, tuple) else (key, ())
+    settings_before, axes_before = before if isinstance(before, tuple) else (before, ())
+    found = [
+        Difference(f"setting {name}", "setting", f"setting {name}: {then!r} -> {now!r}")
+        for name, now, then in config.keyed_differences(settings, settings_before)
+    ]
+    if axes != axes_before:
+        text = f"mapped axes around the call, as (name, size): {axes_before} -> {axes}"
+        found.append(Difference("mapped axes", "axes", text))
+    return found
+
+
+def _count(key: Key) -> int:
+    """Return how many positional arguments the call had."""
+    return len(key[2].children()[0].children()) + len(key[1].positional)
+
+
+def static_values(function: Callable[..., Any], static: Static, count: int) -> dict[str, Any]:
+    """Return the static arguments by name, of a call with `count` positional arguments."""
+    names = positional_names(function, count)
+    return {names[n]: value for n, value in static.positional} | dict(static.named)
+
+
+def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
+    now, then = (static_values(function, k[1], _count(k)) for k in (key, before))
+    found = []
+    for name in now | then:
+        subject = f"static {name}"
+        if name not in now:
+            found.append(Difference(subject, "static", f"{subject}: {shown(then[name])} -> not given"))
+        elif name not in then:
+            found.append(Difference(subject, "static", f"{subject}: not given -> {shown(now[name])}"))
+        elif not same_static(now[name], then[name]):
+            text = f"{subject}: {shown(then[name])} -> {shown(now[name])}{_identity(now[name], then[name])}"
+            found.append(Difference(subject, "static", text))
+        elif (name in dict(key[1].named)) != (name in dict(before[1].named)):
+            way = "by position -> by name" if name in dict(key[1].named) else "by name -> by position"
+            found.append(Difference(subject, "structure", f"{subject}: given {way}"))
+    return found
+
+
+def _identity(value: Any, before: Any) -> str:
+    """Say of two values of one class that they differ for being two objects, if that is why."""
+    kind = type(value)
+    if type(before) is not kind or kind.__eq__ is not object.__eq__:
+        return ""
+    if isinstance(value, (FunctionType, functools.partial)):
+        return f" (a new function object: {kind_of(value)}; define it once)"
+    return f" (another {kind.__name__}, a class without __eq__ and __hash__: no two are equal)"
+
+
+def _arguments(function: Callable[..., Any], key: Key) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the structures of the traced arguments by position and by name."""
+    positional, named = key[2].children()
+    count = _count(key)
+    fixed = {n for n, _ in key[1].positional}
+    names = [name for n, name in enumerate(positional_names(function, count)) if n not in fixed]
+    by_position = dict(zip(names, positional.children(), strict=True))
+    return by_position, dict(zip(named.node_data()[1], named.children(), strict=True))
+
+
+def _structure_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
+    (positional, named), (positional_before, named_before) = (_arguments(function, k) for k in (key, before))
+    now, then = positional | named, positional_before | named_before
+    found = []
+    for name in now | then:
+        subject = f"argument {name}"
+        if name not in then or name not in now:
+            way = "appeared" if name in now else "disappeared"
+            found.append(Difference(subject, "structure", f"{subject} {way}"))
+        elif (name in named) != (name in named_before):
+            way = "by position -> by name" if name in named else "by name -> by position"
+            found.append(Difference(subject, "structure", f"{subject}: given {way}"))
+        if name in now and name in then and now[name] != then[name]:
+            path, what = _tree_difference(now[name], then[name], name)
+            found.append(Difference(subject, "structure", f"pytree of {path}: {what}"))
+    return found
+
+
+def _tree_difference(now: Any, then: Any, path: str) -> tuple[str, str]:
+    """Return where two structures first differ, and how."""
+    data, data_before = now.node_data(), then.node_data()
+    if data is None or data_before is None or data[0] is not data_before[0]:
+        return path, f"{_node(data_before)} -> {_node(data)}"
+    children, children_before = now.children(), then.children()
+    keys: Sequence[Any] = range(len(children))
+    if data[0] is dict:
+        keys = data[1]
+        appeared = [f"key {k!r} appeared" for k in keys if k not in data_before[1]]
+        gone = [f"key {k!r} disappeared" for k in data_before[1] if k not in keys]
+        if appeared or gone:
+            return path, ", ".join([*appeared, *gone][:_MOST_DIFFERENCES])
+    elif len(children) != len(children_before):
+        return path, f"length {len(children_before)} -> {len(children)}"
+    elif data[1] != data_before[1]:
+        return path, f"what {data[0].__name__} holds besides arrays: {shown(data_before[1])} -> {shown(data[1])}"
+    for name, child, child_before in zip(keys, children, children_before, strict=True):
+        if child != child_before:
+            return _tree_difference(child, child_before, f"{path}[{name!r}]")
+    return path, f"{then} -> {now}"
+
+
+def _node(data: Any) -> str:
+    if data is None:
+        return "an array"
+    return "None" if data[0] is type(None) else f"a {data[0].__name__}"
+
+
+def _type_differences(path: str, signature: Any, before: Any) -> list[Difference]:
+    subject = f"argument {path}"
+    now, then = type_of(signature), type_of(before)
+    found = []
+    if now.shape != then.shape or now.dtype != then.dtype:
+        kind = "shape" if now.shape != then.shape else "dtype"
+        found.append(Difference(subject, kind, f"{subject}: {described(then)} -> {described(now)}"))
+    elif now.weak_type != then.weak_type:
+        found.append(Difference(subject, "weak type", f"{subject} {_weak_change(now)}"))
+    elif now is not then:
+        found.append(Difference(subject, "device", f"{subject}: {then!r} -> {now!r}"))
+    place, place_before = (_place(s) for s in (signature, before))
+    if place != place_before:
+        found.append(Difference(subject, "device", f"{subject}: {place_before} -> {place}"))
+    return found
+
+
+def type_of(signature: Any) -> ShapedArray:
+    """Return the type that a signature of an argument has."""
+    return signature.aval if type(signature) is Placement else signature
+
+
+def _place(signature: Any) -> str:
+    if type(signature) is not Placement:
+        return "wherever data goes by default"
+    return f"{'put' if signature.committed else 'computed'} on {signature.device}"
+
+
+_NUMBERS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+
+
+def described(aval: ShapedArray) -> str:
+    """Return a type as messages show it; of a weak one, that it is, and which of Python's numbers have it."""
+    if not aval.weak_type:
+        return aval.str_short()
+    number = _NUMBERS.get(aval.dtype.kind)
+    return f"{aval.str_short()} weakly typed" + (f" (as Python's {number})" if number and not aval.shape else "")
+
+
+def _weak_change(now: ShapedArray) -> str:
+    short = now.str_short()
+    name = dtypes.short_name(now.dtype)
+    number = _NUMBERS.get(now.dtype.kind, "number")
+    if now.weak_type:
+        return f"became weakly typed: {short} of a Python {number}, or computed from such alone; before of dtype {name}"
+    return f"is no longer weakly typed: {short} of an array; before of a Python {number}, or computed from such alone"
+
+
+def report_types(name: str, paths: Sequence[str], avals: Sequence[ShapedArray], static: dict[str, Any]) -> None:
+    """Log what is about to be compiled."""
+    given = [f"{path}: {described(aval)}" for path, aval in zip(paths, avals, strict=True)]
+    given += [f"static {argument}={shown(value)}" for argument, value in static.items()]
+    _logger.warning("Compiling %s for %s", name, ", ".join(given) or "no arguments")
+
+
+def report_step(what: str, name: str, seconds: float) -> None:
+    """Log how long a step of compiling took."""
+    _logger.warning("Finished %s of %s in %.6f s", what, name, seconds)
+
+
+# Warnings
+
+
+def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], compiled: int, hits: int) -> None:
+    """Warn that a function was compiled so often, with the reason that recurs; `keys` are those of its programs."""
+    found: collections.Counter[tuple[str, str]] = collections.Counter()
+    last: dict[tuple[str, str], str] = {}
+    for before, key in itertools.pairwise(keys):
+        for one in differences(function, key, before):
+            found[one.subject, one.kind] += 1
+            last[one.subject, one.kind] = one.text
+    reason = ""
+    if found:
+        (which, number) = found.most_common(1)[0]
+        subject, kind = which
+        changed = {"static": "its value", "setting": "", "axes": ""}.get(kind, f"its {kind}")
+        reason = (
+            f": {subject} changed{' ' + changed if changed else ''} in {number} of {len(keys) - 1} compilations "
+            f"(lately {last[which]}); {_ADVICE[kind]}"
+        )
+    info = debug_info_of("jit", function)
+    _warn(f"{info.function} at {info.file}:{info.line} was compiled {compiled} times, and {hits} calls found a program"
+          f"{reason}.")
+
+
+def warn_of_new_objects(function: Callable[..., Any], compiled: int) -> None:
+    """Warn that a program was compiled so often in a row for new function objects from one place."""
+    _warn(
+        f"the same program, but for constants, was compiled {compiled} times, for a new function object each time: "
+        f"{kind_of(function)}. What is compiled belongs to the function: define it once, outside the loop, and give it "
+        "what varies as arguments."
+    )
+
+
+def _warn(text: str) -> None:
+    place = user_position()
+    file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
+    silence = (
+        " xtrace.explain_cache_misses() logs each reason; the setting xtrace_recompilation_limit says when this "
+        "warning comes, once for each function."
+    )
+    warnings.warn_explicit(text + silence, RecompilationWarning, file, line)

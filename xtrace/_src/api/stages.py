@@ -1,0 +1,313 @@
+"""The stages of compiling a function ahead of time: traced, lowered, compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.api.arguments import Static, compiler_options_of, flatten
+from xtrace._src.api.compilation import check_execution, compile_module, run_program
+from xtrace._src.api.tracing import TracedFunction, abstract_leaves
+from xtrace._src.core import config, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of_value
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.core.trace import Tracer
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.execute import Program
+from xtrace._src.runtime.transfer import current_device
+from xtrace._src.transforms import dce
+from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla import executables
+
+if TYPE_CHECKING:
+    from xtrace._src.api.jit import Jitted
+
+
+class ArgInfo:
+    """An argument's type, and whether it is donated."""
+
+    __slots__ = ("aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool) -> None:
+        self.aval, self.donated = aval, donated
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArgInfo) and (self.aval, self.donated) == (other.aval, other.donated)
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.donated))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The argument's shape."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The argument's dtype."""
+        return self.aval.dtype
+
+
+class Stage:
+    """What all stages know: the function's name, the trees of its arguments and results, and their types."""
+
+    def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction) -> None:
+        self._jitted, self._static, self._traced = jitted, static, traced
+
+    @property
+    def fun_name(self) -> str:
+        """The function's name."""
+        return self._jitted.name
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of ``(args, kwargs)``, without static arguments."""
+        return self._traced.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the result."""
+        return self._traced.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """The result's shapes and dtypes."""
+        return self._traced.out_info
+
+    @property
+    def in_avals(self) -> Any:
+        """The arguments' types, as ``(args, kwargs)``."""
+        return pytree.tree_unflatten(self.in_tree, self._traced.jaxpr.in_avals)
+
+    @property
+    def out_avals(self) -> Any:
+        """The results' types."""
+        return pytree.tree_unflatten(self.out_tree, self._traced.out_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """The arguments' types and which are donated, as ``(args, kwargs)``."""
+        donated = self._jitted.donated_leaves(self._static, self.in_tree)
+        infos = [ArgInfo(aval, flag) for aval, flag in zip(self._traced.jaxpr.in_avals, donated, strict=True)]
+        return pytree.tree_unflatten(self.in_tree, infos)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The positions of donated leaves."""
+        flags = self._jitted.donated_leaves(self._static, self.in_tree)
+        return tuple(i for i, flag in enumerate(flags) if flag)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.fun_name}>"
+
+
+class Traced(Stage):
+    """A function traced for one signature; `device` is where its arguments were put, if they were."""
+
+    def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction, device: Any = None) -> None:
+        super().__init__(jitted, static, traced)
+        self._device = device
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The jaxpr with the constants it closed over."""
+        return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
+
+    @boundary
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Lower to StableHLO, for the default device's platform or the one named."""
+        if lowering_platforms is not None and len(lowering_platforms) != 1:
+            raise ValueError(f"lower: one platform at a time; got {tuple(lowering_platforms)}")
+        platform = lowering_platforms[0] if lowering_platforms else (self._device or current_device()).platform
+        return Lowered(self._jitted, self._static, self._traced, platform, self._device)
+
+
+class Lowered(Stage):
+    """A function lowered to StableHLO for one signature and platform."""
+
+    def __init__(
+        self, jitted: Jitted, static: Static, traced: TracedFunction, platform: str, device: Any = None
+    ) -> None:
+        super().__init__(jitted, static, traced)
+        self._platform, self._device = platform, device
+        self._module, self._kept = jitted.lowered_module(traced, static, platform)
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """Return the module's text: ``dialect`` "stablehlo" (the default) or "hlo"; with user lines if `debug_info`."""
+        if dialect in (None, "stablehlo"):
+            return self._module.text(debug_info)
+        if dialect == "hlo":
+            return executables.unoptimised_hlo_text(self._module.text(debug_info), metadata=debug_info)
+        raise ValueError(f"as_text: unknown dialect {abbreviated(dialect)}; the dialects are 'stablehlo' and 'hlo'")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """Return the module as jaxlib's object: MLIR's ("stablehlo", the default) or an XlaComputation ("hlo")."""
+        if dialect in (None, "stablehlo"):
+            return _modules().parse(self._module.text(debug_info=True))
+        if dialect == "hlo":
+            return executables.unoptimised_hlo(self._module.text(debug_info=True))
+        raise ValueError(f"compiler_ir: unknown dialect {abbreviated(dialect)}; the dialects are 'stablehlo' and 'hlo'")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Return XLA's estimate of the module's operations and bytes, before it optimises."""
+        return executables.cost_of(self._module.text(), self._device or current_device())
+
+    @boundary
+    def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
+        """Compile with XLA for the device at hand, or for `target`, a device that need not be here.
+
+        Targets are names such as "h200" or "tpu-v5e"; they need the extra ``aot`` (ImportError names the command),
+        and the result has `as_text`, `cost_analysis` and `memory_analysis` but cannot be called.
+        """
+        options = dict([*self._jitted.options.compiler_options, *compiler_options_of("compile", compiler_options)])
+        if target is not None:
+            return self._compile_for(target, options)
+        device = self._device or current_device()
+        program = compile_module(
+            self._module, self._module.text(debug_info=True), self._traced.closed, device, options, kept=self._kept,
+            committed=self._device is not None,
+        )
+        return Compiled(self._jitted, self._static, self._traced, program.executable, program)
+
+    def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:
+        targets = importlib.import_module("xtrace._src.xla.targets")
+        device, platform = targets.compile_only_device(target), targets.platform_of(target)
+        module: LoweredModule = self._module
+        if platform != self._platform:
+            module, _ = self._jitted.lowered_module(self._traced, self._static, platform)
+        executable = targets.compile(module.text(debug_info=True), device, options)
+        return Compiled(self._jitted, self._static, self._traced, executable, None)
+
+
+def _modules() -> Any:
+    # jaxlib's MLIR bindings take 30 ms to import, and only this needs them.
+    return importlib.import_module("xtrace._src.xla.modules")
+
+
+class Compiled(Stage):
+    """A compiled function of one signature."""
+
+    def __init__(
+        self, jitted: Jitted, static: Static, traced: TracedFunction, executable: Any, program: Program | None
+    ) -> None:
+        super().__init__(jitted, static, traced)
+        self._executable, self._program = executable, program
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with arguments of the compiled types; static ones are left out. TypeError if a type differs."""
+        if self._program is None:
+            raise RuntimeError(f"{self.fun_name} was compiled for a device that is not here; it cannot be called")
+        leaves = self._leaves(args, kwargs)
+        donated = self._jitted.donated_leaves(self._static, self.in_tree)
+        if True in donated:
+            self._jitted.check_donation(donated, self._static, leaves, self.in_tree)
+        avals = abstract_leaves(self._jitted.fun, self._static, leaves, self.in_tree, aval_of_value)
+        for i, (found, expected) in enumerate(zip(avals, self._traced.jaxpr.in_avals, strict=True)):
+            if found.shape != expected.shape or found.dtype != expected.dtype:
+                raise TypeError(
+                    "Argument types differ from the types for which this computation was compiled: argument "
+                    f"{self._paths()[i]} of {self.fun_name} was compiled with {expected.str_short(False)} and called "
+                    f"with {found.str_short(False)}. Convert it, or lower and compile for its type"
+                )
+            if isinstance(leaves[i], Tracer):
+                raise TypeError(
+                    f"{self.fun_name} is compiled and cannot become part of another program: argument "
+                    f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
+                )
+        check_execution(self.fun_name)
+        run: Callable[..., Any] = self._program
+        if config.checks_numbers():
+            nonfinite = importlib.import_module("xtrace._src.api.nonfinite")
+            run = nonfinite.checked(run, self._traced.closed, self.fun_name, self.out_tree)
+        results = run_program(run, leaves, self._paths, self._traced)
+        for leaf, gone in zip(leaves, donated, strict=True):
+            if gone and isinstance(leaf, ConcreteArray):
+                leaf.note_deletion()
+        return pytree.tree_unflatten(self.out_tree, results)
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the leaves of a call's arguments, given with static ones or without; TypeError for other trees."""
+        leaves, in_tree = pytree.tree_flatten((args, kwargs))
+        if in_tree == self.in_tree:
+            return leaves
+        with contextlib.suppress(ValueError):
+            static, rest, rest_in_tree = flatten(self._jitted.fun, self._jitted.static, args, kwargs)
+            if static == self._static and rest_in_tree == self.in_tree:
+                return rest
+            if static != self._static and rest_in_tree == self.in_tree:
+                raise TypeError(
+                    f"{self.fun_name} was compiled for other static arguments; leave them out of the call, or lower "
+                    "and compile for these"
+                )
+        raise TypeError(
+            f"{self.fun_name} was compiled for arguments (args, kwargs) of structure {self.in_tree} and called with "
+            f"{in_tree}; static arguments are left out of the call"
+        )
+
+    def _paths(self) -> Sequence[str]:
+        return self._traced.debug_info.argument_paths()
+
+    call = __call__
+
+    def as_text(self) -> str:
+        """Return XLA's optimised HLO."""
+        return executables.hlo_text(self._executable)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Return XLA's estimate of the program's floating-point operations and bytes, by name."""
+        found = self._executable.cost_analysis()
+        return dict(found[0] if isinstance(found, (list, tuple)) else found)
+
+    def memory_analysis(self) -> Any:
+        """Return the bytes the program takes: arguments, results, temporaries, code."""
+        return self._executable.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """Return jaxlib's executable."""
+        return self._executable
+
+    @property
+    def input_shardings(self) -> Any:
+        """On which device each argument is, as ``(args, kwargs)``; None for those that the program does not read."""
+        return pytree.tree_map(lambda found: found.sharding, self.input_formats)
+
+    @property
+    def output_shardings(self) -> Any:
+        """On which device each result is."""
+        return pytree.tree_map(lambda found: found.sharding, self.output_formats)
+
+    @property
+    def input_formats(self) -> Any:
+        """How each argument lies in memory, as ``(args, kwargs)``; without a layout where the program does not read it.
+
+        A program for the devices of another machine gives no formats.
+        """
+        found = [Format(None, None)] * self.in_tree.num_leaves
+        if self._program is not None:
+            layouts = executables.layouts_of(self._executable)[0][len(self._program.hidden) :]
+            kept = self._program.kept
+            for i, known in zip(range(len(found)) if kept is None else kept, self._formats(layouts), strict=True):
+                found[i] = known
+        return pytree.tree_unflatten(self.in_tree, found)
+
+    @property
+    def output_formats(self) -> Any:
+        """How each result lies in memory."""
+        found = [Format(None, None)] * self.out_tree.num_leaves
+        if self._program is not None:
+            found = self._formats(executables.layouts_of(self._executable)[1])
+        return pytree.tree_unflatten(self.out_tree, found)
+
+    def _formats(self, layouts: Sequence[Any]) -> list[Format]:
+        assert self._program is not None
+        sharding = executables.sharding_for(self._program.device)
+        return [Format(Layout(*layout), sharding) for layout in layouts]

@@ -1,0 +1,216 @@
+"""Tracing a Python function of pytrees into a jaxpr; `make_jaxpr`, `eval_shape` and `eval_jaxpr`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api import arguments
+from xtrace._src.api.arguments import Selection, Static
+from xtrace._src.core import config, monitoring, pytree
+from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
+from xtrace._src.transforms import dce, key_reuse
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.stage import stage
+
+
+class TracedFunction:
+    """What tracing a function on one signature gave: its jaxpr, the constants it closed over, its output's tree.
+
+    `seconds` is how long it took.
+    """
+
+    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "_called")
+
+    def __init__(self, jaxpr: Jaxpr, consts: list[Any], in_tree: Any, out_tree: Any, debug_info: DebugInfo) -> None:
+        self.jaxpr, self.consts, self.in_tree, self.out_tree = jaxpr, consts, in_tree, out_tree
+        self.debug_info = debug_info
+        self.seconds = 0.0
+        self._called: ClosedJaxpr | None = None
+
+    def as_called(self) -> ClosedJaxpr:
+        """Return the jaxpr with its constvars as leading inputs, for a call equation; always the same object."""
+        if self._called is None:
+            jaxpr = self.jaxpr
+            if jaxpr.constvars:
+                jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+            self._called = ClosedJaxpr(jaxpr, [])
+        return self._called
+
+    def is_one_operation(self, fuses: int) -> bool:
+        """Whether it is one operation at most, and no program with its derivative under a trace that `fuses` so."""
+        equations = self.jaxpr.eqns
+        return not equations or (len(equations) == 1 and fuses < equations[0].primitive.fused_from)
+
+    @property
+    def closed(self) -> ClosedJaxpr:
+        """The jaxpr with its constants."""
+        return ClosedJaxpr(self.jaxpr, self.consts)
+
+    @property
+    def out_info(self) -> Any:
+        """The results' shapes and dtypes, as a tree of ShapeDtypeStruct."""
+        return pytree.tree_unflatten(self.out_tree, map(struct_of, self.jaxpr.out_avals))
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The results' types."""
+        return self.jaxpr.out_avals
+
+
+def struct_of(aval: ShapedArray) -> Any:
+    """Return the aval as the public description of a shape; that of a token describes itself."""
+    return aval if type(aval) is AbstractToken else ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def abstract_leaf(value: Any) -> ShapedArray:
+    """Return the aval of an argument that may be a ShapeDtypeStruct, or an object with a shape and a dtype."""
+    if type(value) is int:
+        return int_aval(value)
+    if not is_array_like(value) and hasattr(value, "shape") and hasattr(value, "dtype"):
+        return ShapeDtypeStruct(value.shape, value.dtype, weak_type=getattr(value, "weak_type", False)).aval
+    return aval_of(value)
+
+
+def abstract_leaves(
+    function: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any, of: Callable[[Any], ShapedArray]
+) -> list[ShapedArray]:
+    """Return the aval of each leaf; the error of one that is no array, or too large, names the argument."""
+    avals = []
+    for position, leaf in enumerate(leaves):
+        try:
+            avals.append(of(leaf))
+        except OverflowError as error:
+            path = arguments.argument_paths(function, static, in_tree)[position]
+            raise OverflowError(f"argument {path}: {error}") from None
+        except (TypeError, ValueError) as error:
+            path = arguments.argument_paths(function, static, in_tree)[position]
+            name = arguments.function_name(function)
+            advice = (
+                f'mark the argument as static, with static_argnums or static_argnames=["{path}"]'
+                if path.isidentifier()
+                else "pass it on its own, marked as static with static_argnums or static_argnames"
+            )
+            raise (ValueError if isinstance(error, ValueError) else TypeError)(
+                f"Error interpreting argument {path} of {name} as an abstract array: {error}. If the function needs "
+                f"the value itself in Python, {advice}.{_about_pytrees(leaf)}"
+            ) from None
+    return avals
+
+
+def _about_pytrees(leaf: Any) -> str:
+    if type(leaf).__module__ == "builtins":
+        return ""
+    return (
+        " An object that holds arrays can be registered as a pytree, with xtrace.tree_util.register_pytree_node or "
+        "register_dataclass."
+    )
+
+
+def trace(
+    transformation: str, function: Callable[..., Any], static: Static, in_tree: Any, in_avals: Sequence[ShapedArray]
+) -> TracedFunction:
+    """Run `function` on tracers of the given types and return the record."""
+    info = arguments.debug_info_of(transformation, function, arguments.lazy_argument_paths(function, static, in_tree))
+    out_tree = None
+
+    def flat(*leaves: Any) -> list[Any]:
+        nonlocal out_tree
+        args, kwargs = pytree.tree_unflatten(in_tree, leaves)
+        args, kwargs = arguments.join(static, args, kwargs)
+        result = function(*args, **kwargs)
+        results, out_tree = pytree.tree_flatten(result)
+        for position, leaf in enumerate(results):
+            if not isinstance(leaf, Tracer) and not is_array_like(leaf):
+                path, _ = pytree.tree_flatten_with_path(result)[0][position]
+                where = f" at output component {pytree.keystr(path)}" if path else ""
+                raise TypeError(
+                    f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
+                    "return arrays or numbers, or None for nothing"
+                )
+        return results
+
+    start = time.perf_counter()
+    jaxpr, consts = stage(flat, in_avals, info)
+    if config.debug_key_reuse.value:
+        key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
+    traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
+    traced.seconds = time.perf_counter() - start
+    monitoring.record_step(monitoring.TRACING, traced.seconds, arguments.function_name(function))
+    return traced
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: Any = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """Return a function of the same arguments that gives the jaxpr `fun` traces to, as a ClosedJaxpr.
+
+    Arguments may be arrays, scalars or ShapeDtypeStructs. With `return_shape` the result is a pair, the second a
+    tree of ShapeDtypeStructs. `static_argnums` are passed to `fun` as they are. `axis_env` names mapped axes with
+    their sizes. TypeError if `fun` is not callable or an argument is not array-like.
+    """
+    check_callable("make_jaxpr", fun)
+    chosen = Selection("static", fun, static_argnums, None)
+
+    @boundary
+    @functools.wraps(fun)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        static, dynamic, named = arguments.split(fun, chosen, args, kwargs)
+        leaves, in_tree = pytree.tree_flatten((dynamic, named))
+        avals = abstract_leaves(fun, static, leaves, in_tree, abstract_leaf)
+        with contextlib.ExitStack() as scopes:
+            for name, size in axis_env or ():
+                scopes.enter_context(use_trace(NamedAxisTrace(current_trace.get(), name, size)))
+            traced = trace("make_jaxpr", fun, static, in_tree, avals)
+        closed = ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts)
+        return (closed, traced.out_info) if return_shape else closed
+
+    jaxpr_maker.__name__ = jaxpr_maker.__qualname__ = f"make_jaxpr({arguments.function_name(fun)})"
+    return jaxpr_maker
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the shapes and dtypes of ``fun(*args, **kwargs)`` as ShapeDtypeStructs, computing nothing.
+
+    Arguments may be arrays, scalars or ShapeDtypeStructs.
+    """
+    check_callable("eval_shape", fun)
+    leaves, in_tree = pytree.tree_flatten((args, kwargs))
+    avals = abstract_leaves(fun, arguments.NO_STATIC, leaves, in_tree, abstract_leaf)
+    return trace("eval_shape", fun, arguments.NO_STATIC, in_tree, avals).out_info
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+    """Evaluate `jaxpr` on values under the current trace, equation by equation, and return the flat results.
+
+    What is recorded meanwhile has the source positions of its equations, or none without `propagate_source_info`.
+    TypeError for a ClosedJaxpr, ValueError if the number of constants or arguments is not the jaxpr's.
+    """
+    if not isinstance(jaxpr, Jaxpr):
+        raise TypeError(
+            f"eval_jaxpr takes a Jaxpr and its constants; got {type(jaxpr)}. Of a closed one, pass closed.jaxpr, "
+            "closed.consts, and then the arguments"
+        )
+    if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
+        raise ValueError(
+            f"the jaxpr takes {len(jaxpr.constvars)} constants and {len(jaxpr.invars)} arguments; "
+            f"got {len(consts)} and {len(args)}"
+        )
+    if not propagate_source_info:
+        jaxpr = jaxpr.replace(eqns=[e.replace(source=None) for e in jaxpr.eqns])
+    return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
+
+
+def check_callable(name: str, fun: Any) -> None:
+    """Raise TypeError if `fun` cannot be called."""
+    if not callable(fun):
+        raise TypeError(f"{name}: Expected a callable value, got {shown(fun)} of type {type(fun)}")

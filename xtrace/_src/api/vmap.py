@@ -1,0 +1,191 @@
+"""`vmap`: a function of one example mapped over an axis of its arguments, without a loop."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import converted, reduce_sum, with_axis
+from xtrace._src.api import arguments
+from xtrace._src.api.arguments import NO_STATIC
+from xtrace._src.api.grad import as_value, concrete, for_each
+from xtrace._src.api.tracing import check_callable
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
+from xtrace._src.transforms.scopes import VMAP, scope
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """Return `fun` mapped over an axis of its arguments: as if called for each index, in one pass.
+
+    in_axes: which axis of each argument to map over: an integer, None for an argument that all calls share, or a tree
+    prefix of the arguments of these; keyword arguments are mapped over axis 0. out_axes: where the axis is in the
+    results, likewise; None only for what does not depend on the axis. axis_name: names the axis for collectives.
+    axis_size: its size, needed if no argument is mapped. sum_match: a result that depends on the axis where `out_axes`
+    is None is summed over it, in 32 bits at least where it is an integer. ValueError if the sizes differ or a tree does
+    not fit.
+    """
+    check_callable("vmap", fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    accepted = in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")
+    if not accepted or isinstance(in_axes, bool) or getattr(in_axes, "ndim", None):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+            f"passed to the function, but got {abbreviated(in_axes)}."
+        )
+    if axis_size is not None and (
+        not hasattr(axis_size, "__index__") or np.ndim(axis_size) or operator.index(axis_size) < 0
+    ):
+        raise TypeError(f"vmap: axis_size must be a non-negative int or None, got {abbreviated(axis_size)}")
+    for parameter, axis in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):
+        try:
+            hash(axis)
+        except TypeError:
+            raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {abbreviated(axis)}") from None
+
+    @boundary
+    @functools.wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        name = arguments.function_name(fun)
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}. Arguments by "
+                "keyword are mapped along their axis 0 and have no entry"
+            )
+        leaves, in_tree = pytree.tree_flatten((args, kwargs))
+
+        def paths() -> list[str]:
+            return arguments.argument_paths(fun, NO_STATIC, in_tree)
+
+        axes = _spread("in_axes", (in_axes, 0 if kwargs else {}), (args, kwargs), name)
+        values = []
+        for position, leaf in enumerate(leaves):
+            if not is_array_like(leaf) and axes[position] is not None:
+                path = paths()[position]
+                raise TypeError(
+                    f"vmap: argument {path} of {name}: {abbreviated(leaf)} of type {type(leaf)} is no array"
+                )
+            # Python's numbers stay what they are: shapes may depend on them.
+            known = axes[position] is None and type(leaf) in (bool, int, float, complex)
+            values.append(as_value(leaf) if is_array_like(leaf) and not known else leaf)
+        axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
+        size = _size(values, axes, axis_size, paths, name)
+        out_tree: Any = None
+
+        def flat(*inner: Any) -> list[Any]:
+            nonlocal out_tree
+            inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)
+            result = fun(*inner_args, **inner_kwargs)
+            results, out_tree = pytree.tree_flatten(result)
+            for leaf in results:
+                if not is_array_like(leaf):
+                    raise TypeError(
+                        f"vmap: {name} returned {abbreviated(leaf)} of type {type(leaf)}, which is not an array"
+                    )
+            return results
+
+        mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
+        described = lambda: arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
+        with scope(VMAP):
+            results, places = batch(flat, mapped_axis, values, axes, described)
+        wanted = _spread("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
+        out = []
+        for x, place, target in zip(results, places, wanted, strict=True):
+            x = concrete(x)
+            if target is None:
+                if place is not None and sum_match:
+                    x, place = _summed(x, place), None
+                if place is not None:
+                    raise ValueError(
+                        f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis. "
+                        "Give the axis it is to have in the result, or reduce over the examples inside"
+                    )
+                out.append(x)
+                continue
+            rank = aval_of(x).ndim + (place is None)
+            if not -rank <= target < rank:
+                raise ValueError(f"vmap: out_axes {target} is out of bounds for a result of {name} of {rank} axes")
+            if aval_of(x).dtype == dtypes.float0:
+                # Tangents of integers are NumPy's, and hold nothing.
+                shape = aval_of(x).shape if place is None else without_axis(aval_of(x), place).shape
+                out.append(np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0))
+                continue
+            out.append(with_axis(x, place, size, target % rank))
+        return pytree.tree_unflatten(out_tree, out)
+
+    return mapped
+
+
+def _summed(x: Any, axis: int) -> Any:
+    """Return the sum along `axis`, of dtypes narrower than the default integer in that one, as NumPy adds them."""
+    dtype, x64 = aval_of(x).dtype, config.enable_x64.value
+    if not dtypes.is_inexact(dtype):
+        unsigned = dtypes.is_integer(dtype) and not dtypes.is_signed(dtype)
+        default = dtypes.default_uint(x64) if unsigned else dtypes.default_int(x64)
+        x = converted(x, default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype)
+    return reduce_sum(x, (axis,))
+
+
+def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:
+    """Return the entry of the tree prefix `axes` for each leaf of `tree`."""
+    try:
+        found = pytree.broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
+    except ValueError as error:
+        raise ValueError(
+            f"vmap {parameter} specification must be a tree prefix of the corresponding value of {name}: {error}"
+        ) from None
+    for axis in found:
+        if axis is not None and not hasattr(axis, "__index__"):
+            raise TypeError(f"vmap: {parameter} must be integers or None, got {abbreviated(axis)} for {name}")
+    return [axis if axis is None else operator.index(axis) for axis in found]
+
+
+def _canonical(axis: int | None, value: Any, position: int, paths: Callable[[], list[str]], name: str) -> int | None:
+    if axis is None:
+        return None
+    aval = aval_of(value)
+    if not -aval.ndim <= axis < aval.ndim:
+        raise ValueError(
+            f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
+            f"{axis + 1 if axis >= 0 else -axis}, but argument {paths()[position]} of {name} has only {aval.ndim} axes "
+            f"(its shape is {aval.shape}). With None in the place of this argument in in_axes it is the same for all"
+            + ("" if aval.ndim else "; examples in a list are stacked with xtrace.numpy.array first")
+        )
+    return axis % aval.ndim
+
+
+def _size(
+    values: list[Any], axes: list[int | None], given: int | None, paths: Callable[[], list[str]], name: str
+) -> int:
+    sizes = {i: aval_of(values[i]).shape[axis] for i, axis in enumerate(axes) if axis is not None}
+    found = set(sizes.values()) | ({given} if given is not None else set())
+    if not found:
+        raise ValueError(
+            f"vmap must have at least one non-None value in in_axes, or axis_size, to know how often to call {name}"
+        )
+    if len(found) > 1:
+        lines = [f"  * argument {paths()[i]} has size {n} along axis {axes[i]}" for i, n in sizes.items()]
+        if given is not None:
+            lines.append(f"  * axis_size is {given}")
+        raise ValueError(
+            f"vmap got inconsistent sizes for array axes to be mapped over in {name}:\n" + "\n".join(lines) + "\n"
+            "An argument that is the same for all examples has None in in_axes, such as in_axes=(None, 0)."
+        )
+    return int(found.pop())

@@ -1,0 +1,427 @@
+"""Abstract values: what is known of a value while tracing, its shape, dtype and weak type.
+
+Avals are interned: equal ones are one object, so equality is identity and caches hash them by address.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.memory_layout import Format
+
+
+class MemorySpace(enum.Enum):
+    """A kind of memory that arrays are in: the device's own, or that of its host."""
+
+    Device = 1
+    Host = 2
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+    __str__ = __repr__
+
+    @property
+    def kind(self) -> str:
+        """XLA's name of it."""
+        return "device" if self is MemorySpace.Device else "pinned_host"
+
+
+_DEVICE = MemorySpace.Device
+
+
+def memory_space_of_kind(kind: str | None) -> MemorySpace:
+    """Return the space that XLA's name of a kind of memory stands for: all but ``pinned_host`` are the device's."""
+    return MemorySpace.Host if kind == MemorySpace.Host.kind else _DEVICE
+
+
+class ShapedArray:
+    """The type of an array: `shape` (tuple of int), `dtype`, `weak_type` (a Python scalar's), and where it is.
+
+    `sharding` is its layout over devices, `memory_space` the memory there. `dtype` is a NumPy dtype or a
+    `dtypes.ExtendedDType` (random keys). Instances are immutable and interned.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "memory_space", "ndim", "size", "_mlir_type", "__weakref__")
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+    sharding: Any
+    memory_space: MemorySpace
+    ndim: int
+    size: int
+    _mlir_type: str | None
+
+    def __new__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None, memory_space: MemorySpace = _DEVICE
+    ) -> ShapedArray:
+        if type(shape) is not tuple:
+            shape = tuple(shape)
+        # Enumerations hash slowly, and nearly all arrays are in the device's memory.
+        place = sharding if memory_space is _DEVICE else (sharding, memory_space)
+        key = (shape, dtype, weak_type, place)
+        found = _interned.get(key)
+        if found is not None:
+            return found
+        if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
+            return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space)
+        shape = tuple(map(operator.index, shape))
+        if shape and dtypes.token == dtype:
+            raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
+        made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
+        fields = {
+            "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
+            "memory_space": memory_space, "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
+        }
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        with _lock:
+            return _interned.setdefault((shape, dtype, bool(weak_type), place), made)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"ShapedArray is immutable; make a new one with update({name}=...)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space)
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """Return the aval with the given fields changed."""
+        fields = {
+            "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
+            "memory_space": self.memory_space,
+        }
+        return ShapedArray(**(fields | changes))
+
+    def strip_weak_type(self) -> ShapedArray:
+        """Return the same aval, strongly typed."""
+        return self.update(weak_type=False) if self.weak_type else self
+
+    @property
+    def mlir_type(self) -> str:
+        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its storage.
+
+        ValueError for what `check_size` refuses.
+        """
+        text = self._mlir_type
+        if text is None:
+            check_size(self)
+            stored = physical(self)
+            dimensions = "".join(f"{n}x" for n in stored.shape)
+            text = f"tensor<{dimensions}{dtypes.mlir_name(stored.dtype)}>"
+            object.__setattr__(self, "_mlir_type", text)
+        return text
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``; ``f32<host>[3,4]`` in the host's memory."""
+        name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
+        memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
+        return f"{name}{memory}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+    def __str__(self) -> str:
+        return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an unsized (rank 0) array; x.size is how many elements any array has")
+        return self.shape[0]
+
+
+class AbstractToken(ShapedArray):
+    """The type of a token, which orders operations and holds no data; there is one."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> ShapedArray:  # type: ignore[misc]
+        return ShapedArray((), dtypes.token)
+
+    @property
+    def mlir_type(self) -> str:
+        """The StableHLO type."""
+        return "!stablehlo.token"
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """The type as jaxprs print it."""
+        return "Tok"
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+    __str__ = __repr__
+
+
+def physical(aval: ShapedArray) -> ShapedArray:
+    """Return the type of the array that the runtime holds for a value of type `aval`."""
+    dtype = aval.dtype
+    if not isinstance(dtype, dtypes.ExtendedDType):
+        return aval if dtype != dtypes.float0 else aval.update(dtype=dtypes.bool_)
+    return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space)
+
+
+def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemorySpace:
+    """Return the memory that the operands of types `avals` are in; scalars may be anywhere.
+
+    ValueError, which names the operation, if they are in several.
+    """
+    spaces = {a.memory_space for a in avals if a.shape} or {a.memory_space for a in avals}
+    if len(spaces) > 1:
+        raise ValueError(
+            f"{operation}: all operands must be in one memory, got {', '.join([a.str_short() for a in avals])}; move "
+            "one of them with xtrace.device_put(x, xtrace.memory.Space.Device)"
+        )
+    return spaces.pop()
+
+
+def check_size(aval: ShapedArray, function: str = "") -> None:
+    """Raise a ValueError, which names `function` if given, for an array of 2**57 bytes or more.
+
+    No processor addresses more. XLA ends the process when a product of leading sizes, or what a program needs in all,
+    passes 2**63.
+    """
+    stored = physical(aval)
+    total = stored.dtype.itemsize
+    for n in stored.shape:
+        total *= n
+        if total >= 2**57:
+            raise ValueError(
+                f"{function + ': ' if function else ''}an array of type {aval.str_short()} would have 2**57 bytes or "
+                "more, which no device can address; give a smaller shape"
+            )
+
+
+_interned: WeakValueDictionary[tuple[Any, ...], ShapedArray] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist: what `eval_shape` returns and `lower` accepts.
+
+    `sharding` and `weak_type` are optional. A dtype of 64 bits stays one, also where arrays have no such dtypes and the
+    described argument will be of 32. Raises TypeError for a dtype that arrays cannot have.
+    """
+
+    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        manual_axis_type: Any = None,
+        is_ref: bool = False,
+    ) -> None:
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified")
+        try:
+            self.shape = tuple(operator.index(n) for n in shape)
+        except TypeError:
+            raise TypeError(
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviated(shape)}"
+            ) from None
+        self.dtype = dtypes.canonicalize(dtype, True)
+        self.sharding, self.weak_type = sharding, weak_type
+        self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
+        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes()), self.weak_type)
+
+    @property
+    def format(self) -> Format:
+        """The sharding as ``x.format`` of an array has it; nothing is said of the layout."""
+        return Format(None, self.sharding)
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """Return the description of an array, traced or not, of a scalar, or of what has a shape and a dtype.
+
+        Arrays committed to a device keep their sharding. TypeError for anything else.
+        """
+        if isinstance(x, ShapeDtypeStruct):
+            return x
+        aval = aval_of(x)
+        committed = not hasattr(x, "owner") and getattr(x, "committed", False)
+        return cls(aval.shape, aval.dtype, sharding=x.sharding if committed else None, weak_type=aval.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """Return a copy with the given fields changed."""
+        fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and hash(self) == hash(other) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.sharding, self.weak_type
+
+
+def scalar_aval(scalar_type: type) -> ShapedArray:
+    """The weakly typed rank-0 aval of a Python bool, int, float or complex (a bool's is strong, as in NumPy)."""
+    key = (scalar_type, config.enable_x64.value)
+    found = _scalar_avals.get(key)
+    if found is None:
+        dtype = dtypes.canonicalize(scalar_type, key[1])
+        found = _scalar_avals[key] = ShapedArray((), dtype, scalar_type is not bool)
+    return found
+
+
+_scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
+
+
+def int_aval(value: int) -> ShapedArray:
+    """Return the aval of a Python int; OverflowError if the integer type that the settings give cannot hold it."""
+    aval = scalar_aval(int)
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        check_fits(value, aval.dtype)
+    return aval
+
+
+def check_truth(aval: ShapedArray) -> None:
+    """Raise ValueError for the type of an array that is not one element, whose truth value is ambiguous."""
+    if aval.size != 1:
+        raise ValueError(
+            f"The truth value of an array of shape {aval.shape} is ambiguous. Use x.any() or x.all(), and "
+            "conditions of elements as (x > 0) & (x < 1), in parentheses"
+            if aval.size else "The truth value of an empty array is ambiguous. Use `array.size > 0`"
+        )
+
+
+def check_fits(value: int, dtype: Any) -> None:
+    """Raise OverflowError if the integer type `dtype` cannot hold `value`."""
+    bounds = dtypes.iinfo(dtype)
+    if not bounds.min <= value <= bounds.max:
+        raise OverflowError(
+            f"Python int {abbreviated(value)} too large to convert to {dtype.name}; set "
+            'xtrace.config.update("jax_enable_x64", True), or use a float'
+        )
+
+
+def _numpy_aval(value: Any) -> ShapedArray:
+    return ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value))
+
+
+def _python_scalar_aval(value: Any) -> ShapedArray:
+    return scalar_aval(type(value))
+
+
+# How the aval of a value is found, by exact type; the runtime and the tracers add theirs.
+aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
+    bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
+    np.ndarray: _numpy_aval, ShapeDtypeStruct: lambda description: description.aval,
+}
+
+
+def aval_of(value: Any) -> ShapedArray:
+    """Return the aval of an array, tracer, NumPy value, Python scalar or ShapeDtypeStruct; a TypeError names any other.
+
+    ValueError for what could be made an array but is none: masked arrays, and objects with ``__jax_array__``.
+    """
+    rule = aval_rules.get(type(value))
+    if rule is None:
+        # np.float64 is also a Python float, but strongly typed.
+        if isinstance(value, np.generic):
+            return _numpy_aval(value)
+        rule = next((inherited for base, inherited in aval_rules.items() if isinstance(value, base)), None)
+        if rule is None:
+            raise (ValueError if hasattr(value, "__jax_array__") else TypeError)(not_an_array(value))
+        if rule is _numpy_aval:
+            check_unmasked(value)
+        if rule is _python_scalar_aval:
+            return scalar_aval(next(t for t in (bool, int, float, complex) if isinstance(value, t)))
+    return rule(value)
+
+
+def aval_of_value(value: Any) -> ShapedArray:
+    """Return the aval of what a program can run on; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
+    if type(value) is ShapeDtypeStruct:
+        raise TypeError(
+            f"{value} describes an array and has no value. Functions that use it can be traced (make_jaxpr, "
+            "eval_shape, jit(f).trace), not run; pass an array, such as xtrace.numpy.zeros_like of it"
+        )
+    return aval_of(value)
+
+
+def check_unmasked(value: Any) -> None:
+    """Raise ValueError for a masked array of NumPy."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(
+            "a masked array of NumPy has elements that are missing, which arrays cannot have: "
+            "give them a value with x.filled(value)"
+        )
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar.
+
+    While a function is traced, a ShapeDtypeStruct stands for an array; programs do not run on one (`aval_of_value`).
+
+    ValueError for what could be made an array but is none, as `aval_of`.
+    """
+    try:
+        aval_of(value)
+    except TypeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """Return the start of a value's repr, for messages."""
+    text = abbreviated(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def not_an_array(value: Any) -> str:
+    """Say that `value` is not something an operation accepts, and what to do about it."""
+    advice = next((text for kind, text in _ADVICE.items() if isinstance(value, kind)), "")
+    if hasattr(value, "__jax_array__"):
+        advice = "; call __jax_array__() on it, or make an array of it with xtrace.numpy.asarray"
+    return (
+        f"{shown(value)} of type {type(value)} is not a valid JAX type: "
+        f"expected an array, a NumPy array or scalar, or a Python bool, int, float or complex{advice}"
+    )
+
+
+_ADVICE: dict[Any, str] = {
+    (list, tuple): "; make an array of it with xtrace.numpy.array",
+    range: "; make an array of it with xtrace.numpy.arange",
+    str: "; arrays hold numbers only",
+    type(None): "; a number that is missing is xtrace.numpy.nan",
+}

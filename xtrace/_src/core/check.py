@@ -1,0 +1,101 @@
+"""Checking jaxprs: every variable bound once and before use, types that the primitives' rules agree with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.failures import shown_source
+from xtrace._src.core.errors import JaxprTypeError
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.printer import format_equation
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
+    """Raise JaxprTypeError if `jaxpr`, or a jaxpr inside it, breaks a rule of the IR."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        for variable, value in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
+            if aval_of(value) is not variable.aval:
+                raise JaxprTypeError(f"the constant of {abbreviated(variable)} has the type {aval_of(value)}")
+        jaxpr = jaxpr.jaxpr
+    _check(jaxpr, set())
+
+
+def _check(jaxpr: Jaxpr, checked: set[Jaxpr]) -> None:
+    """Check `jaxpr`, and those inside it that are not in `checked` yet."""
+    checked.add(jaxpr)
+    bound: set[Var] = set()
+    for variable in [*jaxpr.constvars, *jaxpr.invars]:
+        _bind(bound, variable, "the jaxpr's binders")
+    for equation in jaxpr.eqns:
+        try:
+            _check_equation(equation, bound, checked)
+        except JaxprTypeError as error:
+            where = f", at\n{shown_source(equation.source)}" if equation.source is not None else ""
+            error.add_note(f"in the equation {format_equation(equation)}{where}")
+            raise
+    for atom in jaxpr.outvars:
+        _check_use(bound, atom, "the jaxpr's outputs")
+    effects = frozenset().union(*(e.effects for e in jaxpr.eqns))
+    if not effects <= jaxpr.effects:
+        raise JaxprTypeError(f"equations have the effects {set(effects)}, the jaxpr declares {set(jaxpr.effects)}")
+
+
+def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) -> None:
+    primitive, parameters = equation.primitive, equation.parameters
+    for atom in equation.invars:
+        _check_use(bound, atom, primitive.name)
+    if len(parameters) != len(primitive.parameters):
+        raise JaxprTypeError(
+            f"{primitive.name} has {len(primitive.parameters)} parameters, the equation {len(parameters)}"
+        )
+    for inner in jaxprs_of(parameters):
+        if inner.constvars:
+            raise JaxprTypeError(f"the inner jaxpr of {primitive.name} has constvars: they must be operands")
+        if inner not in checked:
+            _check(inner, checked)
+    try:
+        types = primitive.types_of_results(tuple(a.aval for a in equation.invars), parameters)
+        effects = primitive.effects_of(parameters)
+    except (TypeError, ValueError) as error:
+        raise JaxprTypeError(f"{primitive.name} does not accept its operands or parameters: {error}") from error
+    types = list(types) if primitive.multiple_results else [types]
+    found = [v.aval for v in equation.outvars]
+    if types != found:
+        raise JaxprTypeError(f"{primitive.name} gives {types}, the equation binds {found}")
+    if effects != equation.effects:
+        raise JaxprTypeError(f"{primitive.name} has the effects {set(effects)}, the equation {set(equation.effects)}")
+    for variable in equation.outvars:
+        _bind(bound, variable, primitive.name)
+
+
+def _bind(bound: set[Var], variable: Var, where: str) -> None:
+    if variable in bound:
+        raise JaxprTypeError(f"{abbreviated(variable)} is bound twice, the second time by {where}")
+    # What a DropVar is bound to cannot be used.
+    if not isinstance(variable, DropVar):
+        bound.add(variable)
+
+
+def _check_use(bound: set[Var], atom: Atom, where: str) -> None:
+    if isinstance(atom, Literal):
+        _check_literal(atom, where)
+    elif atom not in bound:
+        raise JaxprTypeError(f"{where} uses {abbreviated(atom)}, which is not in scope")
+
+
+def _check_literal(literal: Literal, where: str) -> None:
+    value, aval = literal.val, literal.aval
+    if aval.shape:
+        raise JaxprTypeError(f"{where} uses the literal {abbreviated(literal)}, which is not a scalar")
+    if isinstance(value, np.generic):
+        agrees = value.dtype == aval.dtype
+    else:
+        extended = type(aval.dtype) is dtypes.ExtendedDType
+        agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)
+    if not agrees:
+        raise JaxprTypeError(
+            f"{where} uses the literal {abbreviated(literal)} as {aval.str_short()}, its value is of type {type(value)}"
+        )

@@ -1,0 +1,81 @@
+"""What checks report: the categories of errors, and the places of a program where one can be found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.source import Position, describe
+
+
+class JaxException(Exception):
+    """What a check found, as a value; its text is the message. `source`: where in the program, if it is one place."""
+
+    source: Position | None = None
+
+
+class FailedCheckError(JaxException):
+    """A condition that the user stated with ``check`` did not hold."""
+
+
+class NaNError(JaxException):
+    """An operation gave NaN."""
+
+
+class OOBError(JaxException):
+    """An index was out of bounds."""
+
+
+class DivisionByZeroError(JaxException):
+    """A divisor was zero."""
+
+
+class BatchedError(JaxException):
+    """The errors of a mapped function, by the indices along the mapped axes."""
+
+    def __init__(self, error_mapping: Mapping[tuple[int, ...], JaxException]) -> None:
+        super().__init__(error_mapping)
+        self.error_mapping = dict(error_mapping)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"at mapped index {', '.join(map(str, index))}: {error}" for index, error in self.error_mapping.items()
+        )
+
+
+class JaxRuntimeError(ValueError):
+    """What ``err.throw()`` raises: a check failed while the program ran."""
+
+
+# What a message shows is kept in places for arrays of a type, each with a number; all checks share them.
+Slot = tuple[ShapedArray, int]
+
+
+class Site(NamedTuple):
+    """A check in a program: what it finds, the format of its message, and the line of it.
+
+    tree: the structure of the format's arguments, a tuple and a dictionary of trees of arrays. slots: where the leaves
+    are kept.
+    """
+
+    category: type[JaxException]
+    message: str
+    tree: Any
+    slots: tuple[Slot, ...]
+    source: Position | None
+
+    def report(self, leaves: Sequence[Any]) -> JaxException:
+        """Return what went wrong here, `leaves` being the values that the message shows."""
+        positional, named = pytree.tree_unflatten(self.tree, leaves)
+        try:
+            text = self.message.format(*positional, **named)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            shown = ", ".join([*map(str, positional), *[f"{name}={value}" for name, value in named.items()]])
+            text = f"{self.message} [with the arguments ({shown}), which the format does not fit: {error}]"
+        if self.category is FailedCheckError:
+            text += " (`check` failed)"
+        found = self.category(f"{text}{' On' if text.endswith('.') else ', on'} line {describe(self.source)}")
+        found.source = self.source
+        return found

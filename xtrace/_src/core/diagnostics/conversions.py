@@ -1,0 +1,167 @@
+"""The errors of traced values that Python, NumPy or a shape asked for: what happened, where, why, what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.core import config
+from xtrace._src.core.avals import check_truth, is_array_like, not_an_array
+from xtrace._src.core.diagnostics import advice
+from xtrace._src.core.diagnostics.provenance import provenance_of
+from xtrace._src.core.diagnostics.sites import Site
+from xtrace._src.core.dtypes import is_integer
+from xtrace._src.core.errors import (
+    ConcretizationTypeError,
+    NonConcreteBooleanIndexError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+from xtrace._src.core.ir import Literal
+
+if TYPE_CHECKING:
+    from xtrace._src.core.trace import Tracer
+
+
+def check_operands(name: str, operands: Sequence[Any]) -> None:
+    """Raise a TypeError that names the operand no operation accepts, if there is one."""
+    for position, value in enumerate(operands):
+        if not isinstance(value, Literal) and not is_array_like(value):
+            raise TypeError(f"{name}: argument {position}: {not_an_array(value)}")
+
+
+def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], list[str]]) -> str:
+    """Return `head`, the user's expression, where the tracer came from, and what to write instead."""
+    try:
+        site = Site.here()
+        provenance = provenance_of(tracer) if tracer is not None else None
+        origin = provenance.text(site) if provenance is not None else ""
+        parts = [head, site.excerpt(), origin, advice.text(fixes(advice.Case(site, tracer, provenance)))]
+    except Exception:
+        # What explains an error must not take its place.
+        if config.enable_checks.value:
+            raise
+        return head
+    return "\n".join(part for part in parts if part)
+
+
+def boolean_conversion(tracer: Tracer) -> TracerBoolConversionError:
+    """The error of a tracer used as a condition."""
+    head = f"Attempted boolean conversion of traced array with shape {tracer.aval.str_short()}."
+    return TracerBoolConversionError(_message(head, tracer, advice.for_condition))
+
+
+def ambiguous_truth(tracer: Tracer) -> ValueError:
+    """The error of a tracer of several elements used as a condition."""
+    try:
+        check_truth(tracer.aval)
+    except ValueError as error:
+        return ValueError(_message(str(error), tracer, advice.for_several_truths))
+    raise AssertionError(tracer.aval)
+
+
+def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
+    """The error of a tracer whose value a Python function asked for."""
+    head = (
+        f"Abstract tracer value encountered where concrete value is expected: {tracer!r}\n"
+        f"The problem arose with the `{asked_by}` function."
+    )
+    return ConcretizationTypeError(_message(head, tracer, lambda case: advice.for_value(case, asked_by)))
+
+
+def integer_conversion(tracer: Tracer) -> TypeError:
+    """The error of a tracer used as a Python integer, which one that is no integer, or several, never is."""
+    if not is_integer(tracer.aval.dtype) or tracer.aval.shape:
+        head = f"Only a scalar of an integer type can be an index; the traced array is {tracer.aval.str_short(False)}."
+        return TypeError(_message(head, tracer, advice.for_no_integer))
+    head = (
+        f"The __index__() method was called on traced array with shape {tracer.aval.str_short()}: Python needed "
+        "its value as an integer (range(), a list index, a shape, a slice bound)."
+    )
+    return TracerIntegerConversionError(_message(head, tracer, advice.for_integer))
+
+
+def array_conversion(tracer: Tracer) -> TracerArrayConversionError:
+    """The error of a tracer given to NumPy."""
+    head = (
+        "The numpy.ndarray conversion method __array__() was called on traced array with shape "
+        f"{tracer.aval.str_short()}: a NumPy function was given a traced value."
+    )
+    return TracerArrayConversionError(_message(head, tracer, advice.for_array))
+
+
+def boolean_index(tracer: Tracer) -> NonConcreteBooleanIndexError:
+    """The error of a traced mask used as an index."""
+    head = (
+        f"Array boolean indices must be concrete; got {tracer.aval!r}\n"
+        "The number of elements that a mask selects, and so the shape of the result, depends on values."
+    )
+    return NonConcreteBooleanIndexError(_message(head, tracer, advice.for_mask))
+
+
+def slice_entry(tracer: Tracer, entry: slice, position: int) -> IndexError:
+    """The error of a traced bound of the slice that is the item `position` of an index."""
+    head = (
+        f"Slice entries must be static integers. Got {entry} at position {position}\n"
+        "The shape of the result would depend on a traced value."
+    )
+    return IndexError(_message(head, tracer, advice.for_slice))
+
+
+def traced_shape(name: str, tracer: Tracer, entries: Sequence[Any]) -> TypeError:
+    """The error of a shape given to the operation `name` that has a tracer among its entries."""
+    head = (
+        "Shapes must be 1D sequences of concrete values of integer type, got "
+        f"[{', '.join(map(repr, entries))}].\n"
+        "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.\n"
+        f"{name} needs a shape that is known while tracing."
+    )
+    return TypeError(_message(head, tracer, advice.for_shape))
+
+
+def unhashable(tracer: Tracer) -> TypeError:
+    """The error of a tracer used as a key."""
+    head = (
+        f"unhashable type: {type(tracer).__name__}. A traced array cannot be a dictionary key, a set member or a "
+        "static argument."
+    )
+    return TypeError(_message(head, tracer, advice.for_key))
+
+
+def formatted(tracer: Tracer, specification: str) -> TypeError:
+    """The error of a tracer formatted as a number."""
+    head = f"the format {specification!r} needs a value, and the traced array {tracer!r} has none while Python runs"
+    return TypeError(_message(head, tracer, advice.for_format))
+
+
+def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
+    """The error of using a method or an attribute, `what`, that needs the data of a tracer, or where it is."""
+    head = (
+        f"Abstract tracer value encountered where concrete value is expected: the {what} is not available on traced "
+        f"array with shape {tracer.aval.str_short()}, which has no data while Python runs."
+    )
+    return ConcretizationTypeError(_message(head, tracer, advice.for_data))
+
+
+def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:
+    """The error of asking a tracer for an attribute that only concrete arrays have."""
+    return AttributeError(
+        f"the {what} is not available on traced array with shape {tracer.aval.str_short()}, which is on no device "
+        "while Python runs. Use it outside the traced function; xtrace.typeof(x) says what is known of a traced array"
+    )
+
+
+def item_assignment(array: Any) -> TypeError:
+    """The error of assigning to an item of an array, concrete or traced."""
+    head = (
+        f"'{type(array)}' object does not support item assignment. Arrays are immutable. Instead of "
+        "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
+    )
+    return TypeError(_message(head, None, advice.for_item_assignment))
+
+
+def iteration(array: Any) -> TypeError:
+    """The error of iterating over an array without axes, concrete or traced."""
+    tracer = array if hasattr(array, "owner") else None
+    return TypeError(_message("iteration over a 0-d array", tracer, advice.for_iteration))

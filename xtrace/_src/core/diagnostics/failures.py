@@ -1,0 +1,38 @@
+"""Notes on errors of rules: which operation it was, on which types, and where the user asked for it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import Position, describe, user_position
+
+
+def note_rule(
+    error: BaseException, rule: str, primitive: Primitive, operands: Sequence[Any], source: Position | None = None
+) -> None:
+    """Add to `error`, raised by the rule called `rule`, the operation with the types of its operands and its place.
+
+    With `source`, the place of an equation, the note shows the lines there; otherwise the operation is being called,
+    and they are in the traceback. Nothing is added for operations that hold jaxprs: those say more.
+    """
+    if primitive.linearize is not None:
+        return
+    types = ", ".join(_type(x) for x in operands)
+    at = f" {describe(user_position())}" if source is None else f"\n{shown_source(source)}"
+    error.add_note(f"in the {rule} rule of the operation {primitive.name} on ({types}), called at{at}")
+
+
+def shown_source(source: Position) -> str:
+    """Return the place of an equation and the user's lines there, the expression marked."""
+    # The module that shows sources loads others; only errors need it.
+    found: str = importlib.import_module("xtrace._src.core.diagnostics.excerpts").excerpt(source)
+    return found
+
+
+def _type(value: Any) -> str:
+    aval = value.aval if hasattr(value, "aval") else aval_of(value) if is_array_like(value) else None
+    return aval.str_short() if aval is not None else type(value).__name__

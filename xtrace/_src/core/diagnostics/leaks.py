@@ -1,0 +1,249 @@
+"""Traced values that outlived their trace: which, made where, by which function, and what holds them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import deque
+from collections.abc import Iterable
+from types import CellType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
+from typing import Any
+
+from xtrace._src.core.diagnostics import advice
+from xtrace._src.core.diagnostics.excerpts import excerpt
+from xtrace._src.core.diagnostics.provenance import provenance_of
+from xtrace._src.core.diagnostics.sites import Site
+from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.source import Position, describe, is_internal, resolve
+from xtrace._src.core.trace import Trace, Tracer
+
+# How many containers deep what holds a value is looked for.
+_DEPTH = 8
+
+
+def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError:
+    """The error of a tracer used after its trace ended, or, with what holds it, found when it ended."""
+    made_at, info = _origin(tracer)
+    owner = f"the function {info}" if info is not None else f"a function under {tracer.owner!r}"
+    made = f", made on line {describe(made_at)}," if made_at is not None else _as_argument(tracer)
+    happened = "is still held after" if holder else "was used after"
+    leaker = resolve(made_at).function if made_at is not None else info.function if info is not None else "the function"
+    parts = [
+        f"Encountered an unexpected tracer. A traced value of type {tracer.aval.str_short()}{made} {happened} "
+        f"the trace of {owner} had ended."
+    ]
+    if made_at is not None:
+        parts.append(excerpt(made_at))
+    if holder:
+        parts.append(f"{leaker} leaked it: it is {holder}.")
+        fixes = [f"return the value from {leaker} instead of storing it"]
+    else:
+        used = Site.here().excerpt()
+        parts += ["It was used here:", used] if used else []
+        parts.append(f"{leaker} leaked it by a side effect, such as a global, an attribute or a list outside of it.")
+        fixes = [
+            f"return the value from {leaker} instead of storing it",
+            "`with xtrace.checking_leaks():` around the call says what holds it",
+        ]
+    return UnexpectedTracerError("\n".join([*parts, advice.text(fixes)]))
+
+
+def _origin(tracer: Tracer) -> tuple[Position | None, DebugInfo | None]:
+    """Return where a tracer was made, unless it is an argument, and whose trace it is of."""
+    trace: Any = tracer.owner
+    if hasattr(trace, "made_at"):
+        return trace.made_at(tracer), trace.debug_info
+    made_at = None
+    info: DebugInfo | None = trace.described() if getattr(trace, "described", None) is not None else None
+    # Linearization records what it does to tangents, and so knows where a value with one was made.
+    for part in ("tangent", "primal", "value"):
+        inner = getattr(tracer, part, None)
+        if isinstance(inner, Tracer) and made_at is None:
+            made_at, inner_info = _origin(inner)
+            info = info or inner_info
+    return made_at, info
+
+
+def _as_argument(tracer: Tracer) -> str:
+    found = provenance_of(tracer)
+    if found is None or found.operations or len(found.arguments) != 1:
+        return ""
+    return f", the argument {found.arguments[0]},"
+
+
+def check_leaks(trace: Trace) -> None:
+    """Raise UnexpectedTracerError for a tracer of `trace`, which has ended, that the user's program still holds."""
+    if sys.getrefcount(trace) <= _UNHELD:
+        return
+    gc.collect()
+    frozen = gc.get_freeze_count() > 0
+    if frozen:  # the collector does not see what it was told to leave alone
+        gc.unfreeze()
+    try:
+        for tracer in gc.get_referrers(trace):
+            if isinstance(tracer, Tracer) and tracer.owner is trace:
+                holder = _Search().holder(tracer, _DEPTH)
+                if holder:
+                    raise unexpected_tracer(tracer, holder)
+    finally:
+        if frozen:
+            gc.freeze()
+
+
+def _references(value: Any) -> int:
+    return sys.getrefcount(value)
+
+
+def _references_of_a_local() -> int:
+    value: Any = []
+    return _references(value)
+
+
+# How often a trace is referred to that nothing has but the variable of the function that checks it.
+_UNHELD = _references_of_a_local()
+
+
+class _Search:
+    """The search for what holds a value: up from it, through containers, to something that the user's program has.
+
+    xtrace's own running functions, and their containers, are no such thing; neither is what nothing holds.
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        # Lists of the search itself, which refer to everything it looks at.
+        self.own: set[int] = {id(self.seen)}
+        self.locals = list(_running_locals())
+        self.own.update(id(entry) for entry in self.locals)
+        self.own.add(id(self.locals))
+
+    def holder(self, value: Any, depth: int) -> str:
+        """Return a phrase for the place that holds `value`, empty if there is none."""
+        self.seen.add(id(value))
+        for names, held in self.locals:
+            if held is value:
+                return names
+        if depth == 0:
+            return ""
+        referrers = gc.get_referrers(value)
+        self.own.add(id(referrers))
+        others = [r for r in referrers if id(r) not in self.own and id(r) not in self.seen]
+        self.own.add(id(others))
+        for describe_holder in (self._as_name, self._as_container):
+            for other in others:
+                phrase = describe_holder(other, value, depth)
+                if phrase:
+                    return phrase
+        return ""
+
+    def _as_name(self, other: Any, value: Any, depth: int) -> str:
+        """The phrase where `other` gives the value a name that nothing else has to hold."""
+        if type(other) is dict:
+            module = _owner_of(other, sys.modules.values())
+            if module is not None and not _is_internal_module(module.__name__):
+                return f"the global {_key_of(other, value)} of {_module(other)}"
+        return ""
+
+    def _as_container(self, other: Any, value: Any, depth: int) -> str:
+        """The phrase where something holds `other`, which holds the value."""
+        kind = type(other)
+        if kind is CellType:
+            return self._of_closure(other, depth)
+        if kind is tuple:
+            for function in gc.get_referrers(other):
+                if isinstance(function, FunctionType) and function.__defaults__ is other:
+                    return f"a default argument of the function {function.__qualname__}"
+        if kind in (list, tuple, deque):
+            place = next((f"item {i}" for i, x in enumerate(list(other)) if x is value), "an item")
+            return self._inside(f"{place} of a {kind.__name__}", other, depth)
+        if kind in (set, frozenset):
+            return self._inside(f"an element of a {kind.__name__}", other, depth)
+        if isinstance(other, dict):
+            return self._of_dict(other, value, depth)
+        if isinstance(other, FunctionType):
+            return self._inside(f"a default of the function {other.__qualname__}", other, depth)
+        if isinstance(other, GeneratorType):
+            return f"a local variable of the suspended generator {other.__qualname__}"
+        if isinstance(other, (FrameType, ModuleType, CodeType)):
+            return ""
+        if isinstance(other, Tracer):
+            return self.holder(other, depth - 1)
+        if isinstance(other, type):
+            name = next((n for n, x in vars(other).items() if x is value), "...")
+            return f"the attribute {name} of the class {other.__qualname__}"
+        if _is_internal_module(type(other).__module__):
+            return ""
+        name = _attribute_of(other, value)
+        return self._inside(f"the attribute {name} of an instance of {_class(other)}", other, depth)
+
+    def _inside(self, phrase: str, container: Any, depth: int) -> str:
+        outer = self.holder(container, depth - 1)
+        return f"{phrase}, {outer}" if outer else ""
+
+    def _of_dict(self, found: dict[Any, Any], value: Any, depth: int) -> str:
+        key = _key_of(found, value)
+        for owner in gc.get_referrers(found):
+            if not isinstance(owner, (dict, ModuleType)) and getattr(owner, "__dict__", None) is found:
+                if _is_internal_module(type(owner).__module__):
+                    return ""
+                return self._inside(f"the attribute {key} of an instance of {_class(owner)}", owner, depth)
+            if isinstance(owner, type):
+                return f"the attribute {key} of the class {owner.__qualname__}"
+            if isinstance(owner, FunctionType) and owner.__globals__ is found:
+                return "" if is_internal(owner.__code__.co_filename) else f"the global {key} of {_module(found)}"
+        return self._inside(f"the value of the key {key!r} of a dict", found, depth)
+
+    def _of_closure(self, cell: CellType, depth: int) -> str:
+        self.seen.add(id(cell))
+        for closure in gc.get_referrers(cell):
+            # By identity: cells compare by what they hold.
+            place = next((i for i, c in enumerate(closure) if c is cell), -1) if type(closure) is tuple else -1
+            for function in gc.get_referrers(closure):
+                if place < 0 or not isinstance(function, FunctionType) or function.__closure__ is not closure:
+                    continue
+                if not is_internal(function.__code__.co_filename) and self.holder(function, depth - 1):
+                    name = function.__code__.co_freevars[place]
+                    return f"the variable {name} that the function {function.__qualname__} closes over"
+        return ""
+
+
+def _running_locals() -> Iterable[tuple[str, Any]]:
+    """The local variables of the user's running functions: to the collector a running frame refers to nothing."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code, variables = frame.f_code, frame.f_locals
+        if not is_internal(code.co_filename):
+            where = f"{code.co_name} at {code.co_filename}:{frame.f_lineno}"
+            kind = "variable"
+            if variables is frame.f_globals:
+                kind, where = "global", _module(variables)
+            for name, value in list(variables.items()):
+                yield f"the {kind} {name} of {where}", value
+        frame = frame.f_back
+
+
+def _module(namespace: dict[str, Any]) -> str:
+    return f"the module {namespace.get('__name__', '?')}"
+
+
+def _is_internal_module(name: str) -> bool:
+    return name == "xtrace" or name.startswith("xtrace.")
+
+
+def _owner_of(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
+    return next((x for x in list(owners) if getattr(x, "__dict__", None) is namespace), None)
+
+
+def _key_of(found: dict[Any, Any], value: Any) -> Any:
+    return next((key for key, x in list(found.items()) if x is value), "...")
+
+
+def _attribute_of(owner: Any, value: Any) -> str:
+    slots: list[str] = [name for c in type(owner).__mro__ for name in getattr(c, "__slots__", ())]
+    names = [*getattr(owner, "__dict__", {}), *slots]
+    return next((name for name in names if getattr(owner, name, None) is value), "...")
+
+
+def _class(value: Any) -> str:
+    return type(value).__qualname__

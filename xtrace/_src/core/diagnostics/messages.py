@@ -1,0 +1,84 @@
+"""Messages as they reach the user: they name the public function that was called, and have no endless lines."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import CodeType, FrameType, TracebackType
+
+from xtrace._src.core.source import is_internal
+
+# How messages of operations, and Python's about arguments, begin; the name may be a private one.
+_HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
+_PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
+# Later arguments have other numbers in the function that the user called.
+_LATER = re.compile(r"(?:argument|position) [1-9]")
+_MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", "xtrace._src.api.operators")
+
+
+# The beginning says what happened, the end what to write.
+_LONGEST, _BEGINNING, _END = 1000, 700, 250
+
+
+def name_public_function(error: BaseException, entry: TracebackType | None) -> None:
+    """Let the message of `error`, which leaves a public function by the frames of `entry`, name that function.
+
+    Errors that come out of a function of the user's are left as they are, like those that begin otherwise.
+    """
+    if len(error.args) != 1 or not isinstance(error.args[0], str):
+        return
+    message = error.args[0]
+    found = _HEAD.match(message)
+    if found is None:
+        return
+    public = ""
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        if not is_internal(code.co_filename):
+            if public:
+                return
+        elif not public:
+            public = _public_name(entry.tb_frame, code)
+        entry = entry.tb_next
+    head = found[1]
+    last = public.rpartition(".")[2]
+    if not public or head == public or head.rpartition(".")[2] == last or f".{last}." in f".{head}.":
+        return
+    rest = message[found.end() :]
+    if _LATER.search(rest) and not _PRIVATE.search(head):
+        error.args = (f"{public}: {message}",)
+    else:
+        error.args = (public + rest,)
+
+
+def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
+    """Cut lines of the message of an error that xtrace raised, or NumPy for it: they hold a whole value."""
+    if len(error.args) != 1 or not isinstance(error.args[0], str) or len(error.args[0]) <= _LONGEST:
+        return
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is None or not is_internal(entry.tb_frame.f_code.co_filename):
+        return
+    lines = error.args[0].split("\n")
+    error.args = ("\n".join([x if len(x) <= _LONGEST else f"{x[:_BEGINNING]} ... {x[-_END:]}" for x in lines]),)
+
+
+def _public_name(frame: FrameType, code: CodeType) -> str:
+    """Return the name of the public function whose frame this is, or nothing; distributions have their module's."""
+    name, module = code.co_name, str(frame.f_globals.get("__name__"))
+    if name.startswith(("_", "<")) or not module.startswith(_MODULES):
+        return ""
+    if code.co_qualname == f"ufunc.{name}":
+        return f"{frame.f_locals['self'].__name__}.{name}"
+    if code.co_qualname != name:
+        return ""
+    if module == "xtrace._src.api.operators":
+        # Functions made there have the names of those that they are for, but are no names of that module.
+        own = getattr(sys.modules[module], name, None)
+        return "" if getattr(own, "__code__", None) is code else name
+    while module != "xtrace":
+        if name in getattr(sys.modules.get(module), "__all__", ()):
+            above, _, own = module.rpartition(".")
+            return f"{own}.{name}" if above == "xtrace.scipy.stats" else name
+        module = module.rpartition(".")[0]
+    return ""

@@ -1,0 +1,257 @@
+"""Where a traced value comes from: the function that is traced, the arguments it depends on, the operations between."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.diagnostics.excerpts import Expression, expression_text
+from xtrace._src.core.diagnostics.sites import Site
+from xtrace._src.core.dtypes import is_inexact
+from xtrace._src.core.ir import Atom, DebugInfo, JaxprEqn, Literal, Var
+from xtrace._src.core.printer import format_equations
+from xtrace._src.core.source import Position, describe, is_internal, resolve
+
+if TYPE_CHECKING:
+    from xtrace._src.core.trace import Trace, Tracer
+
+_SHOWN_OPERATIONS = 5
+
+
+class Provenance:
+    """How a traced value came to be.
+
+    `debug_info` says which function is traced, `arguments` the paths of the inputs that the value depends on,
+    `operations` those that led to it, `names` what variables are called, `outer` where the values come from that the
+    function closes over, and `note` what else there is to say. `steps` are statements, for want of operations.
+    """
+
+    __slots__ = ("debug_info", "arguments", "countable", "operations", "names", "outer", "note", "steps")
+
+    def __init__(
+        self,
+        debug_info: DebugInfo,
+        arguments: Sequence[str],
+        operations: Sequence[JaxprEqn],
+        names: dict[Var, str] | None = None,
+        outer: Sequence[Provenance] = (),
+        note: str = "",
+        steps: Sequence[str] = (),
+    ) -> None:
+        self.debug_info, self.arguments, self.operations = debug_info, arguments, operations
+        self.names, self.outer, self.note, self.steps = names or {}, outer, note, steps
+        # Inputs that could be static: scalars, and not numbers that are computed with.
+        floats = len(operations) < 2
+        self.countable = {
+            path for v, path in self.names.items() if not v.aval.shape and (floats or not is_inexact(v.aval.dtype))
+        }
+
+    @classmethod
+    def of(
+        cls,
+        variable: Atom,
+        inputs: Sequence[Var],
+        equations: Sequence[JaxprEqn],
+        debug_info: DebugInfo,
+        constants: Sequence[tuple[Var, Any]] = (),
+    ) -> Provenance:
+        """Walk the equations backwards from `variable`; `constants` are what the function closes over."""
+        needed: set[Atom] = {variable}
+        operations = []
+        for equation in reversed(equations):
+            if any(v in needed for v in equation.outvars):
+                operations.append(equation)
+                needed.update(v for v in equation.invars if isinstance(v, Var))
+        paths = debug_info.argument_paths() or [f"argument {i}" for i in range(len(inputs))]
+        names = dict(zip(inputs, paths, strict=False))
+        arguments = [path for v, path in names.items() if v in needed]
+        outer = []
+        for v, value in constants:
+            found = provenance_of(value) if v in needed and hasattr(value, "owner") else None
+            if found is not None:
+                outer.append(found)
+                names.update(found.names)
+                path = found.names.get(getattr(value, "variable", None))  # type: ignore[arg-type]
+                if path is not None:
+                    names[v] = path
+        return cls(debug_info, arguments, operations[::-1], names, outer)
+
+    def static_candidate(self) -> tuple[str, DebugInfo] | None:
+        """Return the one parameter that the value depends on and whose it is, if it can be made static."""
+        if len(self.outer) == 1 and not self.arguments:
+            return self.outer[0].static_candidate()
+        if self.debug_info.transformation != "jit" or self.outer or len(self.arguments) != 1:
+            return None
+        (path,) = self.arguments
+        return (path, self.debug_info) if path.isidentifier() and path in self.countable else None
+
+    def is_constant(self) -> bool:
+        """Return whether the value depends on nothing but constants of the function."""
+        return not self.arguments and not self.outer and not self.note
+
+    def __str__(self) -> str:
+        return self.text(None)
+
+    def text(self, site: Site | None) -> str:
+        """Return it in words, without the operations that the excerpt at `site` shows."""
+        lines = [f"The error occurred while tracing the function {self.debug_info}. {self._reason()}".rstrip()]
+        shown = self.all_operations()
+        if self.is_constant():
+            if shown:
+                lines.append("This value became a tracer due to xtrace operations on these lines:")
+        else:
+            shown = [e for e in shown if site is None or not site.contains(e.source)]
+            if shown:
+                lines.append("It was computed by these operations:")
+        if self.steps and not shown:
+            lines.append("It was computed on these lines:")
+        return "\n".join([*lines, *self._operations(shown), *self.steps])
+
+    def all_operations(self) -> list[JaxprEqn]:
+        """Return the operations of the enclosing functions and then those of this one."""
+        return [e for p in self.outer for e in p.all_operations()] + list(self.operations)
+
+    def _reason(self) -> str:
+        reasons = []
+        if self.arguments:
+            reasons.append(_because(self.arguments))
+        for p in self.outer:
+            whose = f" of the enclosing function {p.debug_info}"
+            reasons.append(_because(p.arguments, whose) if p.arguments else f"It depends on a value{whose}.")
+        if not reasons and not self.operations and not self.note:
+            reasons.append("It is a constant made while tracing, by xtrace.numpy; the values of numpy stay concrete.")
+        return " ".join(dict.fromkeys([*reasons, self.note] if self.note else reasons))
+
+    def _operations(self, equations: Sequence[JaxprEqn]) -> list[str]:
+        grouped: list[tuple[str, Position | None, int]] = []
+        for equation, text in zip(equations, format_equations(equations, self.names), strict=True):
+            # Functions of several operations are one step to the user.
+            if grouped and grouped[-1][1] is not None and grouped[-1][1] == equation.source:
+                grouped[-1] = text, equation.source, grouped[-1][2] + 1
+            else:
+                grouped.append((text, equation.source, 1))
+        left_out = len(grouped) - _SHOWN_OPERATIONS
+        lines = [f"  ({left_out} earlier one{'s' if left_out > 1 else ''}, and then)"] if left_out > 0 else []
+        for text, position, count in grouped[-_SHOWN_OPERATIONS:]:
+            expression = expression_text(position)
+            shown = f": {expression}" if expression is not None and len(expression) <= 120 else ""
+            steps = f" (the last of {count})" if count > 1 else ""
+            lines.append(f"  operation {_on_one_line(text)}{steps}\n    from line {describe(position)}{shown}")
+        return lines
+
+
+def _because(arguments: Sequence[str], whose: str = "") -> str:
+    plural = "s" if len(arguments) > 1 else ""
+    return (
+        "This concrete value was not available in Python because it depends on the "
+        f"value{plural} of the argument{plural} {_listed(arguments)}{whose}."
+    )
+
+
+def _on_one_line(text: str) -> str:
+    return text.rstrip() if "\n" not in text else " ".join(text.split())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def provenance_of(tracer: Tracer) -> Provenance | None:
+    """Return where `tracer` came from, None if its trace does not know."""
+    found = getattr(tracer.owner, "provenance_of", None)
+    return found(tracer) if found is not None and not isinstance(tracer, Literal) else None
+
+
+def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], note: str) -> Provenance:
+    """Return where a tracer of `trace`, which records nothing, came from: `values` are what it has inside.
+
+    If none of them is recorded, the frames that are running say which function it is, and its source how the value was
+    computed.
+    """
+    inner = [p for p in [provenance_of(value) for value in values if hasattr(value, "owner")] if p is not None]
+    for found in inner[:1]:
+        note = found.note if note in found.note else f"{note} {found.note}".rstrip()
+    for found in inner:
+        if found.names:
+            found.note = note
+            return found
+    described = getattr(trace, "described", None)
+    info = described() if described is not None else DebugInfo(transformation, "a function", None, None)
+    frame = _function_under(trace)
+    if frame is None:
+        return Provenance(info, (), (), note=note)
+    code = frame.f_code
+    if described is None:
+        info = DebugInfo(transformation, code.co_name, code.co_filename, code.co_firstlineno)
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    traced = {n: paths for n in parameters if (paths := _leaves_of(trace, n, frame.f_locals.get(n)))}
+    site = Site.here()
+    if site.frame is not frame or site.expression is None:
+        return Provenance(info, [path for paths in traced.values() for path in paths], (), note=note)
+    used, steps = _source_slice(site.expression)
+    names = {node.id for node in used if isinstance(node, ast.Name)}
+    written = {ast.unparse(node) for node in used}
+    arguments = [p for n, paths in traced.items() if n in names for p in [p for p in paths if p in written] or paths]
+    return Provenance(info, arguments, (), note=note, steps=[_step(site, s) for s in steps[-_SHOWN_OPERATIONS:]])
+
+
+def _function_under(trace: Trace) -> FrameType | None:
+    """Return the frame of the user's function that runs under `trace`: the outermost one that it called."""
+    frame: FrameType | None = sys._getframe(1)
+    outermost = None
+    while frame is not None:
+        if not is_internal(frame.f_code.co_filename):
+            outermost = frame
+        elif outermost is not None and frame.f_locals.get("trace") is trace:
+            return outermost
+        frame = frame.f_back
+    return None
+
+
+def _leaves_of(trace: Trace, name: str, value: Any) -> list[str]:
+    """Return how users write those leaves of an argument that are tracers of `trace`."""
+    try:
+        leaves, _ = pytree.tree_flatten_with_path(value)
+    except (TypeError, ValueError):
+        return []
+    return [name + pytree.keystr(path) for path, leaf in leaves if _involves(trace, leaf)]
+
+
+def _involves(trace: Trace, value: Any) -> bool:
+    """Return whether a value is a tracer of `trace`, or one that has such a tracer inside."""
+    owner = getattr(value, "owner", None)
+    inside = (getattr(value, "primal", None), getattr(value, "value", None))
+    return owner is not None and (owner is trace or any(_involves(trace, x) for x in inside))
+
+
+def _source_slice(expression: Expression) -> tuple[list[ast.expr], list[Any]]:
+    """Return the expressions that one depends on, and the assignments before it that made its names, in order.
+
+    It goes by the order of lines, as if the function had no loops: good enough for a message.
+    """
+    own = next((n for n in expression.around if isinstance(n, (ast.FunctionDef, ast.Lambda))), None)
+    assignments = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+    before = [] if own is None else [n for n in ast.walk(own) if isinstance(n, assignments)]
+    used = _loaded(expression.node)
+    steps: list[Any] = []
+    for statement in sorted(before, key=lambda n: n.lineno, reverse=True):
+        stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        needed = {n.id for n in used if isinstance(n, ast.Name)}
+        if statement.lineno < expression.node.lineno and statement.value is not None and stored & needed:
+            used += _loaded(statement.value)
+            steps.insert(0, statement)
+    return used, steps
+
+
+def _loaded(node: Any) -> list[ast.expr]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.expr) and not isinstance(getattr(n, "ctx", None), ast.Store)]
+
+
+def _step(site: Site, statement: Any) -> str:
+    assert site.expression is not None and site.position is not None
+    place = resolve(site.position)._replace(line=statement.lineno)
+    return f"  {site.expression.text(statement)}\n    from line {place}"

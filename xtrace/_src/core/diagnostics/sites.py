@@ -1,0 +1,86 @@
+"""The place in the user's program where an error is raised: its expression, and what names mean there."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from types import FrameType, ModuleType
+from typing import Any
+
+from xtrace._src.core.diagnostics.excerpts import Expression, excerpt, expression_at, marked_span
+from xtrace._src.core.source import Location, Position, is_internal, position_of, resolve
+
+# Callers of these know what they pass; the libraries themselves know nothing of traced values.
+_LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", "pandas", "matplotlib", "seaborn", "sklearn", "PIL"}
+
+
+class Site:
+    """Where an error is raised. It holds a frame, so it must not outlive the making of the message."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self.frame = frame
+        self.position: Position | None = position_of(frame) if frame is not None else None
+        self.expression: Expression | None = expression_at(self.position) if self.position is not None else None
+
+    @classmethod
+    def here(cls) -> Site:
+        """Return the innermost place outside xtrace and outside libraries that know nothing of traced values."""
+        frame: FrameType | None = sys._getframe(1)
+        innermost = None
+        while frame is not None:
+            if position_of(frame) is not None and not is_internal(frame.f_code.co_filename):
+                innermost = innermost or frame
+                if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _LIBRARIES:
+                    return cls(frame)
+            frame = frame.f_back
+        return cls(innermost)
+
+    def excerpt(self) -> str:
+        """Return the lines of the place with its expression marked, nothing where the place is unknown."""
+        return excerpt(self.position) if self.position is not None else ""
+
+    def contains(self, position: Position | None) -> bool:
+        """Return whether a position lies in the marked expression."""
+        if position is None or self.position is None:
+            return False
+        here, there = resolve(self.position), resolve(position)
+        if here.file != there.file or not there.end_column:
+            return False
+        outer, inner = marked_span(self.position), marked_span(position)
+        if outer is None or inner is None:
+            return _begin(here) <= _begin(there) and _end(there) <= _end(here)
+        return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
+
+    def lookup(self, name: str) -> Any:
+        """Return what a name stands for, None if nothing."""
+        if self.frame is None:
+            return None
+        for scope in (self.frame.f_locals, self.frame.f_globals, vars(builtins)):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def alias(self, module: str) -> str:
+        """Return how a module is called here, such as ``jnp`` for ``xtrace.numpy``."""
+        parent, _, last = module.rpartition(".")
+        if self.frame is not None:
+            for scope in (self.frame.f_globals, self.frame.f_locals):
+                for name, value in list(scope.items()):
+                    if isinstance(value, ModuleType) and value.__name__ == module:
+                        return name
+        return f"{self.alias(parent)}.{last}" if parent else last
+
+    def name_of_function(self, name: str) -> str:
+        """Return how a function of xtrace's top level is called here: ``jit``, or ``xtrace.jit``."""
+        found = self.lookup(name)
+        own = getattr(found, "__module__", None)
+        known = isinstance(own, str) and own.partition(".")[0] == "xtrace"
+        return name if known else f"{self.alias('xtrace')}.{name}"
+
+
+def _begin(location: Location) -> tuple[int, int]:
+    return location.line, location.column
+
+
+def _end(location: Location) -> tuple[int, int]:
+    return location.end_line, location.end_column

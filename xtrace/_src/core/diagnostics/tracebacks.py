@@ -1,0 +1,147 @@
+"""Leaving xtrace's own frames out of the tracebacks of errors that reach the user.
+
+Every function that users call is a boundary: it ends in ``except BaseException as error: hide_frames(error); raise``,
+which costs nothing until something is raised. The setting ``jax_traceback_filtering`` brings the frames back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import opcode
+import os
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from xtrace._src.core import config
+from xtrace._src.core.diagnostics.messages import cut_long_lines, name_public_function
+from xtrace._src.core.source import is_internal
+
+_MARK = "xtrace's own frames"
+_HIDDEN = (
+    f"{_MARK} are left out of this traceback; XTRACE_TRACEBACK_FILTERING=off in the environment, or "
+    "xtrace.config.update('jax_traceback_filtering', 'off'), brings them back."
+)
+_KEPT = (
+    f"{_MARK} are in this traceback because the failure is in xtrace itself: it is a bug. Please report it with the "
+    "program and all of the text above."
+)
+
+# Python raises these where code does what its author did not expect; a `raise` statement means them.
+_UNFORESEEN = (ArithmeticError, AttributeError, BufferError, LookupError, NameError, SystemError)
+_RAISING = frozenset(opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
+
+# Modules whose frames are there only because xtrace calls its own functions through them.
+_HELPERS = tuple(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
+
+
+class UnfilteredStackTrace(Exception):
+    """The cause of an error whose traceback was filtered: its message is the whole traceback, with causes."""
+
+
+def hide_frames(error: BaseException) -> None:
+    """Take xtrace's frames out of the tracebacks of `error`, of its causes and contexts, and of those in a group.
+
+    A note, one for each error, says so. The frames stay where xtrace failed in a way it did not mean to. With the
+    setting at "tracebackhide" they stay, marked for IPython and pytest to skip; at "remove_frames" the error's cause,
+    in place of the note, is an `UnfilteredStackTrace` with the whole traceback.
+    """
+    name_public_function(error, error.__traceback__)
+    cut_long_lines(error, error.__traceback__)
+    mode = config.traceback_filtering.value
+    if mode == "off":
+        return
+    found, whole = False, ""
+    if mode == "remove_frames" and not isinstance(error.__cause__, UnfilteredStackTrace):
+        whole = "".join(traceback.format_exception(error))
+    pending: list[BaseException | None] = [error]
+    seen = set()
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        pending += [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
+        frames = _frames(one.__traceback__)
+        hidden = [_is_hidden(frames, i) for i in range(len(frames))]
+        if not any(hidden):
+            continue
+        if mode == "tracebackhide":
+            for entry in [e for e, out in zip(frames, hidden, strict=True) if out]:
+                entry.tb_frame.f_locals["__tracebackhide__"] = True
+        elif _is_unforeseen(one, frames[-1]):
+            _note(one, _KEPT)
+        else:
+            found = True
+            _relink(one, [e for e, out in zip(frames, hidden, strict=True) if not out])
+    if found and mode != "remove_frames":
+        _note(error, _HIDDEN)
+    elif found and whole:
+        error.__cause__ = UnfilteredStackTrace(f"The traceback with {_MARK}:\n\n{whole}")
+
+
+def _frames(entry: TracebackType | None) -> list[TracebackType]:
+    found = []
+    while entry is not None:
+        found.append(entry)
+        entry = entry.tb_next
+    return found
+
+
+def _is_hidden(frames: list[TracebackType], position: int) -> bool:
+    """Whether a frame is xtrace's, or one through which xtrace called its own or the user's functions."""
+    filename = frames[position].tb_frame.f_code.co_filename
+    if is_internal(filename):
+        return True
+    return filename in _HELPERS and position > 0 and _is_hidden(frames, position - 1)
+
+
+def _is_unforeseen(error: BaseException, innermost: TracebackType) -> bool:
+    """Whether the error was raised in xtrace's code, but not on purpose."""
+    code = innermost.tb_frame.f_code
+    if not is_internal(code.co_filename):
+        return False
+    if isinstance(error, AssertionError):
+        return True
+    return isinstance(error, _UNFORESEEN) and code.co_code[innermost.tb_lasti] not in _RAISING
+
+
+def _relink(error: BaseException, kept: list[TracebackType]) -> None:
+    """Make `kept` the traceback of `error`."""
+    following = None
+    for entry in reversed(kept):
+        entry.tb_next = following
+        following = entry
+    error.__traceback__ = following
+
+
+def _note(error: BaseException, text: str) -> None:
+    """Add a note, unless the error has one of these already."""
+    if not any(_MARK in str(note) for note in getattr(error, "__notes__", ())):
+        error.add_note(text)
+
+
+def boundary(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function`, called through a boundary; what hides frames itself is returned as it is.
+
+    For functions that are called seldom or do much: the call through takes a tenth of a microsecond. A function that
+    was made by another gets its plain name, which Python's errors about arguments say.
+    """
+    if "<locals>" in function.__qualname__ and function.__qualname__ == function.__code__.co_qualname:
+        function.__qualname__ = function.__name__
+    if "hide_frames" in function.__code__.co_names:
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    # What wraps a user's function says so.
+    called.__wrapped__ = getattr(function, "__wrapped__", function)
+    return called

@@ -1,0 +1,19 @@
+"""Warnings that point at the user's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+from xtrace._src.core.source import is_internal
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with `message` at the line of the innermost frame outside xtrace."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)

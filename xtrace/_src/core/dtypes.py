@@ -1,0 +1,546 @@
+"""Element types: the dtypes an array may have, their names and kinds, and how mixed ones promote.
+
+Pure functions of dtypes; whether 64-bit types are kept (`x64`) is an argument, never read from the settings here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.errors import StaticArgumentError, refusal_class
+from xtrace._src.core.tables import Table
+
+finfo = ml_dtypes.finfo
+iinfo = ml_dtypes.iinfo
+
+DType = np.dtype[Any]
+
+bool_: DType = np.dtype(np.bool_)
+int2: DType = np.dtype(ml_dtypes.int2)
+int4: DType = np.dtype(ml_dtypes.int4)
+int8: DType = np.dtype(np.int8)
+int16: DType = np.dtype(np.int16)
+int32: DType = np.dtype(np.int32)
+int64: DType = np.dtype(np.int64)
+uint2: DType = np.dtype(ml_dtypes.uint2)
+uint4: DType = np.dtype(ml_dtypes.uint4)
+uint8: DType = np.dtype(np.uint8)
+uint16: DType = np.dtype(np.uint16)
+uint32: DType = np.dtype(np.uint32)
+uint64: DType = np.dtype(np.uint64)
+float4_e2m1fn: DType = np.dtype(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn: DType = np.dtype(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn: DType = np.dtype(ml_dtypes.float6_e3m2fn)
+float8_e3m4: DType = np.dtype(ml_dtypes.float8_e3m4)
+float8_e4m3: DType = np.dtype(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz: DType = np.dtype(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn: DType = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz: DType = np.dtype(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2: DType = np.dtype(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz: DType = np.dtype(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu: DType = np.dtype(ml_dtypes.float8_e8m0fnu)
+bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
+float16: DType = np.dtype(np.float16)
+float32: DType = np.dtype(np.float32)
+float64: DType = np.dtype(np.float64)
+complex64: DType = np.dtype(np.complex64)
+complex128: DType = np.dtype(np.complex128)
+
+# The tangent type of integers and booleans: an element without storage.
+float0: DType = np.dtype([("float0", np.void, 0)])
+
+_SIGNED: list[DType] = [int2, int4, int8, int16, int32, int64]
+_UNSIGNED: list[DType] = [uint2, uint4, uint8, uint16, uint32, uint64]
+# Only ml_dtypes 0.6 and newer have the one-bit integers.
+if hasattr(ml_dtypes, "int1"):
+    _SIGNED.insert(0, np.dtype(ml_dtypes.int1))
+    _UNSIGNED.insert(0, np.dtype(ml_dtypes.uint1))
+_SMALL_FLOATS: list[DType] = [
+    float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
+    float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+]
+_FLOATS: list[DType] = [*_SMALL_FLOATS, bfloat16, float16, float32, float64]
+_COMPLEX: list[DType] = [complex64, complex128]
+
+# Every dtype that an array may have, by its full name.
+all_dtypes: dict[str, DType] = {d.name: d for d in [bool_, *_SIGNED, *_UNSIGNED, *_FLOATS, *_COMPLEX]}
+
+_families: dict[DType, type[np.generic]] = {
+    bool_: np.bool_,
+    **dict.fromkeys(_SIGNED, np.signedinteger),
+    **dict.fromkeys(_UNSIGNED, np.unsignedinteger),
+    **dict.fromkeys(_FLOATS, np.floating),
+    **dict.fromkeys(_COMPLEX, np.complexfloating),
+}
+# NumPy files the scalar classes of ml_dtypes under no abstract class but np.generic.
+_family_of_class: dict[type, type[np.generic]] = {d.type: family for d, family in _families.items()}
+_boolean = frozenset([bool_])
+_integers = frozenset([*_SIGNED, *_UNSIGNED])
+_signed = frozenset([*_SIGNED, *_FLOATS, *_COMPLEX])
+_floats = frozenset(_FLOATS)
+_complex = frozenset(_COMPLEX)
+
+
+class TypePromotionError(ValueError):
+    """Values of these dtypes have no common dtype that is reached implicitly. Convert one of them with ``astype``."""
+
+    __module__ = "xtrace.dtypes"
+
+
+class ExtendedPromotionError(TypePromotionError, TypeError):
+    """Random keys and values of another dtype have no common dtype. JAX raises one class or the other, by function."""
+
+
+class extended(np.generic):
+    """Abstract scalar type above all extended dtypes, for ``issubdtype(dtype, extended)``; it has no instances."""
+
+    __module__ = "xtrace.dtypes"
+
+
+class prng_key(extended):
+    """Abstract scalar type of random keys, for ``issubdtype(dtype, prng_key)``; it has no instances."""
+
+    __module__ = "xtrace.dtypes"
+
+
+class ExtendedDType:
+    """An element type NumPy has not: each element is stored as a small array of a NumPy dtype.
+
+    `name` is printed in jaxprs; `physical` is the dtype of the storage and `trailing_shape` the shape of one element
+    in it; `type` is the abstract scalar class. Two are equal when their classes and these four are.
+    """
+
+    __slots__ = ("name", "physical", "trailing_shape", "type")
+
+    def __init__(
+        self, name: str, physical: DType, trailing_shape: tuple[int, ...] = (), type: type[extended] = extended
+    ) -> None:
+        self.name = name
+        self.physical = physical
+        self.trailing_shape = trailing_shape
+        self.type = type
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.physical.itemsize * math.prod(self.trailing_shape)
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.__class__, self.name, self.physical, self.trailing_shape, self.type
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ExtendedDType) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# The element type of tokens, which order operations and hold nothing: the runtime sees an empty array of booleans.
+token = ExtendedDType("token", bool_, (0,))
+
+
+def _plain_name(dtype: DType) -> str:
+    return dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("complex", "c")
+
+
+_short_names: dict[Any, str] = {d: _plain_name(d) for d in all_dtypes.values()} | {float0: "float0"}
+
+_mlir_names: dict[Any, str] = {
+    bool_: "i1",
+    float0: "i1",
+    # Not the one-bit integers: i1 is the boolean.
+    **{d: _plain_name(d) for d in _SIGNED if d.name != "int1"},
+    **{d: _plain_name(d).replace("u", "ui") for d in _UNSIGNED if d.name != "uint1"},
+    **{d: _plain_name(d) for d in (bfloat16, float16, float32, float64)},
+    # float8_e4m3fn is f8E4M3FN.
+    **{d: "f" + _plain_name(d)[1:].replace("_", "").upper() for d in _SMALL_FLOATS},
+    complex64: "complex<f32>",
+    complex128: "complex<f64>",
+}
+
+# The first number in the name, for the sake of those narrower than their storage: int4 takes a byte in NumPy.
+_bit_widths: dict[DType, int] = {
+    d: 8 if d == bool_ else int(re.findall(r"\d+", d.name)[0]) for d in all_dtypes.values()
+}
+
+
+def short_name(dtype: Any) -> str:
+    """Return the name that jaxprs print: ``f32``, ``bool``, ``bf16``, ``f8_e4m3fn``; an extended dtype's own name."""
+    found = _short_names.get(dtype)
+    return found if found is not None else str(dtype.name)
+
+
+def full_name(dtype: Any) -> str:
+    """Return the full name: ``float32``, ``float0``; an extended dtype's own name."""
+    return "float0" if dtype == float0 else str(dtype.name)
+
+
+def mlir_name(dtype: Any) -> str:
+    """Return the StableHLO element type: ``f32``, ``ui8``, ``i1``, ``f8E4M3FN``, ``complex<f32>``.
+
+    An extended dtype gives the type of its storage, float0 that of a boolean. A TypeError names any other dtype, and
+    the one-bit integers, of which arrays can be made but which programs do not have.
+    """
+    if isinstance(dtype, ExtendedDType):
+        dtype = dtype.physical
+    found = _mlir_names.get(dtype)
+    if found is None:
+        if dtype in all_dtypes.values():
+            raise TypeError(
+                f"no operation takes or gives {dtype.name}: the narrowest integers in XLA's programs have two bits. "
+                "Convert before, in NumPy: np.asarray(x).astype(np.int8)"
+            )
+        raise _unsupported(dtype)
+    return found
+
+
+def bit_width(dtype: Any) -> int:
+    """Return the bits of one element: 4 for int4, 8 for bool, 64 for complex64.
+
+    A ValueError tells that float0 and extended dtypes have no bits of their own.
+    """
+    resolved = resolve(dtype)
+    found = _bit_widths.get(resolved)
+    if found is None:
+        raise ValueError(f"{full_name(resolved)} has no bit width; its elements are not stored as numbers")
+    return found
+
+
+def is_boolean(dtype: Any) -> bool:
+    """Whether `dtype` is bool."""
+    return dtype in _boolean
+
+
+def is_integer(dtype: Any) -> bool:
+    """Whether `dtype` is a signed or unsigned integer (bool is not one)."""
+    return dtype in _integers
+
+
+def is_signed(dtype: Any) -> bool:
+    """Whether `dtype` has negative values: signed integers, floats and complex numbers."""
+    return dtype in _signed
+
+
+def is_floating(dtype: Any) -> bool:
+    """Whether `dtype` is a real floating-point type."""
+    return dtype in _floats
+
+
+def is_complex(dtype: Any) -> bool:
+    """Whether `dtype` is complex."""
+    return dtype in _complex
+
+
+def is_inexact(dtype: Any) -> bool:
+    """Whether `dtype` is floating-point or complex."""
+    return dtype in _floats or dtype in _complex
+
+
+def real_part_dtype(dtype: Any) -> Any:
+    """Return the dtype of the real part: float32 for complex64; a dtype that is not complex is its own."""
+    return float32 if dtype == complex64 else float64 if dtype == complex128 else dtype
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether dtype (or scalar class) `a` is `b` or lies below it, as in ``issubdtype(bfloat16, numpy.floating)``.
+
+    Knows the integers and floats of ml_dtypes and extended dtypes. A TypeError tells of an argument that is no dtype.
+    """
+    if isinstance(b, ExtendedDType):
+        return bool(a == b)
+    lower, upper = _scalar_class(a), _scalar_class(b)
+    return issubclass(lower, upper) or issubclass(_family_of_class.get(lower, lower), upper)
+
+
+def _scalar_class(dtype: Any) -> type:
+    if isinstance(dtype, (np.dtype, ExtendedDType)):
+        return dtype.type
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):
+        return dtype
+    wrapped = getattr(dtype, "dtype", None)
+    if isinstance(wrapped, np.dtype):
+        return wrapped.type
+    try:
+        found: DType = np.dtype(dtype)
+    except Exception:
+        # NumPy's message holds the whole repr.
+        raise TypeError(f"Cannot interpret {abbreviated(dtype)} as a data type") from None
+    return found.type
+
+
+_python_scalars: dict[type, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
+_narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+
+
+def _unsupported(dtype: Any) -> TypeError:
+    text = abbreviated(dtype)
+    sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
+    return refusal_class(dtype)(
+        f"{text if len(text) <= 80 else text[:77] + '...'} is not a dtype that arrays can have{sizes}. Accepted are "
+        f"{', '.join(all_dtypes)} by name or as NumPy dtype or scalar class, and Python's bool, int, float and complex"
+    )
+
+
+def resolve(dtype: Any) -> Any:
+    """Return the NumPy dtype (native byte order) or ExtendedDType that `dtype` means, 64-bit types kept.
+
+    Accepts dtypes, their names, NumPy and ml_dtypes scalar classes, Python's bool, int, float and complex, and
+    classes with a ``dtype``. A TypeError says what is accepted when it is none of these, such as object or str.
+    """
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    if isinstance(dtype, np.dtype):
+        found = dtype
+    elif isinstance(dtype, type) and dtype in _python_scalars:
+        return _python_scalars[dtype]
+    elif dtype is None:
+        raise TypeError("dtype is None; name the dtype, for example float32")
+    elif isinstance(wrapped := getattr(dtype, "dtype", None), (np.dtype, ExtendedDType)):
+        if hasattr(dtype, "shape") and not isinstance(dtype, (type, np.generic)):
+            raise StaticArgumentError("an array was given where a dtype belongs; write x.dtype")
+        return resolve(wrapped)
+    else:
+        try:
+            found = np.dtype(dtype)
+        except Exception:
+            # Also from NumPy's message, which holds the repr.
+            raise _unsupported(dtype) from None
+    # Of equal dtype objects, the one kept here: NumPy makes new ones, which do not even count as built in.
+    native = _own.get(found.newbyteorder("="))
+    if native is None:
+        raise _unsupported(dtype)
+    return native
+
+
+_own: dict[Any, Any] = {d: d for d in (*_families, float0)}
+_canonical: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
+
+
+def canonicalize(dtype: Any, x64: bool) -> Any:
+    """Return the dtype that arrays get when `dtype` is asked for: 64-bit types become 32-bit unless `x64`.
+
+    Accepts what `resolve` accepts and raises its TypeError.
+    """
+    try:
+        return _canonical[x64][dtype]
+    except (KeyError, TypeError):
+        found = resolve(dtype)
+    if isinstance(found, ExtendedDType):
+        return found
+    if not x64:
+        found = _narrowed.get(found, found)
+    # NumPy's scalars of unlike types are equal.
+    if not isinstance(dtype, np.generic):
+        _canonical[x64][dtype] = found
+    return found
+
+
+def default_int(x64: bool) -> DType:
+    """Return the dtype of a Python int."""
+    return int64 if x64 else int32
+
+
+def default_uint(x64: bool) -> DType:
+    """Return the default unsigned dtype."""
+    return uint64 if x64 else uint32
+
+
+def default_float(x64: bool) -> DType:
+    """Return the dtype of a Python float."""
+    return float64 if x64 else float32
+
+
+def default_complex(x64: bool) -> DType:
+    """Return the dtype of a Python complex."""
+    return complex128 if x64 else complex64
+
+
+def is_weak_python_scalar(value: Any) -> bool:
+    """Whether `value` is a Python int, float or complex, whose dtype yields to others (bool and subclasses do not)."""
+    return type(value) in _weak_scalars
+
+
+_weak_scalars = frozenset([int, float, complex])
+
+
+def dtype_and_weak(value: Any, x64: bool, wide: bool | None = None) -> tuple[Any, bool]:
+    """Return the canonical dtype of `value` and whether it is weak.
+
+    `value` is an array or tracer (its ``dtype`` and ``weak_type`` count), a NumPy value, a Python scalar, or anything
+    that `resolve` takes; the classes int, float and complex are weak like their instances. A TypeError otherwise.
+    wide: whether 64-bit dtypes that are named are kept, by default where `x64` is true.
+    """
+    wide = x64 if wide is None else wide
+    kind = value if isinstance(value, type) else type(value)
+    found = _python_scalars.get(kind)
+    if found is not None:
+        return canonicalize(found, x64), kind is not bool
+    dtype = getattr(value, "dtype", None)
+    if isinstance(dtype, (np.dtype, ExtendedDType)):
+        kept = x64 if isinstance(value, (np.ndarray, np.generic)) else wide
+        return canonicalize(dtype, kept), bool(getattr(value, "weak_type", False))
+    if not isinstance(value, type):
+        for base, found in _python_scalars.items():
+            if isinstance(value, base):
+                return canonicalize(found, x64), False
+    try:
+        return canonicalize(value, wide), False
+    except TypeError:
+        raise TypeError(f"neither a dtype nor a value that has one: {_unsupported(value)}") from None
+
+
+def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return a copy of `value`, an array or number, as a NumPy array of `dtype`.
+
+    Without a warning, a number beyond the range of a floating type becomes infinite, as in XLA, and one beyond that of
+    an integer type what NumPy makes of it. Of float0, which has no data, zeros are made.
+    """
+    if getattr(value, "dtype", None) == float0:
+        return np.zeros(np.shape(value), dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.array(np.asarray(value), dtype)
+
+
+def scalar_type_of(x: Any) -> type:
+    """Return bool, int, float or complex: the kind of Python scalar that `x`, a value or a dtype, has."""
+    dtype, _ = dtype_and_weak(x, True)
+    family = _families.get(dtype)
+    if family is None:
+        raise TypeError(f"elements of dtype {full_name(dtype)} have no Python scalar type")
+    return _scalar_of_family[family]
+
+
+_scalar_of_family: dict[type[np.generic], type] = {
+    np.bool_: bool, np.signedinteger: int, np.unsignedinteger: int, np.floating: float, np.complexfloating: complex,
+}
+
+
+class _Lattice:
+    """A partial order of names given by its upward edges; the join of two is their least common upper bound.
+
+    Each name is represented by the set (a bit mask) of all names at or above it. The common upper bounds of several
+    names are the intersection of their sets, and the least of these is the one name whose own set that is.
+    """
+
+    def __init__(self, edges: dict[str, str]) -> None:
+        above: dict[str, set[str]] = {}
+
+        def climb(name: str) -> set[str]:
+            if name not in above:
+                above[name] = {name}.union(*(climb(upper) for upper in edges.get(name, "").split()))
+            return above[name]
+
+        names = sorted({*edges, *" ".join(edges.values()).split()})
+        bit = {name: 1 << position for position, name in enumerate(names)}
+        self.mask = {name: sum(bit[upper] for upper in climb(name)) for name in names}
+        self.name_of = {mask: name for name, mask in self.mask.items()}
+
+    def join(self, names: Iterable[str]) -> str | None:
+        """Return the least upper bound of `names`, None where there is none."""
+        return self.name_of.get(reduce(and_, [self.mask[name] for name in names]))
+
+
+def _names(dtypes: Iterable[DType]) -> str:
+    return " ".join(d.name for d in dtypes)
+
+
+# int*, float* and complex* are weak scalars: below the dtypes of their kind and above those of the kind before.
+# Narrow integers and small floats have nothing above them: the former meet bool and int* alone, the latter whatever
+# lies below float*, which the ordinary integers do.
+_standard = _Lattice(
+    {
+        "bool": "int*",
+        "int*": _names(d for d in _SIGNED + _UNSIGNED if d.itemsize == 1),
+        "uint8": "uint16 int16", "uint16": "uint32 int32", "uint32": "uint64 int64", "uint64": "float*",
+        "int8": "int16", "int16": "int32", "int32": "int64", "int64": "float*",
+        "float*": f"complex* float16 bfloat16 {_names(_SMALL_FLOATS)}",
+        "float16": "float32", "bfloat16": "float32", "float32": "float64 complex64", "float64": "complex128",
+        "complex*": "complex64", "complex64": "complex128",
+    }
+)
+
+# Strictly, a weak scalar becomes any dtype of its kind or a later one, and no dtype becomes another.
+_strict = _Lattice(
+    {
+        "bool": "",
+        "int*": f"float* {_names(_SIGNED + _UNSIGNED)}",
+        "float*": f"complex* {_names(_FLOATS)}",
+        "complex*": _names(_COMPLEX),
+    }
+)
+
+_weak_names = {
+    np.bool_: "bool", np.signedinteger: "int*", np.unsignedinteger: "int*",
+    np.floating: "float*", np.complexfloating: "complex*",
+}
+_weak_results = {"int*": int64, "float*": float64, "complex*": complex128}
+_widest = {np.signedinteger: int64, np.unsignedinteger: uint64, np.floating: float64, np.complexfloating: complex128}
+
+_promotions = Table(10_000)
+
+
+def promote(
+    dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str = "standard", wide: bool | None = None
+) -> tuple[Any, bool]:
+    """Return the dtype, and whether it is weak, of an operation on values of the given dtypes and weakness.
+
+    `mode` 'strict' lets weak scalars adapt and nothing else. wide: whether strong results may have 64 bits, by
+    default where `x64` is true. Raises TypePromotionError where no common dtype exists. The rule is the join in a
+    lattice of dtypes (documented in JAX's "Type promotion semantics").
+    """
+    wide = x64 if wide is None else wide
+    key = (dtypes_and_weak, x64, mode, wide)
+    found = _promotions.get(key)
+    if found is None:
+        if not dtypes_and_weak:
+            raise ValueError("promotion of no values; give at least one array or dtype")
+        found = _promote(dtypes_and_weak, x64, mode, wide)
+        _promotions.remember(key, found)
+    return found
+
+
+def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str, wide: bool) -> tuple[Any, bool]:
+    pairs = {(canonicalize(dtype, wide), weak) for dtype, weak in given}
+    dtypes = {dtype for dtype, _ in pairs}
+    if not dtypes <= _families.keys():
+        if len(dtypes) > 1:
+            raise ExtendedPromotionError(_no_promotion(dtypes, pairs, mode))
+        return dtypes.pop(), False
+    if all(weak for _, weak in pairs) and (mode != "strict" or len(given) == 1):
+        # Weak values alone promote as strong ones would, and the result is the default dtype of its kind.
+        name = _standard.join(d.name for d in dtypes)
+        weak = name != "bool"
+    else:
+        lattice = _strict if mode == "strict" else _standard
+        name = lattice.join(_weak_names[_families[d]] if weak else d.name for d, weak in pairs)
+        weak = name in _weak_results
+    if name is None:
+        raise TypePromotionError(_no_promotion(dtypes, pairs, mode))
+    dtype = _weak_results[name] if name in _weak_results else all_dtypes[name]
+    return (canonicalize(_widest[_families[dtype]], x64), True) if weak else (canonicalize(dtype, wide), False)
+
+
+def _no_promotion(dtypes: set[Any], pairs: set[tuple[Any, bool]], mode: str) -> str:
+    shown = " and ".join(sorted(full_name(d) + (" (weak)" if weak else "") for d, weak in pairs))
+    if not dtypes <= _families.keys():
+        return (
+            f"{shown} have no common dtype; random keys and float0 combine only with their own dtype; fold_in(key, n) "
+            "makes another key of a number"
+        )
+    target = max((d for d, _ in pairs), key=lambda d: (_bit_widths[d], d.name))
+    advice = f"convert one explicitly, for example x.astype('{target.name}')"
+    if mode == "strict":
+        return f"{shown} differ, and jax_numpy_dtype_promotion is 'strict'; {advice}, or set it to 'standard'"
+    return f"{shown} have no common dtype; integers and floats of few bits promote to no other; {advice}"

@@ -1,0 +1,210 @@
+"""The jaxpr intermediate representation: typed, functional, in single-assignment form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.core.avals import ShapedArray, aval_rules
+from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.source import Position, SourceInfo, source_info
+
+if TYPE_CHECKING:
+    from xtrace._src.core.primitive import Primitive
+
+# In a primitive's `unprinted`: the parameter follows from the result's type and is never shown.
+NEVER_PRINTED = object()
+
+
+class Var:
+    """A variable, bound once: by a jaxpr's binders or by an equation. Named only when printed."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=False)}"
+
+
+class DropVar(Var):
+    """An equation's output that nothing reads; printed as ``_``."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant written at its use; `val` is a Python or NumPy scalar of the type `aval` says."""
+
+    __slots__ = ("val", "aval")
+
+    def __init__(self, val: Any, aval: ShapedArray) -> None:
+        self.val, self.aval = val, aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val})"
+
+
+def _aval_of_literal(literal: Any) -> ShapedArray:
+    return literal.aval  # type: ignore[no-any-return]
+
+
+aval_rules[Literal] = _aval_of_literal
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """``outvars = primitive[params] invars``; parameters are kept in the order of `primitive.parameters`."""
+
+    __slots__ = ("invars", "outvars", "primitive", "parameters", "effects", "source")
+
+    def __init__(
+        self,
+        invars: list[Atom],
+        outvars: list[Var],
+        primitive: Primitive,
+        parameters: tuple[Any, ...],
+        effects: Effects,
+        source: Position | None,
+    ) -> None:
+        self.invars, self.outvars, self.primitive = invars, outvars, primitive
+        self.parameters, self.effects, self.source = parameters, effects, source
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return dict(zip(self.primitive.parameters, self.parameters, strict=True))
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """Where the equation comes from: the user's line, and the scopes around it."""
+        return source_info(self.source)
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        """Return a copy with the given fields changed."""
+        fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
+        return JaxprEqn(**(fields | changes))
+
+
+class DebugInfo:
+    """Whose jaxpr it is: the transformation, the function's name, file and line, and how to name its inputs."""
+
+    __slots__ = ("transformation", "function", "file", "line", "_argument_paths")
+
+    def __init__(
+        self,
+        transformation: str,
+        function: str,
+        file: str | None,
+        line: int | None,
+        argument_paths: Callable[[], Sequence[str]] | None = None,
+    ) -> None:
+        self.transformation, self.function, self.file, self.line = transformation, function, file, line
+        self._argument_paths = argument_paths
+
+    def argument_paths(self) -> Sequence[str]:
+        """The path of each input as users write it, such as ``x['w'][0]``; found when asked for."""
+        return self._argument_paths() if self._argument_paths is not None else ()
+
+    def __str__(self) -> str:
+        place = f" at {self.file}:{self.line}" if self.file is not None else ""
+        return f"{self.function}{place} for {self.transformation}"
+
+
+class Jaxpr:
+    """``{ lambda constvars ; invars. let eqns in outvars }``; inner jaxprs of equations have no constvars."""
+
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "__weakref__")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: Effects = NO_EFFECTS,
+        debug_info: DebugInfo | None = None,
+    ) -> None:
+        self.constvars, self.invars, self.outvars = list(constvars), list(invars), list(outvars)
+        self.eqns, self.effects, self.debug_info = list(eqns), effects, debug_info
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """The types of the inputs."""
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the outputs."""
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """Return a copy with the given fields changed."""
+        fields = {n: getattr(self, n) for n in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")}
+        return Jaxpr(**(fields | changes))
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constvars."""
+
+    __slots__ = ("jaxpr", "consts", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+        if len(consts) != len(jaxpr.constvars):
+            raise ValueError(f"a jaxpr with {len(jaxpr.constvars)} constvars was closed over {len(consts)} values")
+        self.jaxpr, self.consts = jaxpr, list(consts)
+
+    @property
+    def literals(self) -> list[Any]:
+        """The values of the constvars, under the name older programs use."""
+        return self.consts
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        """The types of the inputs."""
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the outputs."""
+        return self.jaxpr.out_avals
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Effects:
+        """The effects of all equations."""
+        return self.jaxpr.effects
+
+
+def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
+    """Return the jaxprs among an equation's parameters, closed ones opened, tuples of them flattened."""
+    found: list[Jaxpr] = []
+    for value in parameters:
+        if isinstance(value, Jaxpr):
+            found.append(value)
+        elif isinstance(value, ClosedJaxpr):
+            found.append(value.jaxpr)
+        elif isinstance(value, (tuple, list)):
+            found.extend(jaxprs_of(value))
+    return found
+
+
+def can_be_remembered(parameters: Sequence[Any]) -> bool:
+    """Whether an equation's parameters can be the key of a table of a primitive.
+
+    Unequal ones must be told apart, unlike 0.0 and -0.0, and jaxprs would be kept alive by it.
+    """
+    try:
+        hash(tuple(parameters))
+    except TypeError:
+        return False
+    return not any(
+        isinstance(x, (float, complex, Jaxpr, ClosedJaxpr)) or (isinstance(x, tuple) and not can_be_remembered(x))
+        for x in parameters
+    )

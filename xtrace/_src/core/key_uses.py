@@ -1,0 +1,96 @@
+"""Which random keys have been used: what the setting ``jax_debug_key_reuse`` keeps account of.
+
+Every array of keys has an account: for each of its elements the place of a key in a table, and in the table who used
+the key. Operations that move keys move places, so that a slice and the array it is of share what is known of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.errors import KeyReuseError
+
+
+class KeyUses:
+    """The account of an array of keys: `users` has, for each key, who used it or None; `places` are the elements'."""
+
+    __slots__ = ("users", "places")
+
+    def __init__(self, users: np.ndarray[Any, Any], places: np.ndarray[Any, Any]) -> None:
+        self.users, self.places = users, places
+
+    def user(self) -> str | None:
+        """Return who used one of the keys, None if all are unused."""
+        return next((u for u in self.users[self.places.ravel()] if u is not None), None)
+
+    def all_used(self) -> bool:
+        """Return whether every key was used, and there is one."""
+        return self.places.size > 0 and None not in self.users[self.places.ravel()]
+
+    def note(self, user: str) -> None:
+        """Note that all of the keys are used."""
+        self.users[self.places.ravel()] = user
+
+
+def unused(shape: Sequence[int]) -> KeyUses:
+    """Return the account of new keys."""
+    size = int(np.prod(shape, dtype=np.int64))
+    return KeyUses(np.full(size, None, object), np.arange(size).reshape(shape))
+
+
+def has_keys(aval: ShapedArray) -> bool:
+    """Return whether values of this type are keys, of which there is an account."""
+    return type(aval.dtype) is ExtendedDType
+
+
+def refuse_reuse(name: str, position: int, keys: KeyUses) -> None:
+    """Raise KeyReuseError if the operand at `position` of an operation has a key that was used."""
+    user = keys.user()
+    if user is None:
+        return
+    shape = keys.places.shape
+    which = f"has random keys of shape {shape}, one of which" if shape else "is a random key that"
+    raise KeyReuseError(
+        f"{name}: argument {position} {which} was used before, by {user}. A key gives the same numbers each "
+        "time: make new ones with xtrace.random.split(key), and use each of them once. To repeat numbers on purpose, "
+        "use xtrace.random.clone(key)"
+    )
+
+
+def consume(name: str, user: str, operands: Sequence[KeyUses | None]) -> None:
+    """Note that the operation `name` uses the keys among its operands; KeyReuseError if one was used before."""
+    for position, keys in enumerate(operands):
+        if keys is not None:
+            refuse_reuse(name, position, keys)
+    for keys in operands:
+        if keys is not None:
+            keys.note(user)
+
+
+Rule = Callable[..., "Sequence[KeyUses | None] | None"]
+
+
+def moving(move: Callable[..., Any]) -> Rule:
+    """Return the rule of an operation whose result has keys of its operand: those that ``move(places)`` says."""
+
+    def rule(operands: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses | None]:
+        keys = operands[0]
+        return [None if keys is None else KeyUses(keys.users, move(keys.places, **parameters))]
+
+    return rule
+
+
+def leaving_alone(operands: Sequence[KeyUses | None], **parameters: Any) -> None:
+    """The rule of an operation that may look at the same keys again; those among its results are new."""
+
+
+def choosing(operands: Sequence[KeyUses | None], **parameters: Any) -> None:
+    """The rule of an operation that takes some keys, which ones only its other operands say: not all may be used."""
+    keys = operands[0]
+    if keys is not None and keys.all_used():
+        refuse_reuse("indexing", 0, keys)

@@ -1,0 +1,115 @@
+"""Events of a program, and the functions that listen to them.
+
+xtrace records three: how long tracing, lowering and compiling a function took, under JAX's names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviated
+
+_Listener = Callable[..., None]
+
+_events: list[_Listener] = []
+_durations: list[_Listener] = []
+_time_spans: list[_Listener] = []
+_scalars: list[_Listener] = []
+
+TRACING = "/jax/core/compile/jaxpr_trace_duration"
+LOWERING = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+COMPILING = "/jax/core/compile/backend_compile_duration"
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Call the listeners of events with `event` and the keyword arguments."""
+    for listener in _events.copy():
+        listener(event, **kwargs)
+
+
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
+    """Call the listeners of durations with `event`, the seconds it took, and the keyword arguments."""
+    for listener in _durations.copy():
+        listener(event, duration, **kwargs)
+
+
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
+    """Call the listeners of time spans with `event`, its start and end in seconds, and the keyword arguments."""
+    for listener in _time_spans.copy():
+        listener(event, start_time, end_time, **kwargs)
+
+
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
+    """Call the listeners of scalars with `event`, its value, and the keyword arguments."""
+    for listener in _scalars.copy():
+        listener(event, value, **kwargs)
+
+
+def record_step(event: str, seconds: float, function: str) -> None:
+    """Record that a step of compiling `function` has just ended: its start, its duration and its time span."""
+    if not (_durations or _time_spans or _scalars):
+        return
+    end = time.time()
+    record_scalar(event, end - seconds, fun_name=function)
+    record_event_duration_secs(event, seconds, fun_name=function)
+    record_event_time_span(event, end - seconds, end, fun_name=function)
+
+
+def register_event_listener(callback: _Listener) -> None:
+    """Call ``callback(event, **kwargs)`` at each `record_event`."""
+    _events.append(_checked(callback))
+
+
+def register_event_duration_secs_listener(callback: _Listener) -> None:
+    """Call ``callback(event, duration, **kwargs)`` at each `record_event_duration_secs`."""
+    _durations.append(_checked(callback))
+
+
+def register_event_time_span_listener(callback: _Listener) -> None:
+    """Call ``callback(event, start_time, end_time, **kwargs)`` at each `record_event_time_span`."""
+    _time_spans.append(_checked(callback))
+
+
+def register_scalar_listener(callback: _Listener) -> None:
+    """Call ``callback(event, value, **kwargs)`` at each `record_scalar`."""
+    _scalars.append(_checked(callback))
+
+
+def unregister_event_listener(callback: _Listener) -> None:
+    """Undo `register_event_listener`. ValueError if it is not registered."""
+    _remove(_events, callback)
+
+
+def unregister_event_duration_listener(callback: _Listener) -> None:
+    """Undo `register_event_duration_secs_listener`. ValueError if it is not registered."""
+    _remove(_durations, callback)
+
+
+def unregister_event_time_span_listener(callback: _Listener) -> None:
+    """Undo `register_event_time_span_listener`. ValueError if it is not registered."""
+    _remove(_time_spans, callback)
+
+
+def unregister_scalar_listener(callback: _Listener) -> None:
+    """Undo `register_scalar_listener`. ValueError if it is not registered."""
+    _remove(_scalars, callback)
+
+
+def clear_event_listeners() -> None:
+    """Forget all listeners."""
+    for listeners in (_events, _durations, _time_spans, _scalars):
+        listeners.clear()
+
+
+def _checked(callback: Any) -> _Listener:
+    if not callable(callback):
+        raise TypeError(f"monitoring: a listener is a function; got {abbreviated(callback)}")
+    return callback  # type: ignore[no-any-return]
+
+
+def _remove(listeners: list[_Listener], callback: _Listener) -> None:
+    if callback not in listeners:
+        raise ValueError(f"monitoring: {abbreviated(callback)} is not registered as a listener of these events")
+    listeners.remove(callback)

@@ -1,0 +1,247 @@
+"""Primitives: the operations of the IR, each one object with its rules beside it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.flags import check_flags, flags_of
+from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.tables import Table
+from xtrace._src.core.trace import current_trace
+
+_primitives: dict[str, Primitive] = {}
+
+
+_RULES = {"jvp": "Differentiation rule", "transpose": "Transpose rule", "batch": "Batching rule"}
+
+
+def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[..., Any]:
+    """Return a rule that says why an operation has none, when it is needed."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error(why)
+
+    return refuse
+
+
+def no_check(why: str) -> Callable[..., Any]:
+    """Return the rule `checks` of an operation in which nothing goes wrong; `why` says why."""
+
+    def nothing(*_: Any, **__: Any) -> None:
+        return None
+
+    nothing.__doc__ = why
+    return nothing
+
+
+# The rule `checks` of an operation that computes no NaN from numbers.
+KEEPS_NUMBERS = no_check("a result is NaN only where an operand is")
+
+
+# Parameters that `bind` takes to be None where they are not given, as other people's code writes it.
+_OPTIONAL = frozenset(("accuracy", "algorithm", "input_dtype", "out_dtype", "out_sharding", "prevent_mlir_dce"))
+
+
+class Derived:
+    """A rule that follows from what the operation is: `make` with the primitive as its first argument."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+    def of(self, primitive: Primitive) -> Callable[..., Any]:
+        """The rule of `primitive`."""
+        return functools.partial(self.make, primitive)
+
+
+class Primitive:
+    """An operation: its name in the IR, its parameters in order, and its rules.
+
+    abstract(*avals, **parameters) -> aval, or a list of avals where `multiple_results`; raises on wrong operands.
+    emit(builder, *values, **parameters) -> value or list of values, written as StableHLO text.
+    effects(**parameters) -> the effects of an equation.
+    jvp(primals, tangents, **parameters) -> result and its tangent, or a list of each; a tangent that is zero is None.
+    linearize: the same, used in its place when linearizing, for operations that hold jaxprs: what involves tangents
+        must be bound in equations of their own, since the other ones are computed at once.
+    partial_evaluate(unknown, **parameters): how the operation is split where the operands that `unknown` says are on a
+        tape and the others are not, for operations that hold jaxprs: a function from the operands to the results, which
+        binds what does not depend on the unknown ones in equations of their own. None where all of it does.
+    transpose(cotangent, *operands, **parameters) -> a cotangent, or None, for each operand. The operands that the
+        operation is linear in are `Linear`; where `multiple_results`, the cotangents are a list, None for zero.
+    batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
+        a list of each; an operand that is not mapped has the axis None, at least one is.
+    evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
+    keys(accounts, **parameters) -> the accounts of the random keys in the results, None if they are new, for operations
+        that do not use up the keys among their operands; see ``core/key_uses.py``.
+    checks(checker, operands, results, **parameters): notes what went wrong, for ``experimental.checkify``, by asking
+        `checker`. Without one, it is asked whether results of a floating dtype are NaN, unless the operation moves
+        elements only.
+    checked(checker, operands, **parameters) -> results: the operation with the errors inside of it noted, for
+        operations that hold jaxprs.
+    steps(run, operands, **parameters) -> results, for operations that hold jaxprs: computed one jaxpr after the other,
+        each by ``run(where, closed_jaxpr, operands)``; `where` says in words which step of a loop it is.
+    moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
+
+    A rule that an operation cannot have is ``no_rule(why)``.
+
+    Called, it is the public operation: `operation` checks and normalises arguments and then binds. Without one,
+    calling binds directly. `programs` is where eager evaluation keeps what it compiled, `subprograms` and
+    `forms` keep what rules bind and write: they must depend on nothing but types, parameters, settings and platform.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[str] = (),
+        *,
+        abstract: Callable[..., Any],
+        emit: Callable[..., Any],
+        effects: Callable[..., Effects] | None = None,
+        jvp: Callable[..., Any] | Derived | None = None,
+        linearize: Callable[..., Any] | None = None,
+        partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
+        transpose: Callable[..., Any] | None = None,
+        batch: Callable[..., Any] | Derived | None = None,
+        evaluate: Callable[..., Any] | None = None,
+        multiple_results: bool = False,
+        unprinted: Mapping[str, Any] | None = None,
+        memoised: bool = True,
+        moves_elements: bool = False,
+        keys: Callable[..., Any] | None = None,
+        checks: Callable[..., None] | None = None,
+        checked: Callable[..., Any] | None = None,
+        steps: Callable[..., list[Any]] | None = None,
+        operation: Callable[..., Any] | None = None,
+    ) -> None:
+        self.name, self.parameters = name, tuple(parameters)
+        self.abstract, self.emit, self.effects = abstract, emit, effects
+        self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
+        self.batch = batch.of(self) if isinstance(batch, Derived) else batch
+        self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
+        self.partial_evaluate, self.keys, self.steps = partial_evaluate, keys, steps
+        self.checks, self.checked = checks, checked
+        self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
+        self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
+        self._types = Table(8192)
+        self.programs = Table()
+        self.subprograms = Table()
+        self.replayable = linearize is None and effects is None
+        self.forms = Table()
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "xtrace.lax"
+        self.__doc__ = abstract.__doc__
+        self.operation = operation
+        if operation is not None:
+            self.__name__ = self.__qualname__ = operation.__name__
+            self.__doc__, self.__signature__ = operation.__doc__, inspect.signature(operation)
+            self.flags = flags_of(operation)
+        _primitives[name] = self
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        try:
+            if self.operation is None:
+                return self.bind(*arguments, **keywords)
+            if keywords and self.flags and not self.flags.keys().isdisjoint(keywords):
+                check_flags(self.__name__, self.flags, arguments, keywords)
+            return self.operation(*arguments, **keywords)
+        except BaseException as error:
+            hide_frames(error)
+            ready = with_arrays(error, arguments, keywords)
+            if ready is None:
+                raise
+        return self(*ready[0], **ready[1])
+
+    def bind(self, *operands: Any, **parameters: Any) -> Any:
+        """Apply the primitive under the current trace, without any check or conversion of the operands."""
+        if len(parameters) < len(self.parameters):
+            parameters = {p: None for p in self.parameters if p in _OPTIONAL} | parameters
+        if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
+            raise TypeError(
+                f"primitive {self.name} has the parameters ({', '.join(self.parameters)}); "
+                f"got ({', '.join(parameters)})"
+            )
+        return current_trace.get().process(self, operands, tuple([parameters[p] for p in self.parameters]))
+
+    def apply(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> Any:
+        """`bind` with the parameters given as a tuple in their order: the form for hot paths."""
+        return current_trace.get().process(self, operands, parameters)
+
+    @property
+    def fused_from(self) -> int:
+        """The least `Trace.fuses` for which a function that is this operation is a program with its derivative."""
+        return 1 if self.transpose is None else 2
+
+    def types_of_results(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
+        """Return what `abstract` says, remembered per operand avals and parameters."""
+        try:
+            return self._types[parameters, avals]
+        except KeyError:
+            pass
+        except TypeError:  # an unhashable parameter
+            return self._infer(avals, parameters)
+        found = self._infer(avals, parameters)
+        if self.memoised:
+            self._types.remember((parameters, avals), found)
+        return found
+
+    def _infer(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
+        try:
+            if not self.multiple_results and any(a.memory_space is not MemorySpace.Device for a in avals):
+                return self._infer_in_memory(avals, parameters)
+            return self.abstract(*avals, **dict(zip(self.parameters, parameters, strict=True)))
+        except Exception as error:
+            operands = ", ".join(a.str_short() for a in avals)
+            error.add_note(f"operation {self.name} on ({operands}), called at {describe(user_position())}")
+            raise
+
+    def _infer_in_memory(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ShapedArray:
+        """Infer the type of an only result, which is in the memory of the operands."""
+        space = common_memory_space(self.name, avals)
+        on_device = [a.update(memory_space=MemorySpace.Device) for a in avals]
+        found: ShapedArray = self.abstract(*on_device, **dict(zip(self.parameters, parameters, strict=True)))
+        return found.update(memory_space=space)
+
+    def rule(self, kind: str) -> Callable[..., Any]:
+        """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""
+        found = getattr(self, kind)
+        if found is None:
+            raise NotImplementedError(f"{_RULES[kind]} for '{self.name}' not implemented")
+        return found  # type: ignore[no-any-return]
+
+    def effects_of(self, parameters: tuple[Any, ...]) -> Effects:
+        """Return the effects of an equation with these parameters."""
+        if self.effects is None:
+            return NO_EFFECTS
+        return self.effects(**dict(zip(self.parameters, parameters, strict=True)))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return _primitive_named, (self.name,)
+
+
+def _primitive_named(name: str) -> Primitive:
+    return _primitives[name]
+
+
+def all_primitives() -> Iterable[Primitive]:
+    """Return every primitive that has been defined."""
+    return list(_primitives.values())
+
+
+def primitive(name: str, parameters: Sequence[str] = (), **rules: Any) -> Callable[[Callable[..., Any]], Primitive]:
+    """Decorate a public operation: its name becomes the primitive itself, with `rules`, called through the function."""
+
+    def define(operation: Callable[..., Any]) -> Primitive:
+        return Primitive(name, parameters, operation=operation, **rules)
+
+    return define

@@ -1,0 +1,259 @@
+"""Printing jaxprs as text. A jaxpr or a parameter list stays on one line where it fits in 80 columns."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import physical
+from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.layout import Break, Document, Group, Nest, Remark, lay_out
+from xtrace._src.core.source import describe, scopes_of, shown_scopes
+
+_WIDTH = 80
+# An inner jaxpr with more equations is shown apart.
+_LONG = 10
+
+
+class Style(NamedTuple):
+    """What `format_jaxpr` shows besides the equations."""
+
+    source_info: bool = False
+    name_stack: bool = False
+    print_shapes: bool = True
+    print_effects: bool = False
+    all_parameters: bool = False
+    width: int = _WIDTH
+
+
+_PLAIN = Style()
+
+
+def format_jaxpr(jaxpr: Jaxpr, style: Style = _PLAIN) -> str:
+    """Return the text of `jaxpr`; inner jaxprs that are long or used again come first, as ``let NAME = … in``."""
+    printer = _Printer(jaxpr, style)
+    parts: list[Document] = []
+    for inner, name in printer.definitions:
+        parts += [f"let {name} = ", Group(printer.jaxpr(inner)), " in\n"]
+    return lay_out([*parts, Group(printer.jaxpr(jaxpr))], style.width)
+
+
+def format_equation(equation: JaxprEqn) -> str:
+    """Return the text of one equation, its variables named from ``a`` on."""
+    return lay_out(_Printer(Jaxpr([], [], [], [equation]), _PLAIN).equation(equation), _WIDTH)
+
+
+def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) -> list[str]:
+    """Return each equation's text, inner jaxprs left out; variables have the names given, others from ``a`` on."""
+    printer = _Printer(Jaxpr([], [], [], []), _PLAIN)
+    printer.names.update(names)
+    printer.fresh = _names(frozenset(names.values()))
+    printer.named = {inner: "..." for e in equations for inner in jaxprs_of(e.parameters)}
+    return [lay_out(printer.equation(e), _WIDTH) for e in equations]
+
+
+def _names(taken: frozenset[str]) -> Iterator[str]:
+    """``a`` to ``z``, then ``ba``, ``bb`` …: numbers to the base 26."""
+    for number in itertools.count():
+        name = ""
+        while True:
+            number, letter = divmod(number, 26)
+            name = chr(ord("a") + letter) + name
+            if not number:
+                break
+        if name not in taken:
+            yield name
+
+
+def _shown_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
+    """Return the inner jaxprs that get a name, with it: long ones and those used more than once, outermost first."""
+    uses: dict[Jaxpr, int] = {}
+    called: dict[Jaxpr, str] = {}
+    left = deque([jaxpr])
+    while left:
+        for equation in left.popleft().eqns:
+            for inner in jaxprs_of(equation.parameters):
+                uses[inner] = uses.get(inner, 0) + 1
+                called.setdefault(inner, str(_parameters(equation).get("name", "jaxpr")))
+                # Met a second time, its contents are repeated too; more often tells nothing new.
+                if uses[inner] <= 2:
+                    left.append(inner)
+    definitions: dict[str, Jaxpr] = {}
+    for inner, called_name in called.items():
+        if uses[inner] > 1 or len(inner.eqns) > _LONG:
+            base = "".join(c for c in called_name if c.isalnum() or c == "_")
+            names = itertools.chain([base], (f"{base}{n}" for n in itertools.count(1)))
+            definitions[next(n for n in names if n not in definitions)] = inner
+    return [(inner, name) for name, inner in definitions.items()]
+
+
+class _Printer:
+    def __init__(self, jaxpr: Jaxpr, style: Style) -> None:
+        self.style = style
+        self.remarks = style.source_info or style.name_stack
+        self.definitions = _shown_apart(jaxpr)
+        self.named = dict(self.definitions)
+        self.fresh = _names(frozenset(self.named.values()))
+        self.names: dict[Var, str] = {}
+
+    def name(self, variable: Var) -> str:
+        found = self.names.get(variable)
+        if found is None:
+            found = self.names[variable] = "_" if isinstance(variable, DropVar) else next(self.fresh)
+        return found
+
+    def binder(self, variable: Var) -> str:
+        return f"{self.name(variable)}:{variable.aval.str_short()}" if self.style.print_shapes else self.name(variable)
+
+    def atom(self, atom: Atom) -> str:
+        return _literal(atom) if isinstance(atom, Literal) else self.name(atom)
+
+    def jaxpr(self, jaxpr: Jaxpr) -> Document:
+        constants, inputs = list(map(self.binder, jaxpr.constvars)), list(map(self.binder, jaxpr.invars))
+        head = Nest(4, "{ lambda ", _filled(constants), "; ", _filled(inputs), ". let")
+        equations = _separated([self.equation(e) for e in jaxpr.eqns], "; ")
+        outputs = [self.atom(v) for v in jaxpr.outvars]
+        results = Nest(4, _filled(outputs, ","), "," if len(outputs) == 1 else "")
+        effects = f" : {{ {', '.join(map(str, jaxpr.effects))} }}" if self.style.print_effects else ""
+        # What stands behind equations needs their lines to itself.
+        last = Break(None) if self.remarks and equations else Break()
+        return [head, Nest(4, Break(), equations), Nest(2, last), "in (", results, f"){effects} }}"]
+
+    def equation(self, equation: JaxprEqn) -> Document:
+        parameters = _parameters(equation)
+        inner = parameters.get("jaxpr") if equation.primitive.name == "jit" else None
+        if isinstance(inner, ClosedJaxpr) and inner.jaxpr not in self.named:
+            self.share_names(inner.jaxpr.invars, equation.invars)
+            self.share_names(inner.jaxpr.outvars, equation.outvars)
+        outputs = Nest(2, _filled(list(map(self.binder, equation.outvars))))
+        defaults = {} if self.style.all_parameters else equation.primitive.unprinted
+        shown = [(k, v) for k, v in parameters.items() if not (k in defaults and _hidden(v, defaults[k]))]
+        shown.sort(key=lambda item: (item[0] != "name", item[0]))
+        parts: list[Document] = [self.remark(equation), outputs, " = " if equation.outvars else ""]
+        parts.append(equation.primitive.name)
+        if shown:
+            values: list[Document] = [[f"{key}=", self.value(value)] for key, value in shown]
+            parts.append(Group("[", Nest(2, Break(""), _separated(values)), Break(""), "]"))
+        if equation.invars or shown:
+            parts.append(Nest(2, Group(Break()), _filled([self.atom(x) for x in equation.invars])))
+        return parts
+
+    def remark(self, equation: JaxprEqn) -> Document:
+        """Return what stands behind an equation's first line."""
+        if not self.remarks or equation.source is None:
+            return ""
+        parts = [describe(equation.source)] if self.style.source_info else []
+        parts += [f"[{shown_scopes(scopes_of(equation.source))}]"] if self.style.name_stack else []
+        return Remark(f"# {' '.join(parts)}")
+
+    def share_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
+        """Give variables of a called jaxpr the names that the caller's have, where both are variables."""
+        used: set[Var] = set()
+        for one, other in zip(inner, outer, strict=False):
+            if isinstance(one, Var) and isinstance(other, Var) and one not in self.names and other not in used:
+                used.add(other)
+                self.names[one] = self.name(other)
+
+    def value(self, value: Any) -> Document:
+        if isinstance(value, ClosedJaxpr):
+            value = value.jaxpr
+        if isinstance(value, Jaxpr):
+            return self.named.get(value) or Group(self.jaxpr(value))
+        if isinstance(value, (tuple, list)) and jaxprs_of(value):
+            return Group("(", Nest(2, Break(""), _separated([self.value(v) for v in value])), Break(""), ")")
+        if isinstance(value, np.dtype):
+            return str(value.name)
+        return value.__name__ if isinstance(value, FunctionType) else str(value)
+
+
+def _parameters(equation: JaxprEqn) -> dict[str, Any]:
+    # The checker shows equations that have too few or too many.
+    return dict(zip(equation.primitive.parameters, equation.parameters, strict=False))
+
+
+def _hidden(value: Any, default: Any) -> bool:
+    return default is NEVER_PRINTED or value is default or (type(value) is type(default) and bool(value == default))
+
+
+def _separated(parts: Sequence[Document], text: str = " ") -> list[Document]:
+    """Return the parts with a break, `text` on one line, between any two."""
+    separated: list[Document] = []
+    for part in parts:
+        separated += [Break(text), part]
+    return separated[1:]
+
+
+def _filled(words: Sequence[str], comma: str = "") -> list[Document]:
+    """Return words as running text: each break decides for itself, by whether the line is full."""
+    filled: list[Document] = []
+    for word in words:
+        filled += [comma, Group(Break()), word]
+    return filled[2:]
+
+
+def _literal(literal: Literal) -> str:
+    """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it."""
+    value = literal.val
+    if isinstance(value, (float, complex)) and not literal.aval.weak_type:
+        value = dtypes.cast(value, physical(literal.aval).dtype)[()]
+    return str(value.item() if isinstance(value, np.generic) else value)
+
+
+# Jaxprs print themselves; the printer needs their classes, so it gives them their methods.
+def _print_jaxpr(self: Jaxpr) -> str:
+    return format_jaxpr(self)
+
+
+def _print_closed(self: ClosedJaxpr) -> str:
+    return format_jaxpr(self.jaxpr)
+
+
+def _print_equation(self: JaxprEqn) -> str:
+    return format_equation(self)
+
+
+def _pretty_print(
+    self: Jaxpr | ClosedJaxpr,
+    *,
+    source_info: bool = False,
+    print_shapes: bool = True,
+    name_stack: bool = False,
+    custom_pp_eqn_rules: bool = True,
+    print_effects: bool = False,
+    use_color: bool | None = None,
+    width: int = _WIDTH,
+) -> str:
+    """Return the text.
+
+    source_info, name_stack: behind the first line of each equation, the user's line and the `named_scope` names.
+    print_shapes: the variables' types. custom_pp_eqn_rules: leave out parameters that say nothing. print_effects: those
+    of each jaxpr. use_color: keywords and types in colours, as escape codes of terminals. width: of lines.
+    """
+    style = Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
+    text = format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
+    return _coloured(text) if use_color else text
+
+
+# A keyword where one can be, or a variable's type.
+_COLOURED = re.compile(r"(?<=\{ )lambda(?= )|(?<=\. )let\b|(?<=\s)in(?= \()|:~?\w+\[[^\]\s]*\]")
+_BLUE, _MAGENTA, _PLAIN_AGAIN = "\x1b[34;1m", "\x1b[35m", "\x1b[39;22m"
+
+
+def _coloured(text: str) -> str:
+    def colour(found: re.Match[str]) -> str:
+        return f"{_MAGENTA if found[0].startswith(':') else _BLUE}{found[0]}{_PLAIN_AGAIN}"
+
+    return _COLOURED.sub(colour, text)
+
+
+Jaxpr.__repr__ = _print_jaxpr  # type: ignore[method-assign, assignment]
+ClosedJaxpr.__repr__ = _print_closed  # type: ignore[method-assign, assignment]
+JaxprEqn.__repr__ = _print_equation  # type: ignore[method-assign, assignment]
+Jaxpr.pretty_print = ClosedJaxpr.pretty_print = _pretty_print  # type: ignore[attr-defined]

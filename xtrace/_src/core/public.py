@@ -1,0 +1,32 @@
+"""Names of ``jax.core`` that have no other home here."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.ir import Atom
+from xtrace._src.core.trace import Trace, Tracer, base_trace, use_trace
+
+__all__ = ["AbstractValue", "Atom", "ParamDict", "Trace", "Tracer", "Value", "eval_context", "max_dim", "min_dim"]
+
+# Every type of a value is one of these, tokens included.
+AbstractValue = ShapedArray
+ParamDict = dict[str, Any]
+Value = Any
+
+
+def eval_context() -> AbstractContextManager[Trace]:
+    """Return a context in which operations on concrete values are evaluated at once, also while tracing."""
+    return use_trace(base_trace)
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """Return the larger of two sizes."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """Return the smaller of two sizes."""
+    return min(d1, d2)

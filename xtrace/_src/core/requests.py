@@ -1,0 +1,39 @@
+"""The dtypes that users ask for by name, where the settings have none of 64 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.diagnostics.warn import warn_user
+
+_PYTHON_TYPES = frozenset((bool, int, float, complex))
+
+
+def requested_dtype(function: str, dtype: Any) -> Any:
+    """Return the dtype arrays get when the user asks for `dtype`, None for None.
+
+    Where a 64-bit dtype that is asked for by name becomes its 32-bit form, the setting ``jax_explicit_x64_dtypes`` says
+    whether that is a warning or a ValueError, or whether it is kept. TypeError for what is no dtype.
+    """
+    if dtype is None:
+        return None
+    x64 = config.enable_x64.value
+    try:
+        found = dtypes.canonicalize(dtype, x64)
+    except TypeError as error:
+        raise type(error)(f"{function}: {error}") from None
+    if x64 or dtypes.canonicalize(dtype, True) == found or dtype in _PYTHON_TYPES:
+        return found
+    wanted, handling = dtypes.resolve(dtype), config.explicit_x64_dtypes.value
+    if handling == "allow":
+        return wanted
+    problem = f"Explicitly requested dtype {wanted.name} requested in {function} is not available"
+    advice = "To enable more dtypes, set the jax_enable_x64 configuration option"
+    if handling == "error":
+        raise ValueError(f"{problem}. {advice}, or jax_explicit_x64_dtypes='allow'.")
+    warn_user(
+        f"{problem}, and will be truncated to dtype {found.name}. {advice} or the XTRACE_ENABLE_X64 environment "
+        "variable."
+    )
+    return found

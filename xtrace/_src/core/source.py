@@ -1,0 +1,161 @@
+"""Where in the user's code something happened.
+
+While tracing only a code object and an instruction offset are kept (never a frame: its line moves on and it keeps
+every local alive); files, lines and columns are looked up when somebody asks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+
+class Transformation(str):
+    """A scope that is a transformation; its text, such as ``jvp``, is written around the scope that follows."""
+
+    __slots__ = ()
+
+
+# Names of `named_scope`s, and transformations, outermost first.
+Scopes = tuple[str, ...]
+
+# A code object, an instruction offset in it, and the scopes around the recorded equation.
+Position = tuple[CodeType, int, Scopes]
+
+
+def within(scopes: Scopes, position: Position | None) -> Position | None:
+    """Return `position` inside `scopes`, and inside those it is in already."""
+    return position and (position[0], position[1], scopes + position[2])
+
+
+def scopes_of(position: Position | None) -> Scopes:
+    """Return the scopes that a position is in, outermost first."""
+    return position[2] if position is not None else ()
+
+
+def shown_scopes(scopes: Scopes) -> str:
+    """Return scopes as profiles show them: ``transpose(jvp(layer))/block``."""
+    parts, around = [], ""
+    for scope in scopes:
+        if type(scope) is Transformation:
+            around += f"{scope}("
+        else:
+            parts.append(around + scope + ")" * around.count("("))
+            around = ""
+    return "/".join([*parts, around + ")" * around.count("(")] if around else parts)
+
+
+def path_inside(path: str, name: str) -> str:
+    """Return the path of what is called `name` inside of `path`: in its last transformation, if that is empty."""
+    start, empty, end = path.rpartition("()")
+    if empty and not end.strip(")"):
+        return f"{start}({name}){end}"
+    return f"{path}/{name}" if path else name
+
+
+class NameStack(NamedTuple):
+    """The scopes that an equation was recorded in, outermost first."""
+
+    stack: Scopes
+
+    def __str__(self) -> str:
+        return shown_scopes(self.stack)
+
+
+class SourceInfo(NamedTuple):
+    """Where an equation comes from: ``str(traceback)`` is the user's line, ``str(name_stack)`` the scopes around it."""
+
+    traceback: Location | None
+    name_stack: NameStack
+
+
+def source_info(position: Position | None) -> SourceInfo:
+    """Return where a position is in the user's code, and its scopes."""
+    return SourceInfo(resolve(position) if position is not None else None, NameStack(scopes_of(position)))
+
+
+# The folder of the package `xtrace`, from `xtrace/_src/core/source.py`.
+_PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
+_internal: dict[str, bool] = {}
+
+
+def is_internal(filename: str) -> bool:
+    """Whether the file is one of xtrace's, or code that it wrote."""
+    found = _internal[filename] = filename.startswith((_PACKAGE, "<xtrace "))
+    return found
+
+
+def replay(equation: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``; what is recorded meanwhile has the position of `equation`."""
+    return function(*arguments)
+
+
+_REPLAY = replay.__code__
+
+
+def user_position(depth: int = 1) -> Position | None:
+    """Return the position of the innermost frame outside xtrace, `depth` frames up or further."""
+    frame = sys._getframe(depth)
+    internal = _internal
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        try:
+            inside = internal[filename]
+        except KeyError:
+            inside = is_internal(filename)
+        if not inside:
+            return frame.f_code, frame.f_lasti, ()
+        if frame.f_code is _REPLAY:
+            return frame.f_locals["equation"].source  # type: ignore[no-any-return]
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def position_of(frame: FrameType) -> Position | None:
+    """Return where a frame is; None for those of xtrace, but where they repeat what an equation did."""
+    if not is_internal(frame.f_code.co_filename):
+        return frame.f_code, frame.f_lasti, ()
+    return frame.f_locals["equation"].source if frame.f_code is _REPLAY else None
+
+
+class Location(NamedTuple):
+    """A resolved position: file, function, and the range of lines (from 1) and columns (from 0, in bytes of UTF-8)."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+def resolve(position: Position) -> Location:
+    """Look up the file, line and columns of a position."""
+    code, offset, _ = position
+    line, end_line, column, end_column = next(
+        itertools.islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None)
+    )
+    first = line or code.co_firstlineno
+    return Location(code.co_filename, _function_of(code), first, end_line or first, column or 0, end_column or 0)
+
+
+# Before Python 3.12 they are functions of their own.
+_COMPREHENSIONS = frozenset(["<listcomp>", "<setcomp>", "<dictcomp>"])
+
+
+def _function_of(code: CodeType) -> str:
+    """Return the name of the function that the code is of, as users see it: a comprehension belongs to its function."""
+    names = [name for name in code.co_qualname.split(".") if name not in _COMPREHENSIONS and name != "<locals>"]
+    return code.co_name if code.co_name not in _COMPREHENSIONS else names[-1] if names else "<module>"
+
+
+def describe(position: Position | None) -> str:
+    """``FILE:LINE (function)``, or a phrase saying the place is unknown."""
+    return str(resolve(position)) if position is not None else "an unknown place"

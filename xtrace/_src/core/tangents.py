@@ -1,0 +1,46 @@
+"""Tangents and cotangents: their types, and the mark of an operand that a transpose rule has no value for.
+
+A tangent or cotangent that is known to be zero is None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_rules
+
+
+class Linear:
+    """Stands in a transpose rule for an operand that the operation is linear in: it has a type and no value."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise NotImplementedError(
+            f"an operation was transposed that is not linear in the operand of type {self.aval.str_short()}: its "
+            "transpose needs the operand's value, and only linear functions can be transposed"
+        )
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval.str_short()})"
+
+
+def _aval_of_linear(value: Linear) -> ShapedArray:
+    return value.aval
+
+
+aval_rules[Linear] = _aval_of_linear
+
+
+def is_differentiable(aval: ShapedArray) -> bool:
+    """Whether values of this type have tangents other than zero: floating and complex ones."""
+    return dtypes.is_inexact(aval.dtype)
+
+
+def tangent_aval(aval: ShapedArray) -> ShapedArray:
+    """Return the type of the tangents of values of type `aval`: its own, or float0 where it is not differentiable."""
+    return aval if is_differentiable(aval) else ShapedArray(aval.shape, dtypes.float0)

@@ -1,0 +1,224 @@
+"""The current trace of each thread, and the tracers that stand for values while it is in force."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from xtrace._src.core import explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray
+
+if TYPE_CHECKING:
+    from xtrace._src.core.primitive import Primitive
+
+
+class Trace:
+    """What binding a primitive does right now: evaluate it, record it, differentiate it …
+
+    `parent` is the trace that was in force when this one began; what does not concern a trace goes to its parent.
+    """
+
+    __slots__ = ("parent", "ended", "__weakref__")
+
+    # The name and the size of the axis that the trace maps a function over, if it has a name.
+    named_axis: tuple[Any, int] | None = None
+
+    # Whether it records what is linear, and must not be given what is not.
+    is_tape = False
+
+    # Whether operations are evaluated, and no trace around this one records all of them.
+    evaluates = False
+
+    # Which operations that are a library function by themselves are evaluated as one program with their derivatives,
+    # which rounds otherwise than the steps of a rule do: none of them (0), those that are not linear (1), all (2).
+    fuses = 0
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.ended = False
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        """Apply `primitive`; return one value, or a list where the primitive has multiple results."""
+        raise NotImplementedError
+
+    def constant(self, value: Any, aval: ShapedArray) -> Any:
+        """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""
+        return None if self.parent is None else self.parent.constant(value, aval)
+
+    def end(self) -> None:
+        """Close the trace; its tracers are errors from now on."""
+        self.ended = True
+
+    def enclosing(self) -> Iterator[Trace]:
+        """This trace and the ones around it, innermost first."""
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.parent
+
+
+def axis_environment(trace: Trace) -> tuple[tuple[Any, int], ...]:
+    """Return the names and sizes of the mapped axes in scope, innermost first."""
+    return tuple([t.named_axis for t in trace.enclosing() if t.named_axis is not None])
+
+
+class NamedAxisTrace(Trace):
+    """Gives the name of an axis a meaning while a program is traced that will be mapped over it later."""
+
+    __slots__ = ("named_axis",)
+
+    def __init__(self, parent: Trace, name: Any, size: int) -> None:
+        super().__init__(parent)
+        self.named_axis = (name, size)
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        return self.parent.process(primitive, operands, parameters)
+
+
+class CompileTimeTrace(Trace):
+    """Evaluates at once what involves no tracer, also while a program is traced."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        known = not any(isinstance(x, Tracer) for x in operands)
+        return (base_trace if known else self.parent).process(primitive, operands, parameters)
+
+    def constant(self, value: Any, aval: ShapedArray) -> None:
+        return None
+
+
+class Evaluator(Protocol):
+    """Computes a primitive on concrete values."""
+
+    def __call__(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any: ...
+
+
+class BaseTrace(Trace):
+    """The bottom trace: primitives are evaluated on concrete values by the runtime."""
+
+    __slots__ = ("process",)
+
+    evaluates = True
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
+base_trace = BaseTrace()
+current_trace: ContextVar[Trace] = ContextVar("xtrace_current_trace", default=base_trace)
+
+
+def set_base_trace(evaluate: Evaluator) -> None:
+    """Bind the evaluator of concrete values; done once, by ``xtrace/__init__.py``."""
+    base_trace.process = evaluate  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def use_trace(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one inside the block."""
+    token = current_trace.set(trace)
+    try:
+        yield trace
+    finally:
+        current_trace.reset(token)
+
+
+class _OfConcreteArrays:
+    """A method or an attribute of concrete arrays that tracers do not have: to use it is an error that says why."""
+
+    __slots__ = ("name", "kind", "called")
+
+    def __init__(self, name: str, kind: str, called: bool) -> None:
+        self.name, self.kind, self.called = name, kind, called
+
+    def error(self, tracer: Tracer, what: str) -> Exception:
+        made: Exception = getattr(explain, self.kind)(tracer, what)
+        return made
+
+    def __get__(self, instance: Tracer | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        if not self.called:
+            raise self.error(instance, f"attribute {abbreviated(self.name)}")
+
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            raise self.error(instance, f"method {self.name}()")
+
+        return refuse
+
+
+class Tracer(Array):
+    """A value of a trace: it has a type, but (in a staging trace) no data. Python operators are installed later."""
+
+    __slots__ = ("owner", "aval", "__weakref__")
+
+    owner: Trace
+    aval: ShapedArray
+
+    def __hash__(self) -> int:
+        raise explain.unhashable(self)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __bool__(self) -> bool:
+        raise explain.boolean_conversion(self) if self.aval.size == 1 else explain.ambiguous_truth(self)
+
+    def __int__(self) -> int:
+        raise explain.concretization(self, "int")
+
+    def __float__(self) -> float:
+        raise explain.concretization(self, "float")
+
+    def __complex__(self) -> complex:
+        raise explain.concretization(self, "complex")
+
+    def __index__(self) -> int:
+        raise explain.integer_conversion(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise explain.array_conversion(self)
+
+    def item(self, *indices: int) -> Any:
+        """Raise: a traced array has no value that Python could hold."""
+        raise explain.concretization(self, "item")
+
+    def tolist(self) -> Any:
+        """Raise: a traced array has no values that Python could hold."""
+        raise explain.concretization(self, "tolist")
+
+    def __format__(self, specification: str) -> str:
+        if specification:
+            raise explain.formatted(self, specification)
+        return repr(self)
+
+    def __reduce__(self) -> Any:
+        raise explain.no_data(self, "method __reduce__(), which pickle calls,")
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+
+# JAX's classes: what asks for the data or for its place is an attempt to make a tracer concrete, what may be looked for
+# in vain is absent.
+for _name in (
+    "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
+):
+    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", False))
+for _name in (
+    "__dlpack__", "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes",
+    "unsafe_buffer_pointer",
+):
+    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", True))
+for _name in ("block_until_ready", "copy_to_host_async", "device", "is_ready", "sharding"):
+    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_such_attribute", False))

@@ -1,0 +1,232 @@
+"""Stopping a compiled program where Python traced it, and looking at the values there from a command line."""
+
+from __future__ import annotations
+
+import cmd
+import contextlib
+import linecache
+import pprint
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapeDtypeStruct, aval_of
+from xtrace._src.core.source import is_internal
+from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.ops.callbacks import debug_callback, pure_callback
+from xtrace._src.ops.stop_gradient import stop_gradient
+
+_LINES_AROUND = 2
+
+
+class _Frame(NamedTuple):
+    """A function call while tracing: where it was, and its variables, in which compiled values are to be filled in."""
+
+    file: str
+    line: int
+    function: str
+    variables: dict[str, Any]
+    module: dict[str, Any]
+
+    def listing(self) -> str:
+        """Return the lines around the one it was at, which is marked."""
+        first = max(self.line - _LINES_AROUND - 1, 1)
+        shown = [f"> {self.file}({self.line}) {self.function}"]
+        for number in range(first, self.line + _LINES_AROUND + 1):
+            text = linecache.getline(self.file, number).rstrip("\n")
+            if text or number <= self.line:
+                shown.append(f"{'->' if number == self.line else '  '} {text}")
+        return "\n".join(shown)
+
+
+def _frames(filtered: bool, most: int | None) -> list[_Frame]:
+    """Return the calls around the breakpoint, innermost first, without those of xtrace if `filtered`."""
+    frame = sys._getframe(2)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    found: list[_Frame] = []
+    while frame is not None and (most is None or len(found) < most):
+        code = frame.f_code
+        if not filtered or not is_internal(code.co_filename):
+            # Those of a module are its globals, in which no value is traced.
+            variables = dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}
+            found.append(_Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+class _Unavailable:
+    """Stands for a value of a trace that has ended, or is none of those around the breakpoint."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.text = f"<{tracer.aval.str_short(False)} of another trace>"
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _Slot:
+    """Stands for the value with that number among those that the program computes."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _emptied(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
+    """Return the frames with slots in the places of traced values, and these values."""
+    around: set[Trace] = set(current_trace.get().enclosing())
+    slots: dict[int, _Slot] = {}
+    values: list[Any] = []
+
+    def slot_of(leaf: Tracer) -> Any:
+        if leaf.owner.ended or leaf.owner not in around:
+            return _Unavailable(leaf)
+        if id(leaf) not in slots:
+            slots[id(leaf)] = _Slot(len(values))
+            values.append(leaf)
+        return slots[id(leaf)]
+
+    return [f._replace(variables=_mapped(slot_of, Tracer, f.variables)) for f in frames], values
+
+
+def _filled(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]:
+    def value_of(slot: _Slot) -> Any:
+        return values[slot.number]
+
+    return [f._replace(variables=_mapped(value_of, _Slot, f.variables)) for f in frames]
+
+
+def _mapped(function: Callable[[Any], Any], kind: type, variables: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables with `function` applied to those of their leaves that are of that kind."""
+    found = dict(variables)
+    for name, value in variables.items():
+        with contextlib.suppress(Exception):  # a tree that cannot be taken apart, such as a dict of unordered keys
+            leaves, tree = pytree.tree_flatten(value)
+            if any(isinstance(x, kind) for x in leaves):
+                found[name] = pytree.tree_unflatten(tree, [function(x) if isinstance(x, kind) else x for x in leaves])
+    return found
+
+
+class _Debugger(cmd.Cmd):
+    """The commands of Python's debugger that make sense where nothing can go on line by line."""
+
+    prompt = "(xdb) "
+
+    def __init__(self, frames: Sequence[_Frame], stdin: Any = None, stdout: Any = None) -> None:
+        super().__init__(stdin=stdin, stdout=stdout)
+        self.use_rawinput = stdin is None
+        self.frames, self.at = frames, 0
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        self.stdout.write(text + "\n")
+
+    def emptyline(self) -> bool:
+        """Do nothing."""
+        return False
+
+    def _evaluated(self, expression: str, show: Callable[[Any], str]) -> None:
+        frame = self.frames[self.at]
+        try:
+            self.say(show(eval(expression, frame.module, dict(frame.variables))))
+        except Exception as error:
+            self.say(f"*** {traceback.format_exception_only(error)[-1].strip()}")
+
+    def default(self, line: str) -> None:
+        """Evaluate what is no command."""
+        if line == "EOF":
+            raise EOFError("debug.breakpoint: there are no more commands to read; 'continue' lets the program go on")
+        self._evaluated(line, repr)
+
+    def do_p(self, expression: str) -> None:
+        """p EXPRESSION: print its value, computed with the variables of this frame."""
+        self._evaluated(expression, repr)
+
+    def do_pp(self, expression: str) -> None:
+        """pp EXPRESSION: print its value over several lines."""
+        self._evaluated(expression, pprint.pformat)
+
+    def do_list(self, _: str) -> None:
+        """list (l): show the lines around the one of this frame."""
+        self.say(self.frames[self.at].listing())
+
+    def _move(self, step: int, end: str) -> None:
+        if 0 <= self.at + step < len(self.frames):
+            self.at += step
+            self.do_list("")
+        else:
+            self.say(f"At {end} frame.")
+
+    def do_up(self, _: str) -> None:
+        """up (u): go to the frame of the caller."""
+        self._move(1, "topmost")
+
+    def do_down(self, _: str) -> None:
+        """down (d): go to the frame that was called."""
+        self._move(-1, "bottommost")
+
+    def do_bt(self, _: str) -> None:
+        """bt (w, where): show all frames, this one with a mark."""
+        self.say("Traceback:")
+        for number in reversed(range(len(self.frames))):
+            frame = self.frames[number]
+            mark = "->" if number == self.at else "  "
+            self.say(f'{mark}File "{frame.file}", line {frame.line}, in {frame.function}')
+            self.say(f"    {linecache.getline(frame.file, frame.line).strip()}")
+
+    def do_locals(self, _: str) -> None:
+        """locals: show the variables of this frame."""
+        for name, value in sorted(self.frames[self.at].variables.items()):
+            self.say(f"{name} = {value!r}")
+
+    def do_continue(self, _: str) -> bool:
+        """continue (c, cont): let the program go on."""
+        return True
+
+    def do_quit(self, _: str) -> None:
+        """quit (q, exit): end the process."""
+        raise SystemExit(0)
+
+    do_l, do_u, do_d, do_w, do_where = do_list, do_up, do_down, do_bt, do_bt
+    do_c = do_cont = do_continue
+    do_q = do_exit = do_quit
+
+
+def breakpoint(
+    *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False,
+    token: Any = None, **kwargs: Any,
+) -> Any:
+    """Stop the program each time it comes here when it runs, and take commands: ``help`` lists them.
+
+    The variables of the function that calls this, and of its callers, can be looked at with the values they have then.
+    Under `vmap` it stops for each element. filter_frames: leave out xtrace's own functions; num_frames: of the others,
+    so many. ordered: keep the order of other ordered prints and breakpoints. token: an array, or a tree of them, that
+    is returned as it is, but not before the breakpoint was passed. backend: "cli", the default, is the one there is.
+    stdin, stdout: files to read commands from and write to. ``quit`` ends the process, in compiled functions too.
+    """
+    if backend not in (None, "cli"):
+        raise ValueError(f"debug.breakpoint: the backend is 'cli', got {abbreviated(backend)}")
+    unknown = set(kwargs) - {"stdin", "stdout"}
+    if unknown:
+        raise TypeError(
+            f"debug.breakpoint takes no argument {abbreviated(sorted(unknown)[0])}; besides its own stdin and stdout"
+        )
+    frames, values = _emptied(_frames(filter_frames, num_frames))
+
+    def stop(*arrays: Any) -> None:
+        debugger = _Debugger(_filled(frames, arrays), **kwargs)
+        debugger.cmdloop("Entering xdb; help lists the commands:")
+
+    if token is None:
+        debug_callback(stop, *values, ordered=ordered)
+        return None
+
+    def pass_on(token: Any, *arrays: Any) -> Any:
+        stop(*arrays)
+        return token
+
+    avals = pytree.tree_map(lambda x: ShapeDtypeStruct(aval_of(x).shape, aval_of(x).dtype), token)
+    return pure_callback(pass_on, avals, pytree.tree_map(stop_gradient, token), *map(stop_gradient, values))

@@ -1,0 +1,419 @@
+"""Python functions called from compiled programs: for their results, for their effects, for printing.
+
+`Function` holds the user's function; how the call is written for each platform is in `host_calls`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
+from xtrace._src.core.key_uses import leaving_alone
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import describe, user_position
+from xtrace._src.ops.host_calls import written
+from xtrace._src.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
+from xtrace._src.ops.slicing import index_in_dim
+from xtrace._src.runtime.arrays import ConcreteArray, new_array
+from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
+from xtrace._src.runtime.failures import Failure
+from xtrace._src.runtime.transfer import committed_device, to_concrete
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.lower import CALLING_PYTHON
+
+# No parameter has this value, so those with this default are printed also where they are None.
+ALWAYS_PRINTED = object()
+
+
+class Function:
+    """A user's function of trees, called with leaves; two are equal if they call the same function alike.
+
+    static: leaves that are no arrays, with their places. out_tree: the tree of what it must return, None if that is
+    ignored. x64: whether 64-bit results stay what they are.
+    """
+
+    __slots__ = ("callback_func", "in_tree", "static", "out_tree", "x64")
+
+    def __init__(
+        self, callback_func: Callable[..., Any], in_tree: Any, static: tuple[tuple[int, Any], ...], out_tree: Any = None
+    ) -> None:
+        self.callback_func, self.in_tree, self.static, self.out_tree = callback_func, in_tree, static, out_tree
+        self.x64 = config.enable_x64.value
+
+    def __call__(self, *leaves: Any) -> Any:
+        args, kwargs = with_static(self.in_tree, self.static, leaves)
+        return self.callback_func(*args, **kwargs)
+
+    def returned(self, avals: Sequence[ShapedArray], result: Any) -> list[np.ndarray[Any, Any]]:
+        """Return the leaves of a result as NumPy arrays of the types `avals`; what holds them does not matter.
+
+        TypeError or ValueError, naming the leaf, if it is not what the caller said it would be.
+        """
+        leaves, tree = pytree.tree_flatten(result)
+        if tree.num_leaves != self.out_tree.num_leaves:
+            raise TypeError(
+                f"{self.name} returned a tree that differs from result_shape_dtypes "
+                f"{pytree.treedef_difference(self.out_tree, tree)}: expected {self.out_tree}, got {tree}"
+            )
+        paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(result)[0]]
+        return [self._leaf(path, a, x) for path, a, x in zip(paths, avals, leaves, strict=True)]
+
+    def _leaf(self, path: str, aval: ShapedArray, value: Any) -> np.ndarray[Any, Any]:
+        where = f"result{path} of {self.name}"
+        try:
+            found = value.host() if isinstance(value, ConcreteArray) else np.asarray(value)
+            dtype = dtypes.canonicalize(found.dtype, self.x64)
+        except TypeError:
+            raise TypeError(
+                f"{where} is no array: expected {aval.str_short(False)}, got {abbreviated(value)}"
+            ) from None
+        if found.shape != aval.shape or dtype != aval.dtype:
+            got = ShapedArray(found.shape, dtype).str_short(False)
+            advice = " Convert it to the dtype" if found.shape == aval.shape else " Return an array of the shape"
+            raise ValueError(
+                f"{where} has the wrong type: expected {aval.str_short(False)}, got {got}.{advice} that "
+                "result_shape_dtypes says, or say there what the function returns."
+            )
+        return found if found.dtype == aval.dtype else dtypes.cast(found, aval.dtype)
+
+    @property
+    def name(self) -> str:
+        """The function, as messages name it."""
+        return function_name(self.callback_func)
+
+    def _identity(self) -> Any:
+        function = self.callback_func
+        return (id(function.__self__), function.__func__) if type(function) is MethodType else id(function)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Function):
+            return NotImplemented
+        own, others = ((f._identity(), f.in_tree, f.static, f.out_tree, f.x64) for f in (self, other))
+        return own == others
+
+    def __hash__(self) -> int:
+        return hash((self._identity(), self.in_tree))
+
+    def __repr__(self) -> str:
+        # Jaxprs read the same in every run.
+        function = re.sub("at 0x[0-9a-fA-F]+", "at 0xXXXXXXXXXXXX", str(self.callback_func))
+        return f"_FlatCallback(callback_func={function}, in_tree={self.in_tree})"
+
+
+def function_name(function: Any) -> str:
+    """Return the name of a function, also of a partial or an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def with_static(tree: Any, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
+    """Return the tree of `leaves` and, at their places, the `static` ones."""
+    found = list(leaves)
+    for place, value in static:
+        found.insert(place, value)
+    return pytree.tree_unflatten(tree, found)
+
+
+def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
+    """Return the leaves of `arguments` that are arrays, the tree, and the other leaves with their places."""
+    leaves, tree = pytree.tree_flatten(arguments)
+    static = tuple([(i, x) for i, x in enumerate(leaves) if not is_array_like(x)])
+    places = {i for i, _ in static}
+    return [x for i, x in enumerate(leaves) if i not in places], tree, static
+
+
+# By whether they are ordered.
+_DEBUG, _IO = (debug_effect, ordered_debug_effect), (io_effect, ordered_io_effect)
+
+
+def _abstract_nothing(*avals: ShapedArray, **_: Any) -> list[ShapedArray]:
+    """Nothing."""
+    return []
+
+
+def _jvp_of_nothing(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[list[Any], list[Any]]:
+    """What is shown is the value; nothing comes out."""
+    primitive.bind(*primals, **parameters)
+    return [], []
+
+
+def _transpose_of_nothing(cotangents: Sequence[Any], *operands: Any, **parameters: Any) -> list[Any]:
+    return [None] * len(operands)
+
+
+def _batch_of_nothing(
+    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int | None]]:
+    """One call for each index, in their order."""
+    for i in range(mapped.size):
+        primitive.bind(
+            *[x if a is None else index_in_dim(x, i, a, False) for x, a in zip(operands, axes, strict=True)],
+            **parameters,
+        )
+    return [], []
+
+
+def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primitive:
+    """Return an operation without results that may be done to values, and is done once for each of them."""
+    found = Primitive(
+        name, parameters, abstract=_abstract_nothing, transpose=_transpose_of_nothing, multiple_results=True,
+        memoised=False, keys=leaving_alone, **rules,
+    )
+    found.jvp = found.linearize = functools.partial(_jvp_of_nothing, found)
+    found.batch = functools.partial(_batch_of_nothing, found)
+    CALLING_PYTHON.add(found)
+    return found
+
+
+def _debug_callback_emit(
+    builder: FunctionBuilder, *values: Value, callback: Function, effect: Effect, partitioned: bool
+) -> list[Value]:
+    def call(*arrays: Any) -> list[Any]:
+        callback(*arrays)
+        return []
+
+    return written(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
+
+
+def _debug_callback_now(*arrays: Any, callback: Function, effect: Effect, **_: Any) -> list[Any]:
+    if effect.ordered:
+        wait_for_ordered()
+    with inside_callback():
+        callback(*arrays)
+    return []
+
+
+debug_callback_p = debug_primitive(
+    "debug_callback", ("callback", "effect", "partitioned"), emit=_debug_callback_emit, evaluate=_debug_callback_now,
+    effects=lambda *, effect, **_: frozenset((effect,)),
+)
+
+
+def debug_callback(
+    callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call ``callback(*args, **kwargs)`` when the program that this is part of runs, once for each value.
+
+    Array leaves of the arguments arrive as arrays; others, such as strings, as they are. What the function returns is
+    ignored. Under `vmap` it is called for each index, under `jvp` and `grad` with the values. It may be called any
+    number of times or none where a transformation or XLA finds that right, and in any order with others unless both are
+    `ordered`. partitioned: call it with the part of each array that a device holds; arrays are on one device here.
+    Without `callback`, returns a decorator's function with the other arguments set. TypeError if it cannot be called.
+    """
+    if callback is None:
+        return functools.partial(debug_callback, ordered=ordered, partitioned=partitioned)
+    if not callable(callback):
+        raise TypeError(
+            "first argument to debug.callback must be callable, but got an object of type "
+            f"{type(callback)}: {abbreviated(callback)}"
+        )
+    leaves, tree, static = split_static((args, kwargs))
+    debug_callback_p.apply(leaves, (Function(callback, tree, static), _DEBUG[bool(ordered)], bool(partitioned)))
+    return None
+
+
+def _refuse_jvp(what: str, advice: str) -> Callable[..., Any]:
+    def refuse(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Function, **_: Any) -> Any:
+        raise ValueError(
+            f"{what} callbacks do not support JVP: what the derivative of {callback.name} is, cannot be known. {advice}"
+        )
+
+    return refuse
+
+
+def _no_transpose(cotangents: Sequence[Any], *operands: Any, callback: Function, **_: Any) -> Any:
+    raise ValueError(f"callbacks cannot be transposed: {callback.name} is not known to be linear; use custom_vjp")
+
+
+def _abstract_results(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
+    """What the caller says that the function returns."""
+    return list(result_avals)
+
+
+def _called(callback: Function, avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray[Any, Any]]]:
+    return lambda *arrays: callback.returned(avals, callback(*arrays))
+
+
+def _now(what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]) -> list[Any]:
+    """Call the function outside of any program; its error is what it would be inside of one."""
+    values = [new_array(a.aval.update(weak_type=False), a.buffer) if a.aval.weak_type else a for a in arrays]
+    try:
+        with inside_callback():
+            results = _called(callback, avals)(*values)
+    except Exception as error:
+        failure = Failure(error, f"the callback {callback.name} of {what}, called at {describe(user_position())},")
+        raise failure.raised() from error
+    device = next((d for d in map(committed_device, arrays) if d is not None), None)
+    return [to_concrete(x, device) for x in results]
+
+
+def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: Any) -> Any:
+    name = f"the callback {callback.name} of pure_callback"
+    return written(builder, values, callback, name, _called(callback, result_avals), None)
+
+
+def _pure_now(*arrays: Any, callback: Function, result_avals: Any, **_: Any) -> list[Any]:
+    return _now("pure_callback", callback, result_avals, arrays)
+
+
+def _pure_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int]]:
+    method, avals = parameters["vmap_method"], parameters["result_avals"]
+    if method is None:
+        raise NotImplementedError(
+            f"vmap of pure_callback needs to be told how {parameters['callback'].name} is to be mapped: give "
+            f"pure_callback a vmap_method, one of {', '.join(map(repr, METHODS))}; got None"
+        )
+    if method.startswith("sequential"):
+        bind = functools.partial(pure_callback_p.bind, **parameters)
+        results = called_in_turn(bind, operands, axes, unroll=method == "sequential_unrolled")
+    else:
+        parameters["result_avals"] = tuple([a.update(shape=(mapped.size, *a.shape)) for a in avals])
+        results = pure_callback_p.bind(*with_leading_axis(method, operands, axes, mapped.size), **parameters)
+    return results, [0] * len(avals)
+
+
+_pure_jvp = _refuse_jvp("Pure", "Use custom_jvp or custom_vjp around the function that calls it.")
+pure_callback_p = Primitive(
+    "pure_callback", ("callback", "result_avals", "sharding", "vmap_method"),
+    abstract=_abstract_results, emit=_pure_emit, evaluate=_pure_now, jvp=_pure_jvp, linearize=_pure_jvp,
+    transpose=_no_transpose, batch=_pure_batch, multiple_results=True, memoised=False,
+    unprinted=dict.fromkeys(("sharding", "vmap_method"), ALWAYS_PRINTED),
+)
+
+
+def _io_emit(
+    builder: FunctionBuilder, *values: Value, callback: Function, ordered: bool, result_avals: Any, **_: Any
+) -> Any:
+    name = f"the callback {callback.name} of io_callback"
+    return written(builder, values, callback, name, _called(callback, result_avals), _IO[ordered])
+
+
+def _io_now(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: Any) -> list[Any]:
+    if ordered:
+        wait_for_ordered()
+    return _now("io_callback", callback, result_avals, arrays)
+
+
+def _io_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int]]:
+    if parameters["ordered"]:
+        raise ValueError(
+            f"Cannot `vmap` ordered IO callback: in which order {parameters['callback'].name} should be called for the "
+            "indices of the mapped axis is not said. Use ordered=False, or lax.map or scan in place of vmap."
+        )
+    results = called_in_turn(functools.partial(io_callback_p.bind, **parameters), operands, axes)
+    return results, [0] * len(parameters["result_avals"])
+
+
+_io_jvp = _refuse_jvp("IO", "Give it lax.stop_gradient(x), or use custom_jvp around the function that calls it.")
+io_callback_p = Primitive(
+    "io_callback", ("callback", "ordered", "result_avals", "sharding"),
+    abstract=_abstract_results, emit=_io_emit, evaluate=_io_now, jvp=_io_jvp, linearize=_io_jvp,
+    transpose=_no_transpose, batch=_io_batch, multiple_results=True, memoised=False,
+    unprinted={"sharding": ALWAYS_PRINTED},
+    effects=lambda *, ordered, **_: frozenset((_IO[ordered],)),
+)
+
+
+CALLING_PYTHON.update((pure_callback_p, io_callback_p))
+
+
+def _described(
+    function: str, callback: Any, result_shape_dtypes: Any, args: Any, kwargs: Any
+) -> tuple[list[Any], Function, tuple[ShapedArray, ...]]:
+    """Return the operands, the function, and the types of its results' leaves; errors name what is wrong."""
+    if not callable(callback):
+        raise TypeError(
+            f"{function}: the callback must be callable, got {type(callback).__name__} {abbreviated(callback)}"
+        )
+    leaves, tree = pytree.tree_flatten((args, kwargs))
+    for position, leaf in enumerate(leaves):
+        try:
+            aval_of(leaf)
+        except TypeError as error:
+            (which, *path), _ = pytree.tree_flatten_with_path((args, kwargs))[0][position]
+            name = ("args", "kwargs")[which.idx] + pytree.keystr(tuple(path))
+            raise TypeError(
+                f"{function}: {name}, an argument of {function_name(callback)}, is no array: {error}. Values that are "
+                "no arrays can be closed over, or set with functools.partial"
+            ) from None
+    described, out_tree = pytree.tree_flatten(result_shape_dtypes)
+    avals = tuple([_result_aval(function, result_shape_dtypes, i, x) for i, x in enumerate(described)])
+    return leaves, Function(callback, tree, (), out_tree), avals
+
+
+def _result_aval(function: str, whole: Any, position: int, described: Any) -> ShapedArray:
+    def where() -> str:
+        path, _ = pytree.tree_flatten_with_path(whole)[0][position]
+        return f"{function}: result_shape_dtypes{pytree.keystr(path)}"
+
+    if not hasattr(described, "shape") or not hasattr(described, "dtype"):
+        raise AttributeError(
+            f"{where()} must have a shape and a dtype, such as ShapeDtypeStruct((3,), 'float32'); it is "
+            f"{abbreviated(described)}"
+        )
+    if isinstance(described.dtype, dtypes.ExtendedDType):
+        raise TypeError(
+            f"{where()} is of dtype {described.dtype.name}, which NumPy does not have: return the integers, "
+            "random.key_data(keys), and make keys of them with random.wrap_key_data"
+        )
+    dtype = np.dtype(described.dtype)
+    if dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
+        raise ValueError(
+            f"result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled: {where()} is "
+            f"{dtype.name}. Return a smaller type, or enable jax_enable_x64"
+        )
+    return ShapedArray(tuple(map(operator.index, described.shape)), dtype)
+
+
+def pure_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
+    vmap_method: str | None = None, **kwargs: Any,
+) -> Any:
+    """Return what ``callback(*args, **kwargs)`` returns when the program that this is part of runs.
+
+    The function gets arrays and returns a tree of NumPy or other arrays; `result_shape_dtypes` is that tree with a
+    shape and a dtype in each place. It must be pure: it may be called more than once, or not at all if its results are
+    not used. vmap_method: how `vmap` calls it: for one index after the other ("sequential", "sequential_unrolled"), or
+    once with a leading axis, which operands that are not mapped have in size 1 ("expand_dims"), repeated
+    ("broadcast_all") or not at all ("legacy_vectorized"). It has no derivative of its own: ValueError under jvp and
+    grad; use custom_jvp. TypeError for arguments that are no arrays. Errors of the function, and of results of another
+    type than said, reach the caller of the program as JaxRuntimeError, whose cause they are.
+    """
+    check_method("pure_callback", vmap_method)
+    leaves, function, avals = _described("pure_callback", callback, result_shape_dtypes, args, kwargs)
+    found = pure_callback_p.apply(leaves, (function, avals, sharding, vmap_method))
+    return pytree.tree_unflatten(function.out_tree, found)
+
+
+def io_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None, ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Return what ``callback(*args, **kwargs)`` returns when the program runs: once for each time this is reached.
+
+    Unlike that of `pure_callback`, the function may read and change what is outside of it. `ordered` calls are made in
+    the order of the program, also over several programs that one thread calls, and cannot be mapped: ValueError under
+    `vmap`, where others are made one after the other. The rest is as with `pure_callback`.
+    """
+    leaves, function, avals = _described("io_callback", callback, result_shape_dtypes, args, kwargs)
+    found = io_callback_p.apply(leaves, (function, bool(ordered), avals, sharding))
+    return pytree.tree_unflatten(function.out_tree, found)

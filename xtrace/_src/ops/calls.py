@@ -1,0 +1,156 @@
+"""The call of a jitted function inside another: one equation, one private function of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.effects import Effects
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import path_inside
+from xtrace._src.core.tangents import Linear
+from xtrace._src.core.trace import current_trace
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import (
+    as_called,
+    batch_jaxpr,
+    chosen,
+    dependence,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
+    result_types,
+    spread,
+    transpose_jaxpr,
+)
+from xtrace._src.transforms.evaluate import evaluate, one_step
+from xtrace._src.transforms.key_reuse import in_call
+from xtrace._src.transforms.linearize import Tape
+from xtrace._src.transforms.lower import emit_call
+from xtrace._src.transforms.stage import StagingTrace
+
+
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    """The results of a jitted function on the operands."""
+    return result_types(jaxpr, avals)
+
+
+def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Value]:
+    if builder.place is not None:
+        source, path = builder.place
+        builder.place = (source, path_inside(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
+    return emit_call(builder, jaxpr.jaxpr, name, values)
+
+
+def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return jaxpr.effects
+
+
+def _call(
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: Any = None, inline: bool = False
+) -> list[Any]:
+    """Bind the call of `closed`, whose constants become operands."""
+    if closed.consts:
+        closed, operands = as_called(closed), [*closed.consts, *operands]
+    return jit_call.apply(operands, (name, closed, (), False, options, inline))
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
+    inline: bool = False, **_: Any,
+) -> tuple[list[Any], list[Any]]:
+    both, nonzero = jvp_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
+    results = _call(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
+    count = len(nonzero)
+    return results[:count], spread(results[count:], nonzero)
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
+    inline: bool = False, **_: Any,
+) -> tuple[list[Any], list[Any]]:
+    parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
+    results = _call(parts.known, primals, name, compiler_options, inline)
+    operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
+    if inline:
+        # A tape records: what is linear is recorded in place, as in any other program.
+        moved = evaluate(parts.linear.jaxpr, parts.linear.consts, operands)
+    else:
+        moved = _call(parts.linear, operands, name, compiler_options)
+    return results[: len(parts.nonzero)], spread(moved, parts.nonzero)
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any = None, **_: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    works, pending = dependence(jaxpr, unknown)
+    if not works and all(pending):
+        return None
+    parts = partial_evaluate_jaxpr(jaxpr, unknown)
+
+    def in_two_calls(operands: Sequence[Any]) -> list[Any]:
+        given = chosen(operands, [not u for u in unknown])
+        results = _call(parts.known, given, name, compiler_options)
+        rest = [*parts.gather(given, results), *chosen(operands, unknown)]
+        moved = _call(parts.linear, rest, name, compiler_options) if any(parts.nonzero) else []
+        return merged(results, moved, parts.nonzero)
+
+    return in_two_calls
+
+
+def _transpose(
+    cotangents: Sequence[Any], *operands: Any, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
+) -> list[Any]:
+    linear = tuple([type(x) is Linear for x in operands])
+    nonzero = tuple([c is not None for c in cotangents])
+    transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
+    known = [x for x in operands if type(x) is not Linear]
+    results = _call(transposed, [*known, *[c for c in cotangents if c is not None]], name, compiler_options)
+    return spread(spread(results, found), linear)
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, jaxpr: ClosedJaxpr,
+    compiler_options: Any, inline: bool = False, **_: Any,
+) -> tuple[list[Any], tuple[int | None, ...]]:
+    batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
+    return _call(batched, operands, name, compiler_options, inline), out_axes
+
+
+def _checked(
+    checker: Any, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
+) -> list[Any]:
+    inner = checker.of(jaxpr)
+    return checker.take(inner, _call(inner.jaxpr, operands, name, compiler_options))
+
+
+jit_call = Primitive(
+    "jit",
+    ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline"),
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+    keys=in_call("jaxpr"),
+    checked=_checked,
+    steps=one_step("jaxpr"),
+    unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
+)
+
+
+def computed(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
+    """Return the results of `closed`: recorded in place in a jaxpr, as one program of that name outside of one."""
+    enclosing = current_trace.get().enclosing()
+    if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
+        return evaluate(closed.jaxpr, closed.consts, operands)
+    return _call(closed, operands, name)

@@ -1,0 +1,143 @@
+"""Marks on a program for tools behind XLA: named composite operations, and values that must not be dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.ops.call_attributes import CallAttribute
+from xtrace._src.ops.control_flow.bodies import leaves_of, same_type, stage_body
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import as_called, batch_jaxpr
+from xtrace._src.transforms.lower import emit_private_function
+
+
+def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[ShapedArray]:
+    """What the decomposition returns."""
+    if len(avals) != len(jaxpr.in_avals) or not all(map(same_type, avals, jaxpr.in_avals)):
+        raise TypeError(f"composite {name}: the decomposition takes {jaxpr.in_avals}, got {list(avals)}")
+    return jaxpr.out_avals
+
+
+def _composite_emit(
+    builder: FunctionBuilder, *values: Value, attributes: Any, jaxpr: ClosedJaxpr, name: str, version: int
+) -> list[Value]:
+    results = builder.results
+    if in_order(jaxpr.effects):
+        raise NotImplementedError(
+            f"composite {name}: the calls of Python in it are ordered, for which a composite has no operand; use "
+            "ordered=False, or make them outside of the composite"
+        )
+    function = emit_private_function(builder, jaxpr.jaxpr, name)
+    operands, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
+    outputs = ", ".join(a.mlir_type for a in results)
+    outputs = outputs if len(results) == 1 else f"({outputs})"
+    given = ", ".join(f"{_quoted(k)} = {v.text}" for k, v in attributes if v is not None)
+    texts = [f"composite_attributes = {{{given}}}"] if given else []
+    texts += [f"decomposition = @{function.name}", f"version = {version} : i32"]
+    head = f"stablehlo.composite {_quoted(name)} {operands} {{{', '.join(texts)}}}"
+    return builder.line_of_many(f"{head} : ({types}) -> {outputs}", results)
+
+
+def _quoted(text: str) -> str:
+    return attributes.string(text)
+
+
+def _composite_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, attributes: Any, jaxpr: ClosedJaxpr,
+    name: str, version: int,
+) -> tuple[list[Any], tuple[int | None, ...]]:
+    batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
+    operands = [*batched.consts, *operands]
+    return composite_p.apply(operands, (attributes, as_called(batched), name, version)), out_axes
+
+
+def _composite_effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return jaxpr.effects
+
+
+composite_p = Primitive(
+    "composite", ("attributes", "jaxpr", "name", "version"), abstract=_composite_abstract, emit=_composite_emit,
+    effects=_composite_effects, batch=_composite_batch, multiple_results=True, memoised=False,
+    jvp=no_rule(
+        "a composite has no derivative: what its name means is known to XLA's backends only. Give the function that "
+        "calls it one with xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
+    ),
+)
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """Return a function that calls `decomposition` as one named operation, for which a backend may have its own code.
+
+    Arguments are arrays or trees of them; keyword arguments are attributes of the operation and are also passed to
+    `decomposition`, which says what the operation means. The name has a namespace, as in ``my.op``. It has no
+    derivative, see `custom_vjp`.
+    """
+    if not callable(decomposition):
+        raise TypeError(f"composite: decomposition must be a function, got {abbreviated(decomposition)}")
+    if not isinstance(name, str):
+        raise TypeError(f"composite: name must be a string such as 'my.op', got {abbreviated(name)}")
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        leaves, in_tree, avals = leaves_of("composite", "args", args)
+        named = tuple(
+            [(k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())]
+        )
+        body = stage_body("composite", lambda *a: decomposition(*a, **keywords), in_tree, avals)
+        results = composite_p.apply([*body.consts, *leaves], (named, body.jaxpr, name, int(version)))
+        return pytree.tree_unflatten(body.out_tree, results)
+
+    return call
+
+
+_KEPT = Effect("DceSink")
+
+
+def _sink_abstract(x: ShapedArray, **_: Any) -> list[ShapedArray]:
+    """Nothing: the operand counts as read."""
+    return []
+
+
+def _sink_emit(builder: FunctionBuilder, x: Value, *, prevent_mlir_dce: bool) -> list[Value]:
+    if prevent_mlir_dce:
+        text = (
+            f"stablehlo.custom_call @dce_sink({x.name}) {{api_version = 4 : i32, has_side_effect = true}} : "
+            f"({x.type}) -> ()"
+        )
+        builder.line_of_many(text, [])
+    return []
+
+
+def _sink_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    dce_sink_p.apply(primals, tuple(parameters.values()))
+    return [], []
+
+
+def _sink_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[Any]]:
+    dce_sink_p.apply(operands, tuple(parameters.values()))
+    return [], []
+
+
+dce_sink_p = Primitive(
+    "dce_sink", ("prevent_mlir_dce",), abstract=_sink_abstract, emit=_sink_emit, jvp=_sink_jvp, batch=_sink_batch,
+    effects=lambda **_: frozenset((_KEPT,)), multiple_results=True,
+)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep what computes `val`, an array or a tree of them, in the program, although nothing else may read it.
+
+    With `prevent_mlir_dce` also where MLIR simplifies programs.
+    """
+    for leaf in leaves_of("dce_sink", "val", val)[0]:
+        dce_sink_p.apply((leaf,), (bool(prevent_mlir_dce),))

@@ -1,0 +1,459 @@
+"""Contractions: products of arrays summed over pairs of axes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Union
+
+from xtrace._src.algebra.families import BILINEAR
+from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.vector_space import converted, operand_aval, transpose
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tangents import Linear
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+class Precision(enum.Enum):
+    """How exactly a GPU or TPU multiplies 32-bit floats: by bfloat16 or TF32 parts, or in full; CPUs are exact."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        return _precision_names.get(value) if isinstance(value, str) else None
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_precision_names = {
+    "default": Precision.DEFAULT, "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
+    "high": Precision.HIGH, "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
+    "highest": Precision.HIGHEST, "float32": Precision.HIGHEST,
+}
+
+
+class DotAlgorithm(NamedTuple):
+    """Which types the operands of a contraction are rounded to and its sums are held in, and in how many parts."""
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    # How many parts each operand is taken apart into, and how many products of parts are summed.
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    # Tensor cores may keep fewer bits of a sum than its type has.
+    allow_imprecise_accumulation: bool = False
+
+    def operand_dtype(self, position: int, dtype: Any) -> Any:
+        """Return the dtype in which an operand of `dtype` is handed over: its parts are taken from it later."""
+        precision = self[position]
+        if precision == "tf32":
+            return dtypes.float32
+        precision = dtypes.resolve(precision)
+        if precision == dtypes.bfloat16 and (dtype == dtypes.float32 or self.num_primitive_operations > 1):
+            return dtypes.float32
+        return precision
+
+    def result_dtype(self, operand: Any, dtype: Any) -> Any:
+        """Return the dtype of the product for a result that will be of `dtype`."""
+        own = self.lhs_precision_type != "tf32" and operand == dtypes.resolve(self.lhs_precision_type)
+        if own and (operand == dtype or _is_float8_pair(operand, operand)):
+            return dtype
+        return dtypes.resolve(self.accumulation_type)
+
+    def attribute(self) -> str:
+        """Return the StableHLO attribute."""
+        types = [_type_name(t) for t in self[:3]]
+        return (
+            f"<lhs_precision_type = {types[0]}, rhs_precision_type = {types[1]}, accumulation_type = {types[2]}, "
+            f"lhs_component_count = {self.lhs_component_count}, rhs_component_count = {self.rhs_component_count}, "
+            f"num_primitive_operations = {self.num_primitive_operations}, "
+            f"allow_imprecise_accumulation = {'true' if self.allow_imprecise_accumulation else 'false'}>"
+        )
+
+
+def _type_name(dtype: Any) -> str:
+    return "tf32" if dtype == "tf32" else dtypes.mlir_name(dtypes.resolve(dtype))
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """The algorithms that hardware has, named LHS_RHS_ACCUMULATION, with the number of products behind an X."""
+
+    DEFAULT = enum.auto()
+    # Of any two float8 types.
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    # The same, with sums in the type of the result.
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    # Of half precision.
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    # Of bfloat16, in one product …
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    # … and in several, which recover the digits of float32.
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    # Of float32 with a mantissa of ten bits.
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    # Of full precision.
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"DotAlgorithmPreset.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def on(self, lhs: Any, rhs: Any) -> DotAlgorithm | None:
+        """Return the algorithm for operands of these dtypes, None for the platform's own choice."""
+        if self is DotAlgorithmPreset.DEFAULT:
+            return None
+        words = self.name.removesuffix("_FAST_ACCUM").split("_")
+        fast = self.name.endswith("_FAST_ACCUM")
+        if words[0] == "ANY":
+            return DotAlgorithm(lhs, rhs, dtypes.float32, allow_imprecise_accumulation=fast)
+        products = int(words.pop()[1:]) if words[-1].startswith("X") else 1
+        types = [_words[w] for w in words]
+        return DotAlgorithm(types[0], types[1], types[2], num_primitive_operations=products)
+
+
+_words: dict[str, Any] = {
+    "F16": dtypes.float16, "BF16": dtypes.bfloat16, "TF32": "tf32", "F32": dtypes.float32, "F64": dtypes.float64,
+}
+_CPU_PRESETS = frozenset(
+    ["DEFAULT", "F16_F16_F16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "F32_F32_F32", "F64_F64_F64"]
+)
+
+
+# A Union, as inspect sees it in jax.
+PrecisionLike = Union[  # noqa: UP007
+    str, Precision, tuple[str | Precision, str | Precision], DotAlgorithm, DotAlgorithmPreset, None
+]
+
+
+def canonical_precision(name: str, precision: Any) -> Any:
+    """Return None, a pair of Precision, a DotAlgorithm or a preset; ValueError says what is accepted.
+
+    `precision` may also be one Precision or string for both operands. None is the setting default_matmul_precision.
+    """
+    if precision is None:
+        precision = config.default_matmul_precision.value
+        if precision is None:
+            return None
+    if isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision not in _precision_names and precision in DotAlgorithmPreset.__members__:
+        return DotAlgorithmPreset[precision]
+    pair = precision if isinstance(precision, (tuple, list)) and len(precision) == 2 else (precision, precision)
+    found = tuple([_one_precision(p) for p in pair])
+    if None in found:
+        raise ValueError(
+            f"{name}: precision {abbreviated(precision)} is not one of None, "
+            f"{', '.join(map(repr, _precision_names))}, a lax.Precision, a pair of these (one for each operand), a "
+            "lax.DotAlgorithm, a lax.DotAlgorithmPreset or "
+            "the name of one"
+        )
+    return found
+
+
+def _one_precision(precision: Any) -> Precision | None:
+    if isinstance(precision, Precision):
+        return precision
+    return _precision_names.get(precision) if isinstance(precision, str) else None
+
+
+class DotDimensionNumbers(tuple):
+    """``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``; printed with lists, as jaxprs show it."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        pairs = [f"({list(lhs)}, {list(rhs)})" for lhs, rhs in self]
+        return f"({pairs[0]}, {pairs[1]})"
+
+
+def _canonical_dimension_numbers(dimension_numbers: Any) -> DotDimensionNumbers:
+    try:
+        (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
+        groups = [(g,) if isinstance(g, int) else tuple([int(i) for i in g]) for g in (lhs, rhs, lhs_batch, rhs_batch)]
+    except (TypeError, ValueError):
+        raise TypeError(
+            "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
+            f"each a sequence of axes; got {abbreviated(dimension_numbers)}"
+        ) from None
+    return DotDimensionNumbers(((groups[0], groups[1]), (groups[2], groups[3])))
+
+
+def _check_dimension_numbers(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimensionNumbers) -> None:
+    contracting, batch = dimension_numbers
+    for side, aval, summed, batched in zip(("lhs", "rhs"), (lhs, rhs), contracting, batch, strict=True):
+        axes = (*batched, *summed)
+        if any(not 0 <= a < aval.ndim for a in axes):
+            raise TypeError(
+                f"dot_general: {side} dimension numbers must be axes of the {side}, counted from the front; got "
+                f"{side}_batch {batched} and {side}_contracting {summed} for {side} of shape {aval.shape}"
+            )
+        if len(set(axes)) != len(axes):
+            raise TypeError(
+                f"dot_general: {side} dimension numbers must be distinct; got {side}_batch {batched} and "
+                f"{side}_contracting {summed}"
+            )
+    for kind, (left, right) in (("batch", batch), ("contracting", contracting)):
+        if len(left) != len(right):
+            raise TypeError(
+                f"dot_general: equal numbers of {kind} dimensions are required, got lhs_{kind} {left} and "
+                f"rhs_{kind} {right}"
+            )
+        sizes = tuple([lhs.shape[i] for i in left]), tuple([rhs.shape[i] for i in right])
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"dot_general requires {kind} dimensions to have the same shape, got {sizes[0]} and {sizes[1]}; "
+                f"lhs has shape {lhs.shape}, rhs {rhs.shape}, dimension_numbers {dimension_numbers}"
+            )
+
+
+def _higher_precision(lhs: Any, rhs: Any) -> Any:
+    """Return the dtype that both operands are converted to: XLA's order, not NumPy's promotion."""
+    return lhs if lhs == rhs else max(lhs, rhs, key=_precision_rank)
+
+
+def _precision_rank(dtype: Any) -> tuple[Any, ...]:
+    """Complex over floating over integer, then more bits, then more exponent bits or a sign."""
+    if dtypes.is_boolean(dtype):
+        return (0,)
+    inexact = dtypes.is_inexact(dtype)
+    exponent = dtypes.finfo(dtypes.real_part_dtype(dtype)).nexp if inexact else 0
+    kind = 3 if dtypes.is_complex(dtype) else 2 if inexact else 1
+    return kind, dtypes.bit_width(dtype), exponent, dtypes.is_signed(dtype), dtype.name
+
+
+def _dot_abstract(
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DotDimensionNumbers, preferred_element_type: Any, **_: Any
+) -> ShapedArray:
+    for side, aval in (("lhs", lhs), ("rhs", rhs)):
+        if isinstance(aval.dtype, dtypes.ExtendedDType):
+            raise TypeError(f"dot_general: {side} has dtype {aval.dtype.name}, which has no products")
+    _check_dimension_numbers(lhs, rhs, dimension_numbers)
+    (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
+    shape = (
+        *[lhs.shape[i] for i in lhs_batch],
+        *[n for i, n in enumerate(lhs.shape) if i not in lhs_batch and i not in lhs_contracting],
+        *[n for i, n in enumerate(rhs.shape) if i not in rhs_batch and i not in rhs_contracting],
+    )
+    own = _higher_precision(lhs.dtype, rhs.dtype)
+    dtype = own if preferred_element_type is None else preferred_element_type
+    if not dtypes.is_floating(own) and _width(dtype) < _width(own):
+        raise TypeError(
+            f"dot_general: preferred_element_type {dtype.name} must not be narrower than the operands' {own.name}; "
+            "convert the result with astype"
+        )
+    return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+
+def _width(dtype: Any) -> int:
+    """Return the bits of a number, of a complex one those of a part."""
+    return 1 if dtypes.is_boolean(dtype) else dtypes.bit_width(dtypes.real_part_dtype(dtype))
+
+
+def _dot_emit(
+    builder: FunctionBuilder,
+    lhs: Value,
+    rhs: Value,
+    *,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any,
+    preferred_element_type: Any,
+    out_sharding: Any,
+) -> Value:
+    result = builder.results[0]
+    algorithm = _algorithm(builder.platform, precision, lhs.aval.dtype, rhs.aval.dtype, result.dtype)
+    if algorithm is not None:
+        lhs, rhs = [builder.convert(x, algorithm.operand_dtype(i, x.aval.dtype)) for i, x in enumerate((lhs, rhs))]
+    elif lhs.aval.dtype != rhs.aval.dtype and not _is_float8_pair(lhs.aval.dtype, rhs.aval.dtype):
+        lhs, rhs = builder.convert(lhs, result.dtype), builder.convert(rhs, result.dtype)
+    (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
+    texts = [f"stablehlo.dot_general {lhs.name}, {rhs.name}"]
+    if lhs_batch:
+        texts.append(f"batching_dims = {attributes.bracketed(lhs_batch)} x {attributes.bracketed(rhs_batch)}")
+    if lhs_contracting:
+        texts.append(
+            f"contracting_dims = {attributes.bracketed(lhs_contracting)} x {attributes.bracketed(rhs_contracting)}"
+        )
+    else:
+        texts.append("contracting_dims = [] x []")
+    pair = precision if isinstance(precision, tuple) and algorithm is None else (Precision.DEFAULT,) * 2
+    texts.append(f"precision = [{pair[0].name}, {pair[1].name}]")
+    written = result
+    if algorithm is not None:
+        texts.append(f"algorithm = {algorithm.attribute()}")
+        written = result.update(dtype=algorithm.result_dtype(lhs.aval.dtype, result.dtype))
+    types = f"({lhs.aval.mlir_type}, {rhs.aval.mlir_type}) -> {written.mlir_type}"
+    return builder.convert(builder.line(f"{', '.join(texts)} : {types}", written), result.dtype)
+
+
+def _algorithm(platform: str, precision: Any, lhs: Any, rhs: Any, result: Any) -> DotAlgorithm | None:
+    """Return the algorithm that a precision means for these dtypes; ValueError where there is none."""
+    if precision is DotAlgorithmPreset.DEFAULT or not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        return None
+    if any(map(dtypes.is_complex, (lhs, rhs, result))):
+        raise ValueError(f"dot_general: the algorithm {precision} is for real numbers; the operands are complex")
+    found = precision.on(lhs, rhs) if isinstance(precision, DotAlgorithmPreset) else precision
+    on_cpu = [p.on(lhs, rhs) for p in DotAlgorithmPreset if p.name in _CPU_PRESETS]
+    if platform == "cpu" and (found not in on_cpu or "_F8_" in str(precision)):
+        raise ValueError(f"dot_general: the precision {precision} is not supported on the platform cpu")
+    if "_F8_" in str(precision) and not _is_float8_pair(lhs, rhs):
+        raise ValueError(
+            f"dot_general: the algorithm {precision} is for float8 operands, got {lhs.name} and {rhs.name}"
+        )
+    return found
+
+
+def _is_float8_pair(lhs: Any, rhs: Any) -> bool:
+    return all(dtypes.is_floating(d) and dtypes.bit_width(d) == 8 for d in (lhs, rhs))
+
+
+def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
+    return [i for i in range(ndim) if not any(i in axes for axes in taken)]
+
+
+def _dot_transpose(
+    cotangent: Any, lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers, precision: Any,
+    preferred_element_type: Any, out_sharding: Any,
+) -> list[Any]:
+    (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
+    left = type(lhs) is Linear
+    wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
+    own_batch, own_contracting = (lhs_batch, lhs_contracting) if left else (rhs_batch, rhs_contracting)
+    other_batch, other_contracting = (rhs_batch, rhs_contracting) if left else (lhs_batch, lhs_contracting)
+    batch_count, known_ndim = len(own_batch), aval_of(known).ndim
+    own_free = _free(wanted.ndim, own_batch, own_contracting)
+    other_free = _free(known_ndim, other_batch, other_contracting)
+    # The cotangent has batch axes, the free axes of lhs, then those of rhs; those of `known` are summed over.
+    start = batch_count + len(own_free) if left else batch_count
+    summed = tuple(range(start, start + len(other_free)))
+    numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
+    if isinstance(precision, tuple):
+        precision = precision if left else precision[::-1]
+    found = dot_general.apply((cotangent, known), (numbers, precision, preferred_element_type, None))
+    # It has batch axes, the free axes of the linear operand, then the axes of `known` that were contracted, in order.
+    partner = dict(zip(other_contracting, own_contracting, strict=True))
+    order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
+    found = transpose(found, sorted(range(len(order)), key=order.__getitem__))
+    found = converted(found, wanted.dtype, aval_of(found).weak_type)
+    return [found, None] if left else [None, found]
+
+
+def _dot_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: DotDimensionNumbers,
+    precision: Any, preferred_element_type: Any, out_sharding: Any,
+) -> tuple[Any, int]:
+    contracting, batch = dimension_numbers
+    shifted = [
+        (tuple(c), tuple(b)) if axis is None
+        else (tuple([i + (i >= axis) for i in c]), tuple([i + (i >= axis) for i in b]))
+        for axis, c, b in zip(axes, contracting, batch, strict=True)
+    ]
+    (lhs_contracting, lhs_batch), (rhs_contracting, rhs_batch) = shifted
+    left, right = axes
+    if left is not None and right is not None:
+        lhs_batch, rhs_batch, place = (left, *lhs_batch), (right, *rhs_batch), 0
+    elif left is not None:
+        place = len(lhs_batch) + _free(aval_of(operands[0]).ndim, lhs_batch, lhs_contracting).index(left)
+    else:
+        assert right is not None
+        lhs_free = _free(aval_of(operands[0]).ndim, lhs_batch, lhs_contracting)
+        rhs_free = _free(aval_of(operands[1]).ndim, rhs_batch, rhs_contracting)
+        place = len(lhs_batch) + len(lhs_free) + rhs_free.index(right)
+    numbers = DotDimensionNumbers(((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)))
+    return dot_general.apply(operands, (numbers, precision, preferred_element_type, out_sharding)), place
+
+
+@primitive(
+    "dot_general",
+    ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"),
+    abstract=_dot_abstract,
+    emit=_dot_emit,
+    jvp=BILINEAR,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+)
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Multiply `lhs` and `rhs` and sum over pairs of axes, for each index of pairs of batch axes.
+
+    dimension_numbers is ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``. The result has the batch
+    axes, then the remaining axes of `lhs`, then those of `rhs`. preferred_element_type is the dtype of the sums and
+    the result; without it, the more precise of the operands'. TypeError if axes or sizes do not agree.
+    """
+    if preferred_element_type is not None:
+        preferred_element_type = requested_dtype("dot_general", preferred_element_type)
+    parameters = (
+        _canonical_dimension_numbers(dimension_numbers),
+        canonical_precision("dot_general", precision),
+        preferred_element_type,
+        no_sharding("dot_general", out_sharding),
+    )
+    return dot_general.apply((lhs, rhs), parameters)
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Product of vectors and matrices, or `dot_general` with the given `dimension_numbers`.
+
+    ValueError if `dimension_numbers` is None and an operand is neither a vector nor a matrix, or the sizes disagree.
+    """
+    if dimension_numbers is None:
+        left, right = operand_aval("dot", lhs, "lhs").shape, operand_aval("dot", rhs, "rhs").shape
+        if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
+            raise ValueError(
+                f"dot: the shapes {left} and {right} are no product of a matrix or vector with a matrix or vector: "
+                "give dimension_numbers, or make the last size of lhs the first of rhs"
+            )
+        dimension_numbers = (((len(left) - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Product of the matrices in the last two axes, for each index of the others, which both operands have.
+
+    ValueError if the operands have fewer than two axes or differ in their number; TypeError if sizes disagree.
+    """
+    left, right = operand_aval("batch_matmul", lhs, "lhs"), operand_aval("batch_matmul", rhs, "rhs")
+    if left.ndim < 2 or right.ndim < 2:
+        raise ValueError(f"batch_matmul: lhs and rhs must have at least 2 axes, got {left.shape} and {right.shape}")
+    if left.ndim != right.ndim:
+        raise ValueError(f"batch_matmul: lhs and rhs must have the same rank, got {left.shape} and {right.shape}")
+    batch = tuple(range(left.ndim - 2))
+    return dot_general(lhs, rhs, (((left.ndim - 1,), (left.ndim - 2,)), (batch, batch)), precision)

@@ -1,0 +1,256 @@
+"""Bodies of loops and branches: Python functions of pytrees staged as jaxprs, remembered so that programs are too."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import convert_element_type
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
+from xtrace._src.core.tables import Table, table_by_owner
+from xtrace._src.core.trace import Tracer, axis_environment, current_trace
+from xtrace._src.runtime.transfer import to_constant
+from xtrace._src.transforms.closed import as_called
+from xtrace._src.transforms.linearize import Tape
+from xtrace._src.transforms.stage import StagingTrace, stage
+
+
+class Body(NamedTuple):
+    """A staged function: a jaxpr without constvars, whose leading inputs are `consts`, and its result's tree."""
+
+    jaxpr: ClosedJaxpr
+    consts: list[Any]
+    out_tree: Any
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        """The types of the results' leaves."""
+        return self.jaxpr.out_avals
+
+
+_MOST_BODIES = 256
+_memo = table_by_owner()
+_interned = Table()
+
+
+def stage_body(
+    transformation: str, function: Callable[..., Any], in_tree: Any, in_avals: Sequence[ShapedArray]
+) -> Body:
+    """Return ``function(*args)`` staged on leaves of the types `in_avals`; `in_tree` is the tree of the tuple `args`.
+
+    What the function closes over, arrays and tracers of enclosing traces, are the constants. The same function on the
+    same types gives the same jaxpr object, and so do, outside of jit, functions that do the same: eager loops compile
+    once. TypeError if a result is no array, with its path.
+    """
+    key = (transformation, in_tree, tuple(in_avals), config.cache_key(), axis_environment(current_trace.get()))
+    known = _memo.get(function) if type(function) is FunctionType else None
+    if known is not None and key in known:
+        return known[key]
+    body = _staged(transformation, function, in_tree, in_avals)
+    if type(function) is FunctionType and not any(isinstance(c, Tracer) for c in body.consts):
+        _memo.setdefault(function, Table(_MOST_BODIES, nested=True)).remember(key, body)
+    return body
+
+
+def _staged(transformation: str, function: Callable[..., Any], in_tree: Any, in_avals: Sequence[ShapedArray]) -> Body:
+    info = debug_info_of(transformation, function, in_tree)
+    out_tree = None
+
+    def flat(*leaves: Any) -> list[Any]:
+        nonlocal out_tree
+        result = function(*pytree.tree_unflatten(in_tree, leaves))
+        results, out_tree = pytree.tree_flatten(result)
+        for position, leaf in enumerate(results):
+            if not is_array_like(leaf):
+                path, _ = pytree.tree_flatten_with_path(result)[0][position]
+                where = f" at output component {pytree.keystr(path)}" if path else ""
+                raise TypeError(
+                    f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
+                    "return arrays or numbers, or None for nothing"
+                )
+        return results
+
+    jaxpr, consts = stage(flat, in_avals, info)
+    if jaxpr.constvars:
+        jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+    closed = ClosedJaxpr(jaxpr, [])
+    # Recorded jaxprs stay those of their functions, as they print; computed at once, equal ones share programs, unless
+    # messages are to name the lines of the very function.
+    staging = any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in current_trace.get().enclosing())
+    return Body(closed if staging or config.checks_numbers() else interned(closed), consts, out_tree)
+
+
+def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return `closed`, which has no constvars, or the one interned before of the same function and equations."""
+    try:
+        key = _key(closed.jaxpr)
+    except TypeError:  # an unhashable parameter
+        return closed
+    known: ClosedJaxpr | None = _interned.get(key)
+    if known is None:
+        _interned.remember(key, closed)
+    return closed if known is None else known
+
+
+def _key(jaxpr: Jaxpr) -> Any:
+    """Return what two jaxprs have in common when they are the same but for their variables' identities."""
+    numbers: dict[Var, int] = {v: i for i, v in enumerate(jaxpr.invars)}
+
+    def atom(x: Atom) -> Any:
+        if isinstance(x, Var):
+            return numbers[x]
+        value = x.val.tobytes() if isinstance(x.val, np.generic) else repr(x.val)
+        return type(x.val), value, x.aval
+
+    # A function that is made anew for each call is in one place; messages name the place.
+    info = jaxpr.debug_info
+    parts: list[Any] = [None if info is None else (info.file, info.line), tuple(jaxpr.in_avals)]
+    for equation in jaxpr.eqns:
+        operands = tuple([atom(x) for x in equation.invars])
+        for v in equation.outvars:
+            numbers[v] = len(numbers)
+        parameters, kinds = _key_of_parameter(equation.parameters), tuple(map(type, equation.parameters))
+        parts.append((equation.primitive, parameters, kinds, operands, len(equation.outvars)))
+    parts.append(tuple([atom(x) for x in jaxpr.outvars]))
+    found = tuple(parts)
+    hash(found)
+    return found
+
+
+def _key_of_parameter(value: Any) -> Any:
+    # Functions inside are made anew with the one around them.
+    if isinstance(value, ClosedJaxpr) and not value.consts:
+        return _key(value.jaxpr)
+    return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return the name a function goes by in messages."""
+    if isinstance(function, functools.partial):
+        return function_name(function.func)
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def debug_info_of(transformation: str, function: Callable[..., Any], in_tree: Any) -> DebugInfo:
+    """Return whose jaxpr is being made, for messages; `in_tree` is the tree of the function's arguments."""
+    inner: Any = function
+    while isinstance(inner, functools.partial) or hasattr(inner, "__wrapped__"):
+        inner = inner.func if isinstance(inner, functools.partial) else inner.__wrapped__
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
+    names = tuple(parameter_names(function, len(in_tree.children())))
+    return DebugInfo(transformation, function_name(function), file, line, lambda: leaf_paths(names, in_tree))
+
+
+def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    """Return the names of the first `count` parameters, ``args[i]`` for those that have none."""
+    method = isinstance(function, MethodType)
+    code = getattr(function.__func__ if isinstance(function, MethodType) else function, "__code__", None)
+    known = code.co_varnames[int(method) : code.co_argcount] if isinstance(code, CodeType) else ()
+    names = list(known[:count])
+    return names + [f"args[{i - len(names)}]" for i in range(len(names), count)]
+
+
+def leaf_paths(names: Sequence[str], in_tree: Any) -> list[str]:
+    """Return how users write each leaf of arguments of the tree `in_tree`, which are called `names`: ``c['w'][0]``."""
+    paths = []
+    for name, tree in zip(names, in_tree.children(), strict=True):
+        paths += [name + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
+    return paths
+
+
+def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, list[ShapedArray]]:
+    """Return the leaves of an argument of `function`, tree and types; a TypeError names what is no array."""
+    leaves, structure = pytree.tree_flatten(tree)
+    avals = []
+    for position, leaf in enumerate(leaves):
+        try:
+            avals.append(aval_of(leaf))
+        except TypeError as error:
+            path = pytree.keystr(pytree.tree_flatten_with_path(tree)[0][position][0])
+            raise TypeError(f"{function}: {argument}{path}: {error}") from None
+    return leaves, structure, avals
+
+
+def same_type(one: ShapedArray, other: ShapedArray) -> bool:
+    """Whether two types differ in no more than weakness."""
+    return one.shape == other.shape and one.dtype == other.dtype and one.memory_space is other.memory_space
+
+
+def differences(one: ShapedArray, other: ShapedArray) -> list[str]:
+    """Return what two types differ in besides weakness, in words."""
+    named = (("dtypes", "dtype"), ("shapes", "shape"), ("memories", "memory_space"))
+    return [words for words, field in named if getattr(one, field) != getattr(other, field)]
+
+
+def as_array(value: Any) -> Any:
+    """Return an operand that a loop or a choice hands on unchanged as a result."""
+    return value if isinstance(value, Array) else to_constant(value)
+
+
+def check_function(function: str, argument: str, value: Any) -> None:
+    """Raise TypeError if the argument of `function` cannot be called."""
+    if not callable(value):
+        raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviated(value)}")
+
+
+def opened(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """Return the jaxpr that takes the constants of `closed` as leading inputs, and these."""
+    return as_called(closed).jaxpr, closed.consts
+
+
+def promoted_carry(
+    values: Sequence[Any], avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+) -> list[Any] | None:
+    """Return the initial carry with weakly typed leaves in the dtype that they promote to with what the body returns.
+
+    None if there is nothing to change.
+    """
+    found, changed = list(values), False
+    for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
+        if aval.weak_type and not same_type(aval, out):
+            pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
+            dtype, _ = dtypes.promote(pairs, *config.promotion())
+            if dtype != aval.dtype:
+                found[i], changed = convert_element_type(values[i], dtype), True
+    return found if changed else None
+
+
+def check_carry(
+    function: str, name: str, tree: Any, avals: Sequence[ShapedArray], out_tree: Any, out_avals: Sequence[ShapedArray]
+) -> None:
+    """Raise TypeError, naming the leaf, if the carry that a body returns is not of the type of the one it takes.
+
+    `name` is what the body calls its carry.
+    """
+    if out_tree != tree:
+        raise TypeError(
+            f"{function} body function carry input and carry output must have the same pytree structure, but they "
+            f"differ {pytree.treedef_difference(tree, out_tree)}.\n\nRevise the function so that the carry output, "
+            f"{out_tree}, has the structure of the carry input {name}, {tree}."
+        )
+    paths = leaf_paths([name], pytree.treedef_tuple([tree]))
+    wrong = []
+    for path, aval, out in zip(paths, avals, out_avals, strict=True):
+        if not same_type(aval, out):
+            what = " and ".join([f"the {words} do not match" for words in differences(aval, out)])
+            wrong.append(
+                f"the input carry {path} has type {aval.str_short(False)} but the corresponding output carry "
+                f"component has type {out.str_short(False)}, so {what}"
+            )
+    if wrong:
+        raise TypeError(
+            f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
+            + pytree.listed(wrong)
+            + "\n\nRevise the function so that all output types match the corresponding input types; convert a dtype "
+            "with astype."
+        )

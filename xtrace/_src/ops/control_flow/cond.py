@@ -1,0 +1,627 @@
+"""`cond` and `switch`: one of several functions, chosen by a value of the program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, moved_axis, with_axis, zeros
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, shown
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
+from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.tables import memoize
+from xtrace._src.core.tangents import Linear, is_differentiable
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops.control_flow.bodies import Body, as_array, differences, leaves_of, same_type, stage_body
+from xtrace._src.ops.elementwise import clamp, eq, ne, select_n
+from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import (
+    SplitJaxpr,
+    as_called,
+    as_type,
+    batch_jaxpr,
+    chosen,
+    dependence,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
+    spread,
+    staged,
+    transpose_jaxpr,
+)
+from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.key_reuse import follow_one_of
+from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
+
+_Branches = tuple[ClosedJaxpr, ...]
+
+# Programs are found again by the branches, so what is made of a tuple of branches is remembered.
+_per_branches = memoize(1024)
+
+
+def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_: Any) -> list[ShapedArray]:
+    """The results of the branch that the index has."""
+    if index.shape or index.dtype != dtypes.int32:
+        raise TypeError(f"cond: the index of a branch is a scalar of dtype int32, got {index.str_short()}")
+    first = branches[0]
+    for number, branch in enumerate(branches):
+        sides = ("takes", branch.in_avals, avals), ("returns", branch.out_avals, first.out_avals)
+        for what, found, expected in sides:
+            if len(found) != len(expected) or not all(map(same_type, found, expected)):
+                raise TypeError(f"cond: branch {number} {what} {found}; expected {list(expected)}")
+    return first.out_avals
+
+
+def _emit(
+    builder: FunctionBuilder, index: Value, *operands: Value, branches: _Branches, branches_platforms: Any
+) -> list[Value]:
+    results = builder.results
+    if branches_platforms is not None:
+        branches = (branches[_platform_number(builder.platform, branches_platforms)],)
+    if len(branches) == 1:
+        jaxpr = branches[0].jaxpr
+        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+    effects = in_order(_effects(branches=branches))
+    regions = []
+    for number, branch in enumerate(branches):
+        region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
+        found = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        regions.append((region, [*tokens_of(region, effects), *found]))
+    types = [*[TOKEN] * len(effects), *results]
+    return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))
+
+
+def _effects(*, branches: _Branches, **_: Any) -> Effects:
+    return NO_EFFECTS.union(*[b.effects for b in branches])
+
+
+def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], platforms: Any) -> list[Any]:
+    """Bind the choice among `branches`, whose constants become operands."""
+    if any(b.consts for b in branches):
+        called = [as_called(b) if b.consts else b for b in branches]
+        branches, consts = _joined(called, [b.consts for b in branches])
+        operands = [*consts, *operands]
+    return cond_p.apply((index, *operands), (tuple(branches), platforms))
+
+
+def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """Return branches that all take the constants of all as leading inputs, and these; each takes its own so far."""
+    found = list({id(x): x for of_branch in consts for x in of_branch}.values())
+    places = {id(x): i for i, x in enumerate(found)}
+    avals = tuple([aval_of(x) for x in found])
+    joined = []
+    for branch, own in zip(branches, consts, strict=True):
+        taken = tuple([places[id(x)] for x in own])
+        joined.append(branch if taken == tuple(range(len(found))) else _with_inputs(branch, avals, taken))
+    return joined, found
+
+
+@per_jaxpr
+def _with_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
+    """Return `closed` with leading inputs of the types `avals`; those at `places` were its leading inputs already."""
+    jaxpr = closed.jaxpr
+    inputs = [Var(a) for a in avals]
+    for place, variable in zip(places, jaxpr.invars, strict=False):
+        inputs[place] = variable
+    return ClosedJaxpr(jaxpr.replace(invars=[*inputs, *jaxpr.invars[len(places) :]]), closed.consts)
+
+
+def _agreed(flags: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Return for each position whether any of the branches has the flag."""
+    return tuple(map(any, zip(*flags, strict=True)))
+
+
+@_per_branches
+def _with_tangents(branches: _Branches, given: tuple[bool, ...]) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return branches of operands and nonzero tangents, whose results have one pattern of tangents, and that."""
+    nonzero = _agreed([jvp_jaxpr(b, given)[1] for b in branches])
+    return [jvp_jaxpr(b, given, nonzero)[0] for b in branches], nonzero
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+) -> tuple[list[Any], list[Any]]:
+    given = tuple([t is not None for t in tangents[1:]])
+    both, nonzero = _with_tangents(branches, given)
+    results = _bind(both, primals[0], [*primals[1:], *chosen(tangents[1:], given)], branches_platforms)
+    count = len(nonzero)
+    return results[:count], spread(results[count:], nonzero)
+
+
+def _numbered(parts: Sequence[SplitJaxpr]) -> list[list[Any]]:
+    """Return for each branch where its residuals are found: in inputs and results, or new ones by type and number.
+
+    Of each type there are as many new ones as the branch that needs most of them has; a result that not every branch
+    keeps goes there too where there is room.
+    """
+    count = parts[0].results
+    sources = [list(dict.fromkeys(part.residuals)) for part in parts]
+    fresh = [[s for s in own if s[0] == "output" and s[1] >= count] for own in sources]
+    counts = [Counter([p.known.out_avals[i] for _, i in own]) for p, own in zip(parts, fresh, strict=True)]
+    found: list[list[Any]] = []
+    for part, own, new in zip(parts, sources, fresh, strict=True):
+        taken: Counter[ShapedArray] = Counter()
+        names: dict[tuple[str, int], Any] = {}
+        for source in [*new, *own]:
+            if source in names:
+                continue
+            names[source] = source
+            if source[0] == "output" and (source in new or not all(source in other for other in sources)):
+                aval = part.known.out_avals[source[1]]
+                if any(c[aval] > taken[aval] for c in counts):
+                    names[source] = ("new", aval, taken[aval])
+                    taken[aval] += 1
+        found.append([names[source] for source in part.residuals])
+    return found
+
+
+class _Split:
+    """Branches in two parts, as `SplitJaxpr` has one, made of those: they give and take the residuals of all branches.
+
+    A residual that only some branches compute is one of those of the others, or zero.
+    """
+
+    __slots__ = ("known", "linear", "nonzero", "residuals", "count")
+
+    def __init__(self, parts: Sequence[SplitJaxpr]) -> None:
+        first = parts[0]
+        self.nonzero, self.count = first.nonzero, first.results
+        count = first.results
+        numbered = _numbered(parts)
+        slots = dict.fromkeys(name for names in numbered for name in names)
+        new = [name for name in slots if name[0] == "new"]
+        self.residuals = [("output", count + new.index(n)) if n[0] == "new" else n for n in slots]
+        in_avals, out_avals = first.known.in_avals, first.known.out_avals
+        types = [n[1] if n[0] == "new" else (in_avals if n[0] == "input" else out_avals)[n[1]] for n in slots]
+        moved = first.linear.in_avals[len(first.residuals) :]
+        self.known, self.linear = [], []
+        for part, names_of_part in zip(parts, numbered, strict=True):
+            sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
+
+            def known(*values: Any, part: Any = part, sources: Any = sources) -> list[Any]:
+                found = evaluate(part.known.jaxpr, part.known.consts, values)
+                return [*found[:count], *[found[sources[n]] if n in sources else zeros(n[1]) for n in new]]
+
+            def linear(*values: Any, part: Any = part, names: Any = names_of_part) -> list[Any]:
+                found = dict(zip(slots, values, strict=False))
+                given_residuals = [found[n] for n in names]
+                return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
+
+            self.known.append(staged(known, in_avals, part.known.jaxpr.debug_info))
+            self.linear.append(staged(linear, [*types, *moved], part.linear.jaxpr.debug_info))
+
+    def apply(self, index: Any, operands: Sequence[Any], moved: Sequence[Any], platforms: Any) -> tuple[Any, Any]:
+        """Bind both choices; return the results of the known one, and those of the linear one."""
+        results = _bind(self.known, index, operands, platforms)
+        if not any(self.nonzero):
+            return results[: self.count], []
+        residuals = [operands[i] if kind == "input" else results[i] for kind, i in self.residuals]
+        return results[: self.count], _bind(self.linear, index, [*residuals, *moved], platforms)
+
+
+@_per_branches
+def _linearized(branches: _Branches, given: tuple[bool, ...]) -> _Split:
+    nonzero = _agreed([linearize_jaxpr(b, given).nonzero for b in branches])
+    return _Split([linearize_jaxpr(b, given, nonzero) for b in branches])
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+) -> tuple[list[Any], list[Any]]:
+    index, *operands = primals
+    given = tuple([t is not None for t in tangents[1:]])
+    parts = _linearized(branches, given)
+    results, moved = parts.apply(index, operands, chosen(tangents[1:], given), branches_platforms)
+    return results, spread(moved, parts.nonzero)
+
+
+@_per_branches
+def _partially_evaluated(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
+    """Return branches of what is known and branches of the rest; None if all depends on what is unknown."""
+    found = [dependence(b, unknown) for b in branches]
+    if not any(works for works, _ in found) and all(_agreed([pending for _, pending in found])):
+        return None
+    pending = _agreed([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
+    return _Split([partial_evaluate_jaxpr(b, unknown, pending) for b in branches])
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, branches: _Branches, branches_platforms: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    parts = None if unknown[0] else _partially_evaluated(branches, unknown[1:])
+    if parts is None:
+        return None
+
+    def in_two_choices(operands: Sequence[Any]) -> list[Any]:
+        given = chosen(operands, [not u for u in unknown])
+        known, rest = parts.apply(given[0], given[1:], chosen(operands, unknown), branches_platforms)
+        return merged(known, rest, parts.nonzero)
+
+    return in_two_choices
+
+
+@per_jaxpr
+def _with_results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with only those results that are `wanted`."""
+    jaxpr = closed.jaxpr
+    return ClosedJaxpr(jaxpr.replace(outvars=chosen(jaxpr.outvars, wanted)), closed.consts)
+
+
+@per_jaxpr
+def _without_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
+    return ClosedJaxpr(eliminate_dead_code(closed.jaxpr)[0], closed.consts)
+
+
+@_per_branches
+def _transposed(
+    branches: _Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return branches from known operands and nonzero cotangents to one pattern of cotangents, and that."""
+    found = _agreed([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
+    transposed = [_with_results(transpose_jaxpr(b, linear, nonzero, True)[0], found) for b in branches]
+    return [_without_dead_code(b) for b in transposed], found
+
+
+def _transpose(
+    cotangents: Sequence[Any], index: Any, *operands: Any, branches: _Branches, branches_platforms: Any
+) -> list[Any]:
+    linear = tuple([type(x) is Linear for x in operands])
+    nonzero = tuple([c is not None for c in cotangents])
+    transposed, found = _transposed(branches, linear, nonzero)
+    known = [x for x in operands if type(x) is not Linear]
+    results = _bind(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
+    return [None, *spread(spread(results, found), linear)]
+
+
+@_per_branches
+def _batched(
+    branches: _Branches, mapped: MappedAxis, axes: tuple[int | None, ...], everywhere: bool
+) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return branches of operands mapped at `axes`, whose results agree in which are mapped, at 0, and that."""
+    if everywhere:
+        moved = (True,) * len(branches[0].out_avals)
+    else:
+        moved = _agreed([[i is not None for i in batch_jaxpr(b, mapped, axes)[1]] for b in branches])
+    return [batch_jaxpr(b, mapped, axes, moved)[0] for b in branches], moved
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, branches: _Branches,
+    branches_platforms: Any,
+) -> tuple[list[Any], Sequence[int | None]]:
+    index, *rest = operands
+    if axes[0] is not None:
+        return _batch_of_index(mapped, moved_axis(index, axes[0], 0), rest, axes[1:], branches)
+    batched, moved = _batched(branches, mapped, tuple(axes[1:]), False)
+    return _bind(batched, index, rest, branches_platforms), [0 if m else None for m in moved]
+
+
+def _batch_of_index(
+    mapped: MappedAxis, index: Any, operands: Sequence[Any], axes: Sequence[int | None], branches: _Branches
+) -> tuple[list[Any], Sequence[int | None]]:
+    """All branches are computed for all indices, and each result chosen."""
+    if not IO_EFFECTS.isdisjoint(_effects(branches=branches)):
+        raise NotImplementedError(
+            "IO effect not supported in vmap-of-cond: with a mapped predicate or index all branches are computed, and "
+            "an io_callback in one of them would be called for examples that do not choose it. Use debug.callback if "
+            "that is fine, or lax.map in place of vmap"
+        )
+    differentiable = [current_trace.get() is not base_trace and is_differentiable(aval_of(x)) for x in operands]
+    operands = [
+        with_axis(x, i, mapped.size) if i is not None or smooth else x
+        for x, i, smooth in zip(operands, axes, differentiable, strict=True)
+    ]
+    places = tuple([0 if i is not None or smooth else None for i, smooth in zip(axes, differentiable, strict=True)])
+    batched, _ = _batched(branches, mapped, places, True)
+    found = []
+    for number, branch in enumerate(batched):
+        given = [
+            _constant_unless_chosen(x, index, number) if smooth else x
+            for x, smooth in zip(operands, differentiable, strict=True)
+        ]
+        found.append(evaluate(branch.jaxpr, branch.consts, given))
+    chosen_results = [select_n(_along(index, cases[0]), *cases) for cases in zip(*found, strict=True)]
+    return chosen_results, (0,) * len(chosen_results)
+
+
+def _constant_unless_chosen(x: Any, index: Any, number: int) -> Any:
+    """Return `x`, a constant to differentiation for those examples for which the branch `number` is not chosen.
+
+    The branch's derivative may be infinite or NaN there, and zero times that is NaN.
+    """
+    return select_n(_along(eq(index, _index(number)), x), stop_gradient(x), x)
+
+
+def _along(index: Any, example: Any) -> Any:
+    """Return the vector `index` spread over the shape of `example`, along its leading axis."""
+    return broadcast_in_dim(index, aval_of(example).shape, (0,))
+
+
+def _checked(checker: Any, operands: Sequence[Any], *, branches: _Branches, branches_platforms: Any) -> list[Any]:
+    found = checker.of_each(branches)
+    outputs = _bind([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
+    return checker.take(found[0], outputs)
+
+
+def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], *, branches: _Branches, **_: Any) -> list[Any]:
+    return run("", branches[int(operands[0])], operands[1:])
+
+
+cond_p = Primitive(
+    "cond",
+    ("branches", "branches_platforms"),
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+    checked=_checked,
+    keys=lambda accounts, *, branches, **_: follow_one_of(branches, accounts[1:]),
+    steps=_steps,
+)
+
+
+_MISSING = object()
+
+
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _MISSING
+) -> Any:
+    """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one is computed.
+
+    pred: a scalar, boolean or a number, which holds if it is not zero. operands: pytrees of arrays; `operand` is the
+    one of functions of one argument. The functions return trees of one structure, shapes and dtypes. Under vmap with a
+    mapped `pred`, both are computed.
+
+    TypeError if `pred` is no scalar, or the results differ in structure, shape or dtype.
+    """
+    if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+        # The older form: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        on_true, on_false, both = false_fun, operands[1], (true_fun, operands[0])
+        return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), *both)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError(f"cond: true_fun and false_fun must be callable, got {shown(true_fun)} and {shown(false_fun)}")
+    operands = _operands("cond", operands, operand)
+    _check_predicate(pred)
+    if config.disable_jit.value and not isinstance(pred, Tracer):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    if _is_known(pred):
+        index = _index(int(bool(pred)))
+    else:
+        index = pred if dtypes.is_boolean(aval_of(pred).dtype) else ne(pred, aval_of(pred).dtype.type(0))
+        index = converted(index, np.dtype(np.int32))
+    return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
+
+
+def _operands(function: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is _MISSING:
+        return operands
+    if operands:
+        raise TypeError(
+            f"{function}: if the 'operand' keyword is passed then no positional operands can be passed, got "
+            f"operand={shown(operand)} and {len(operands)} positional operands"
+        )
+    return (operand,)
+
+
+def _check_predicate(pred: Any) -> None:
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if not is_array_like(pred):
+        raise TypeError(f"cond: Pred must be a scalar, got {shown(pred)} of type {type(pred)}")
+    aval = aval_of(pred)
+    if aval.shape:
+        raise TypeError(
+            f"cond: Pred must be a scalar, got an array of shape {aval.shape}. To choose element by element, use "
+            "xtrace.numpy.where or lax.select; to choose for each example, vmap a function of one"
+        )
+    if dtypes.is_complex(aval.dtype) or isinstance(aval.dtype, dtypes.ExtendedDType):
+        raise TypeError(f"cond: Pred type must be either boolean or number, got {aval.dtype.name}")
+
+
+def _is_known(value: Any) -> bool:
+    """Whether Python may look at a scalar: what the device computes outside of jit is not waited for."""
+    if isinstance(value, Tracer):
+        return False
+    return current_trace.get() is not base_trace or isinstance(value, (bool, int, float, np.generic, np.ndarray))
+
+
+def _index(number: int) -> Literal:
+    return Literal(number, ShapedArray((), np.dtype(np.int32)))
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
+    """Return ``branches[index](*operands)``; only that branch is computed.
+
+    index: an integer scalar, moved into the range of `branches`. operands: pytrees of arrays; `operand` is the one of
+    functions of one argument. The branches return trees of one structure, shapes and dtypes. Under vmap with a mapped
+    `index`, all are computed.
+
+    TypeError if `index` is no integer scalar, or the results differ in structure, shape or dtype; ValueError if there
+    are no branches.
+    """
+    if not hasattr(branches, "__iter__") or not all(map(callable, functions := list(branches))):
+        raise TypeError(f"switch: branches argument should be a sequence of callables, got {shown(branches)}")
+    operands = _operands("switch", operands, operand)
+    if index is None or not is_array_like(index):
+        raise TypeError(f"switch: Index type must be an integer, got {shown(index)} of type {type(index)}")
+    aval = aval_of(index)
+    if aval.shape:
+        raise TypeError(
+            f"switch: Branch index must be scalar, got an array of shape {aval.shape}; to choose for each example, "
+            "vmap a function of one"
+        )
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"switch: Index type must be an integer, got {aval.dtype.name}; cond takes booleans")
+    if not functions:
+        raise ValueError("switch: Empty branch sequence; give at least one function")
+    if len(functions) == 1:
+        return functions[0](*operands)
+    if config.disable_jit.value and not isinstance(index, Tracer):
+        return functions[min(max(int(index), 0), len(functions) - 1)](*operands)
+    last = len(functions) - 1
+    if _is_known(index):
+        number: Any = _index(min(max(int(index), -1), last + 1))
+    else:
+        number = converted(index, np.dtype(np.int32))
+    names = [f"branch {i}" for i in range(len(functions))]
+    return _choose("switch", clamp(_index(0), number, _index(last)), functions, names, operands)
+
+
+def _choose(
+    function: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
+    operands: tuple[Any, ...], platforms: Any = None,
+) -> Any:
+    """Stage the functions and bind the choice among them; `names` are what messages call them."""
+    leaves, in_tree, avals = leaves_of(function, "operands", operands)
+    bodies = [stage_body(function, f, in_tree, avals) for f in functions]
+    _check_agreement(function, bodies, names)
+    branches = [b.jaxpr for b in bodies]
+    weak = tuple([a.weak_type for a in branches[0].out_avals])
+    branches = [b if tuple([a.weak_type for a in b.out_avals]) == weak else _with_weak_types(b, weak) for b in branches]
+    branches, consts = _joined(branches, [b.consts for b in bodies])
+    values = [*consts, *leaves]
+    forwarded = _forwarded(tuple(branches))
+    kept = tuple([i is None for i in forwarded])
+    if not all(kept):
+        branches = [_with_results(b, kept) for b in branches]
+    computed = iter(cond_p.apply((index, *values), (tuple(branches), platforms)))
+    results = [next(computed) if i is None else as_array(values[i]) for i in forwarded]
+    return pytree.tree_unflatten(bodies[0].out_tree, results)
+
+
+@per_jaxpr
+def _with_weak_types(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with results that are weakly typed where `weak` says so."""
+
+    def function(*values: Any) -> list[Any]:
+        results = evaluate(closed.jaxpr, closed.consts, values)
+        return [_of_weak_type(x, w) for x, w in zip(results, weak, strict=True)]
+
+    return staged(function, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _of_weak_type(value: Any, weak: bool) -> Any:
+    aval = aval_of(value).update(weak_type=weak)
+    return Literal(value.val, aval) if isinstance(value, Literal) else as_type(value, aval)
+
+
+@_per_branches
+def _forwarded(branches: _Branches) -> list[int | None]:
+    """Return for each result which operand it is, whatever branch is chosen, and None if it is none."""
+    places = []
+    for branch in branches:
+        inputs: dict[Any, int] = {v: i for i, v in enumerate(branch.jaxpr.invars)}
+        places.append([inputs.get(x) if isinstance(x, Var) else None for x in branch.jaxpr.outvars])
+    return [i if all(i == j for j in rest) else None for i, *rest in zip(*places, strict=True)]
+
+
+def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
+    """Raise a TypeError that names branches whose results differ in structure or types, and says where."""
+    order = [len(bodies) - 1, *range(len(bodies) - 1)] if function == "cond" else range(len(bodies))
+    first, *others = order
+    for other in others:
+        one, two = bodies[first], bodies[other]
+        head = "\n".join(f"{names[i]} is {_described(bodies[i])}" for i in (first, other))
+        revise = f"Revise {names[first]} and/or {names[other]} so that "
+        if one.out_tree != two.out_tree:
+            raise TypeError(
+                f"{function} branch outputs must have the same pytree structure, but they differ:\n\n{head}\n\n"
+                f"{names[first]} against {names[other]}, they differ "
+                f"{pytree.treedef_difference(one.out_tree, two.out_tree)}.\n\n{revise}they have the same pytree "
+                "structure."
+            )
+        paths = pytree.leaf_paths(one.out_tree)
+        faults = []
+        for path, a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
+            if not same_type(a, b):
+                wrong = differences(a, b)
+                where = f" at path {pytree.keystr(path)}" if path else ""
+                faults.append(
+                    f"the output of {names[first]}{where} has type {a.str_short(False)} but the corresponding output "
+                    f"of {names[other]} has type {b.str_short(False)}, so the {' and the '.join(wrong)} do not match"
+                )
+        if faults:
+            listed = pytree.listed(faults)
+            raise TypeError(
+                f"{function} branches must have equal output types but they differ.\n\n{head}\n\n{listed}\n\n"
+                f"{revise}all output types match."
+            )
+
+
+def _described(body: Body) -> str:
+    return str(body.jaxpr.jaxpr.debug_info).removesuffix(" for cond").removesuffix(" for switch")
+
+
+def _platform_number(platform: str, platforms: Sequence[Any]) -> int:
+    """Return which entry is for `platform`: a tuple of names, or None for all others."""
+    for number, names in enumerate(platforms):
+        if names is None or platform in names:
+            return number
+    listed = ", ".join(name for names in platforms for name in names)
+    raise NotImplementedError(
+        f"platform_dependent: there are functions for {listed}, but the program is compiled for {platform}; give one "
+        "for it, or default="
+    )
+
+
+def _emit_platform_index(builder: FunctionBuilder, *, platforms: Sequence[Any]) -> Value:
+    return builder.constant(_platform_number(builder.platform, platforms), builder.results[0])
+
+
+def _platform_index_abstract(**_: Any) -> ShapedArray:
+    """The number of the entry of `platforms` that is for the platform the program is compiled for."""
+    return ShapedArray((), np.dtype(np.int32))
+
+
+platform_index_p = Primitive(
+    "platform_index",
+    ("platforms",),
+    abstract=_platform_index_abstract,
+    emit=_emit_platform_index,
+    jvp=no_rule("platform_index has no operands to differentiate by"),
+    batch=no_rule("platform_index has no operands to map over"),
+)
+
+
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
+    """Return ``per_platform[p](*args)`` for the platform p that the program is compiled for, else ``default(*args)``.
+
+    Platforms are ``cpu``, ``cuda``, ``rocm``, ``tpu``. The functions return trees of one structure, shapes and dtypes.
+    TypeError if these differ, NotImplementedError when compiling for a platform that none of the functions is for.
+    """
+    if "gpu" in per_platform:
+        raise ValueError("platform_dependent: write cuda= or rocm= for GPUs, not gpu=")
+    for name, function in [*per_platform.items(), *([("default", default)] if default is not None else [])]:
+        if not callable(function):
+            raise TypeError(
+                f"platform_dependent: the {abbreviated(name)} branch must be a callable, got {shown(function)}"
+            )
+    if not per_platform and default is None:
+        raise TypeError("platform_dependent: give a function for a platform, such as cpu=, or default=")
+    grouped: dict[int, list[str]] = {}
+    for name, function in per_platform.items():
+        grouped.setdefault(id(function), []).append(name)
+    functions = {id(function): function for function in per_platform.values()}
+    platforms: tuple[Any, ...] = tuple(map(tuple, grouped.values()))
+    branches = [functions[number] for number in grouped]
+    if default is not None:
+        platforms, branches = (*platforms, None), [*branches, default]
+    names = [f"the function for {'default' if p is None else ', '.join(p)}" for p in platforms]
+    index = platform_index_p.apply((), (platforms,))
+    return _choose("platform_dependent", index, branches, names, args, platforms)

@@ -1,0 +1,161 @@
+"""`map` and `associative_scan`: loops whose steps do not wait for each other."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.control_flow.bodies import check_function, leaf_paths, leaves_of, stage_body
+from xtrace._src.ops.control_flow.scan import Loop, length_of, run_scan, scan
+from xtrace._src.ops.elementwise import add, bitwise_or
+from xtrace._src.ops.shape import concatenate, rev
+from xtrace._src.ops.slicing import pad, slice, slice_in_dim
+from xtrace._src.transforms.batch import MappedAxis, batch
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Return the stacked results of ``f(x)`` for each ``x`` along the leading axis of the leaves of `xs`, in a loop.
+
+    With `batch_size`, so many elements at a time are computed together, as `vmap` does. ValueError if leading axes
+    differ in size or `batch_size` is negative, TypeError if a result is no array.
+    """
+    check_function("map", "f", f)
+
+    elements, tree, avals = leaves_of("map", "xs", xs)
+    length = length_of("map", None, tree, avals)
+    size = operator.index(batch_size) if batch_size is not None else 0
+    if size < 0:
+        raise ValueError(f"map: batch_size must not be negative, got {size}")
+    if size < 2:
+        return _in_turn(f, elements, tree, length)
+    count, rest = divmod(length, size)
+    whole = count * size
+    if not count:
+        return _mapped(f, xs)
+    parts = [_rows(x, 0, whole) if rest else x for x in elements]
+    last = [_rows(x, whole, length) for x in elements] if rest else []
+    parts = [reshape(x, (count, size, *a.shape[1:])) for x, a in zip(parts, avals, strict=True)]
+    stacked, out_tree = pytree.tree_flatten(_in_turn(lambda part: _mapped(f, part), parts, tree, count))
+    remainder = pytree.tree_leaves(_mapped(f, pytree.tree_unflatten(tree, last))) if rest else []
+    results = [reshape(y, (whole, *aval_of(y).shape[2:])) for y in stacked]
+    if rest:
+        results = [concatenate([y, z], 0) for y, z in zip(results, remainder, strict=True)]
+    return pytree.tree_unflatten(out_tree, results)
+
+
+def _rows(x: Any, start: int, stop: int) -> Any:
+    """Return a part of the leading axis."""
+    shape = aval_of(x).shape
+    return slice(x, (start, *(0,) * len(shape[1:])), (stop, *shape[1:]))
+
+
+def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: Any, length: int) -> Any:
+    """Return the stacked results of `f`, one call after the other."""
+    if config.disable_jit.value:
+        return scan(lambda carry, x: (carry, f(x)), (), pytree.tree_unflatten(tree, elements))[1]
+    inner = [a.update(shape=a.shape[1:]) for a in [aval_of(x) for x in elements]]
+    body = stage_body("map", f, pytree.treedef_tuple([tree]), inner)
+    results = run_scan(body.jaxpr, Loop(length, False, 1, len(body.consts), 0), [*body.consts, *elements])
+    return pytree.tree_unflatten(body.out_tree, results)
+
+
+def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
+    """Return the results of `f` for each index of the leading axis, all at once."""
+    elements, tree = pytree.tree_flatten(xs)
+    out_tree: Any = None
+
+    def flat(*leaves: Any) -> list[Any]:
+        nonlocal out_tree
+        results, out_tree = pytree.tree_flatten(f(pytree.tree_unflatten(tree, leaves)))
+        return results
+
+    mapped = MappedAxis(aval_of(elements[0]).shape[0])
+    results, axes = batch(flat, mapped, elements, [0] * len(elements))
+    placed = [with_axis(x, i, mapped.size) for x, i in zip(results, axes, strict=True)]
+    return pytree.tree_unflatten(out_tree, placed)
+
+
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """Return the combinations of all elements up to each one along `axis`, by the associative function `fn`.
+
+    elems: a pytree of arrays of one size along `axis`; `fn` takes two such trees, of any size along the axis, combines
+    corresponding elements, and returns one. reverse: from each element on, combined from the last one to it. The number
+    of combinations one after another is logarithmic in the size. ValueError if sizes differ or there is no such axis,
+    TypeError if `fn` returns another structure.
+
+    Blelloch, "Prefix sums and their applications", 1990: pairs are combined, the half as long sequence is scanned, and
+    the elements in between follow.
+    """
+    check_function("associative_scan", "fn", fn)
+    leaves, tree, avals = leaves_of("associative_scan", "elems", elems)
+    if not leaves:
+        return elems
+    axes = [canonical_axis("associative_scan", axis, a.ndim) for a in avals]
+    sizes = {a.shape[i] for a, i in zip(avals, axes, strict=True)}
+    if len(sizes) > 1:
+        lines = [
+            f"  * {path} has size {a.shape[i]}"
+            for path, a, i in zip(leaf_paths(["elems"], pytree.treedef_tuple([tree])), avals, axes, strict=True)
+        ]
+        raise ValueError(
+            f"Array inputs to associative_scan must have the same size along axis {axis}:\n" + "\n".join(lines)
+        )
+
+    def combine(one: list[Any], other: list[Any]) -> list[Any]:
+        result, found = pytree.tree_flatten(fn(pytree.tree_unflatten(tree, one), pytree.tree_unflatten(tree, other)))
+        if found != tree:
+            raise TypeError(
+                f"associative_scan: fn must return the structure of elems; {pytree.treedef_difference(tree, found)}"
+            )
+        return result
+
+    def whole(*values: Any) -> list[Any]:
+        ordered = [rev(x, (i,)) for x, i in zip(values, axes, strict=True)] if reverse else list(values)
+        scanned = _prefixes(combine, ordered, axes)
+        return [rev(x, (i,)) for x, i in zip(scanned, axes, strict=True)] if reverse else scanned
+
+    if current_trace.get() is not base_trace or config.disable_jit.value:
+        return pytree.tree_unflatten(tree, whole(*leaves))
+    # Computed at once, it is one program.
+    body = stage_body("associative_scan", whole, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals)
+    results = jit_call.apply([*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False))
+    return pytree.tree_unflatten(tree, results)
+
+
+def _prefixes(
+    combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]
+) -> list[Any]:
+    """Return the combinations of the elements up to each one."""
+
+    def part(values: Sequence[Any], start: int, stop: int | None, step: int = 1) -> list[Any]:
+        return [slice_in_dim(x, start, stop, step, i) for x, i in zip(values, axes, strict=True)]
+
+    size = aval_of(elements[0]).shape[axes[0]]
+    if size < 2:
+        return elements
+    pairs = combine(part(elements, 0, size - 1, 2), part(elements, 1, None, 2))
+    odd = _prefixes(combine, pairs, axes)
+    before = part(odd, 0, -1) if size % 2 == 0 else odd
+    even = combine(before, part(elements, 2, None, 2))
+    even = [concatenate([x, y], i) for x, y, i in zip(part(elements, 0, 1), even, axes, strict=True)]
+    return [_interleaved(x, y, i) for x, y, i in zip(even, odd, axes, strict=True)]
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """Return the elements of two arrays by turns."""
+    first, second = aval_of(even), aval_of(odd)
+    unequal = first.shape[axis] > second.shape[axis]
+    zero = Literal(dtypes.scalar_type_of(first.dtype)(0), ShapedArray((), first.dtype))
+
+    def spaced(x: Any, low: int, high: int) -> Any:
+        return pad(x, zero, [(low, high, 1) if i == axis else (0, 0, 0) for i in range(first.ndim)])
+
+    combined = bitwise_or if dtypes.is_boolean(first.dtype) else add
+    return combined(spaced(even, 0, 0 if unequal else 1), spaced(odd, 1, 1 if unequal else 0))

@@ -1,0 +1,712 @@
+"""`scan`: a function applied along the leading axis of arrays, which hands a carry from one step to the next."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.algebra.families import add_any
+from xtrace._src.algebra.vector_space import moved_axis, with_axis, zeros
+from xtrace._src.core import config, dtypes, explain, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of, physical
+from xtrace._src.core.effects import Effects, in_order
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
+from xtrace._src.core.key_uses import KeyUses, consume, unused
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import Linear, tangent_aval
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.calls import computed
+from xtrace._src.ops.control_flow.bodies import (
+    Body,
+    as_array,
+    check_carry,
+    check_function,
+    leaf_paths,
+    leaves_of,
+    opened,
+    parameter_names,
+    promoted_carry,
+    same_type,
+    stage_body,
+)
+from xtrace._src.ops.control_flow.scan_parts import (
+    Loop,
+    Source,
+    Split,
+    either,
+    forwarding,
+    in_python,
+    in_steps,
+    in_two_scans,
+    regrouped,
+    until_stable,
+    with_error,
+)
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import (
+    as_called,
+    batch_jaxpr,
+    carry_dependence,
+    chosen,
+    dependence,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
+    spread,
+    staged,
+    transpose_jaxpr,
+)
+from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.key_reuse import follow, new_accounts, rounds_of
+from xtrace._src.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
+
+_PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
+
+
+def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
+    """Bind a scan of `closed`, which has no constvars."""
+    return scan_p.apply(operands, (closed, *loop))
+
+
+def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
+    """Return the results of a scan that a user wrote: what its body hands on is no part of the loop."""
+    found = forwarding(closed, loop)
+    if found is None:
+        return bind_scan(closed, loop, operands)
+    consts, carry, xs = loop.split(operands)
+    varying = chosen(carry, [not f for f in found.fixed])
+    results = iter(bind_scan(found.body, found.loop, [*chosen(carry, found.fixed), *consts, *varying, *xs]))
+    last = [as_array(x) if f else next(results) for x, f in zip(carry, found.fixed, strict=True)]
+    return [*last, *[next(results) if i is None else as_array(xs[i]) for i in found.elements]]
+
+
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
+    """The carry after the last step, and what each step returned besides, stacked along a leading axis."""
+    loop = Loop(length, **details)
+    consts, carry, xs = loop.split(avals)
+    if any(a.ndim == 0 or a.shape[0] != length for a in xs):
+        raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
+    steps = [a.update(shape=a.shape[1:]) for a in xs]
+    expected = jaxpr.in_avals
+    if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
+        raise TypeError(f"scan: the jaxpr takes {expected}, the operands give it {[*consts, *carry, *steps]}")
+    out = jaxpr.out_avals
+    if not all(map(same_type, carry, out)):
+        raise TypeError(f"scan: the jaxpr takes the carry {carry} and returns {out[: loop.num_carry]}")
+    return [*out[: loop.num_carry], *[a.update(shape=(length, *a.shape)) for a in out[loop.num_carry :]]]
+
+
+def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return jaxpr.effects
+
+
+class _Steps:
+    """The steps of a scan as they are written: inline, or as calls of one function where there are several."""
+
+    def __init__(self, jaxpr: Jaxpr, loop: Loop, consts: list[Value], called: bool) -> None:
+        self.jaxpr, self.loop, self.consts, self.called = jaxpr, loop, consts, called
+
+    def write(self, builder: FunctionBuilder, carry: list[Value], xs: list[Value]) -> tuple[list[Value], list[Value]]:
+        """Write one step; return the carry and the results of the step."""
+        jaxpr = self.jaxpr
+        rows = [x.seen_as(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
+        values = [*self.consts, *carry, *rows]
+        # Profiles show the body apart from what the loop is made of, as they do with JAX.
+        scope = builder.scope
+        builder.scope = builder.path("closed_call")
+        if self.called:
+            builder.named("")
+            found = emit_call(builder, jaxpr, "scan_body", values, "func.call")
+        else:
+            found = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
+        builder.scope = scope
+        return found[: self.loop.num_carry], found[self.loop.num_carry :]
+
+    def write_some(
+        self, builder: FunctionBuilder, count: int, start: Value, carry: list[Value], xs: list[Value], ys: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """Write `count` steps on elements from `start` on; return the carry, and `ys` with the results put there."""
+        place = builder.place
+        builder.named("jit(dynamic_index_in_dim)/dynamic_slice")
+        groups = [_read(builder, x, start, count) for x in xs]
+        results: list[list[Value]] = []
+        for i in reversed(range(count)) if self.loop.reverse else range(count):
+            carry, found = self.write(builder, carry, [_element(builder, g, i) for g in groups])
+            results.append(found)
+        if self.loop.reverse:
+            results.reverse()
+        columns = zip(*results, strict=True) if results else [[] for _ in ys]
+        builder.named("jit(dynamic_update_index_in_dim)/dynamic_update_slice")
+        stacked = [_put(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
+        builder.place = place
+        return carry, stacked
+
+
+def _starts(builder: FunctionBuilder, start: Value, rank: int) -> str:
+    if rank == 1:
+        return start.name
+    zero = builder.constant(0, start.aval).name
+    return ", ".join([start.name] + [zero] * (rank - 1))
+
+
+def _read(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
+    """Write the reading of `count` elements of the leading axis."""
+    aval = x.aval.update(shape=(count, *x.aval.shape[1:]))
+    types = ", ".join([x.aval.mlir_type] + [start.aval.mlir_type] * x.aval.ndim)
+    return builder.line(
+        f"stablehlo.dynamic_slice {x.name}, {_starts(builder, start, x.aval.ndim)}, "
+        f"sizes = {attributes.bracketed(aval.shape)} : ({types}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def _element(builder: FunctionBuilder, group: Value, i: int) -> Value:
+    """Write the reading of one of a few elements."""
+    shape = group.aval.shape
+    if shape[0] > 1:
+        aval = group.aval.update(shape=(1, *shape[1:]))
+        ranges = ", ".join([f"{i}:{i + 1}"] + [f"0:{n}" for n in shape[1:]])
+        group = builder.line(
+            f"stablehlo.slice {group.name} [{ranges}] : ({group.aval.mlir_type}) -> {aval.mlir_type}", aval
+        )
+    aval = group.aval.update(shape=shape[1:])
+    return builder.line(f"stablehlo.reshape {group.name} : ({group.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+
+def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
+    """Write the storing of results of a few steps, from `start` on."""
+    stored = [p.stored() for p in parts]
+    rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in stored]
+    row = rows[0]
+    if len(rows) > 1:
+        aval = row.aval.update(shape=(len(rows), *row.aval.shape[1:]))
+        names, types = ", ".join(r.name for r in rows), ", ".join(r.aval.mlir_type for r in rows)
+        row = builder.line(f"stablehlo.concatenate {names}, dim = 0 : ({types}) -> {aval.mlir_type}", aval)
+    if row.aval.shape == y.aval.shape:
+        return row
+    types = ", ".join([y.aval.mlir_type, row.aval.mlir_type] + [start.aval.mlir_type] * y.aval.ndim)
+    return builder.line(
+        f"stablehlo.dynamic_update_slice {y.name}, {row.name}, {_starts(builder, start, y.aval.ndim)} : "
+        f"({types}) -> {y.aval.mlir_type}",
+        y.aval,
+    )
+
+
+def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **details: Any) -> list[Value]:
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(values)
+    # Rows are read from and put into what is stored of elements of extended dtypes.
+    xs = [x.stored() for x in xs]
+    ys = []
+    for aval in builder.results[loop.num_carry :]:
+        # Spread at run time: a constant of this size would be kept with the program.
+        aval = physical(aval)
+        zero = builder.constant(0, aval.update(shape=()))
+        ys.append(builder.broadcast(zero, aval.shape))
+    if not loop.length:
+        return [*carry, *ys]
+    if builder.place is not None:
+        # Profiles show it as the loop that it becomes, as they do with JAX.
+        position, name = builder.place
+        builder.place = position, f"{name.removesuffix('scan')}while"
+    unroll = min(loop.unroll, loop.length)
+    trips, rest = divmod(loop.length, unroll)
+    steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
+    index = ShapedArray((), dtypes.int32)
+    if trips > 1:
+        effects = in_order(jaxpr.effects)
+        state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys]
+        avals = [v.aval for v in state]
+        condition = builder.region(avals, "cond")
+        first = len(effects)
+        i, bound = condition.arguments[first], condition.constant(trips, index)
+        truth = ShapedArray((), dtypes.bool_)
+        condition.named("lt")
+        holds = condition.line(
+            f"stablehlo.compare LT, {i.name}, {bound.name}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", truth
+        )
+        body = builder.region(avals, "body")
+        i, *values_of_step = with_tokens(body, effects, body.arguments)
+        carried, stacked = _halves(values_of_step, loop.num_carry)
+        start = i
+        if loop.reverse:
+            last = body.constant(trips - 1, index)
+            body.named("sub")
+            start = body.line(f"stablehlo.subtract {last.name}, {i.name} : tensor<i32>", index)
+        if unroll > 1:
+            width = body.constant(unroll, index)
+            start = body.line(f"stablehlo.multiply {start.name}, {width.name} : tensor<i32>", index)
+        if loop.reverse and rest:
+            below = body.constant(rest, index)
+            start = body.line(f"stablehlo.add {start.name}, {below.name} : tensor<i32>", index)
+        carried, stacked = steps.write_some(body, unroll, start, carried, xs, stacked)
+        one = body.constant(1, index)
+        body.named("add")
+        after = body.line(f"stablehlo.add {i.name}, {one.name} : tensor<i32>", index)
+        regions = [(condition, [holds]), (body, [*tokens_of(body, effects), after, *carried, *stacked])]
+        done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
+        carry, ys = _halves(done[1:], loop.num_carry)
+    elif trips:
+        carry, ys = steps.write_some(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)
+    if rest:
+        at = 0 if loop.reverse else loop.length - rest
+        carry, ys = steps.write_some(builder, rest, builder.constant(at, index), carry, xs, ys)
+    return [*carry, *ys]
+
+
+def _halves(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
+    return list(values[:count]), list(values[count:])
+
+
+def _always(flags: Sequence[bool], loop: Loop, results: int) -> tuple[bool, ...]:
+    """Return which results of the body must have tangents, or be unknown, given which inputs have: the carry."""
+    return (*loop.split(flags)[1], *(False,) * (results - loop.num_carry))
+
+
+def _initial_tangents(loop: Loop, avals: Sequence[ShapedArray], tangents: Sequence[Any], moving: Any) -> list[Any]:
+    """Return the tangents of operands with zeros for those of the carry that some step gives one."""
+    return [
+        zeros(tangent_aval(a)) if moves and t is None else t
+        for a, t, moves in zip(avals, tangents, moving, strict=True)
+    ]
+
+
+class _Forward(NamedTuple):
+    body: ClosedJaxpr
+    consts: list[Any]
+    loop: Loop
+    moving: tuple[bool, ...]
+    nonzero: tuple[bool, ...]
+
+
+@per_jaxpr
+def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forward:
+    """Return the body of the scan of values and tangents together."""
+    results = len(closed.out_avals)
+    # The carry has a tangent if that before the first step has, or if a step gives it one.
+    moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _always(flags, loop, results))[1], given, loop)
+    both, nonzero = jvp_jaxpr(closed, moving, _always(moving, loop, results))
+    jaxpr, extra = opened(both)
+    count, n = len(closed.in_avals), len(extra)
+    values, moved = loop.split(jaxpr.invars[n : n + count]), loop.split(spread(jaxpr.invars[n + count :], moving))
+    groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(values, moved, strict=True)]
+    groups[0] = [*jaxpr.invars[:n], *groups[0]]
+    out, moved_out = jaxpr.outvars[:results], spread(jaxpr.outvars[results:], nonzero)
+    carry, ys = _halves(out, loop.num_carry)
+    carry_moved, ys_moved = _halves(moved_out, loop.num_carry)
+    outputs = [x for x in [*carry, *carry_moved, *ys, *ys_moved] if x is not None]
+    new = loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1]))
+    return _Forward(regrouped(groups, outputs, jaxpr), extra, new, moving, nonzero)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[Any]]:
+    loop = Loop(**details)
+    both = _jvp_body(jaxpr, tuple([t is not None for t in tangents]), loop)
+    moved = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, both.moving))
+    groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(loop.split(primals), moved, strict=True)]
+    found = iter(bind_scan(both.body, both.loop, [*both.consts, *groups[0], *groups[1], *groups[2]]))
+    carry_nonzero, ys_nonzero = _halves(both.nonzero, loop.num_carry)
+    carry = [next(found) for _ in carry_nonzero]
+    carry_moved = [next(found) if n else None for n in carry_nonzero]
+    ys = [next(found) for _ in ys_nonzero]
+    return [*carry, *ys], [*carry_moved, *[next(found) if n else None for n in ys_nonzero]]
+
+
+def _in_two(
+    parts: Split, loop: Loop, operands: Sequence[Any], moved: Sequence[Sequence[Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Bind both scans; return the results of the known one, which takes `operands` as `loop` says, and of the other.
+
+    moved: the constants, the carry and what is scanned over of the linear scan.
+    """
+    values: dict[str, Sequence[Any]] = {"operand": operands, "extra": parts.extra}
+
+    def found(sources: Sequence[Source]) -> list[Any]:
+        return [values[kind][i] for kind, i in sources]
+
+    if parts.hoisted.jaxpr.outvars:
+        fixed = [*parts.extra[: parts.known_extra], *[operands[i] for i in parts.fixed]]
+        values["hoisted"] = computed(parts.hoisted, fixed, "scan_invariants")
+    _, carry, xs = loop.split(operands)
+    results = bind_scan(parts.known, parts.known_loop, [*found(parts.known_consts), *carry, *xs])
+    values["result"] = results
+    linear = [*found(parts.linear_consts), *moved[0], *moved[1], *found(parts.stacked), *moved[2]]
+    return results[: parts.results], bind_scan(parts.linear, parts.linear_loop, linear)
+
+
+@per_jaxpr
+def _linearized_body(
+    closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop
+) -> tuple[Split, tuple[bool, ...], tuple[bool, ...]]:
+    """Return the two scans for the tangents that are not zero, which inputs have tangents, and which results."""
+    results = len(closed.out_avals)
+    moving, nonzero = until_stable(
+        lambda flags: linearize_jaxpr(closed, flags, _always(flags, loop, results)).nonzero, given, loop
+    )
+    parts = linearize_jaxpr(closed, moving, _always(moving, loop, results))
+    consts, carry, _ = loop.split(moving)
+    moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
+    return in_two_scans(parts, loop, moved_loop), moving, nonzero
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[Any]]:
+    loop = Loop(**details)
+    parts, moving, nonzero = _linearized_body(jaxpr, tuple([t is not None for t in tangents]), loop)
+    groups = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, moving))
+    results, moved = _in_two(parts, loop, primals, [[t for t in group if t is not None] for group in groups])
+    return results, spread(moved, nonzero)
+
+
+@per_jaxpr
+def _split_body(
+    closed: ClosedJaxpr, unknown: tuple[bool, ...], loop: Loop
+) -> tuple[Split, Loop, tuple[bool, ...], tuple[bool, ...]] | None:
+    """Return the scans of what is known and of the rest, how the first goes, and which inputs and results are unknown.
+
+    None if all depends on what is unknown.
+    """
+    # Where a carry starts from what is known and goes on with what is not, the steps know nothing of it.
+    flags, pending = until_stable(lambda flags: dependence(closed, flags)[1], unknown, loop)
+    if all(pending) and not dependence(closed, flags)[0]:
+        return None
+    results = len(closed.out_avals)
+    unknown, pending = until_stable(
+        lambda flags: partial_evaluate_jaxpr(closed, flags, _always(flags, loop, results)).nonzero, unknown, loop
+    )
+    consts, carry, _ = loop.split(unknown)
+    parts = partial_evaluate_jaxpr(closed, unknown, _always(unknown, loop, results))
+    known_loop = loop._replace(num_consts=consts.count(False), num_carry=carry.count(False))
+    moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
+    return in_two_scans(parts, known_loop, moved_loop), known_loop, unknown, pending
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, **details: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    loop = Loop(**details)
+    found = _split_body(jaxpr, unknown, loop)
+    if found is None:
+        return None
+    parts, known_loop, flags, pending = found
+    known = [not u for u in flags]
+
+    def both(operands: Sequence[Any]) -> list[Any]:
+        moved = [chosen(x, w) for x, w in zip(loop.split(operands), loop.split(flags), strict=True)]
+        return merged(*_in_two(parts, known_loop, chosen(operands, known), moved), pending)
+
+    return both
+
+
+class _Transposed(NamedTuple):
+    """The reverse scan of cotangents, and the scan before it that finds the known part of the carry, if there is one.
+
+    linear: which operands are linear in the body; nonzero: for which of these there are cotangents.
+    """
+
+    before: ClosedJaxpr | None
+    before_loop: Loop
+    body: ClosedJaxpr
+    consts: list[Any]
+    loop: Loop
+    linear: tuple[bool, ...]
+    given: tuple[bool, ...]
+    nonzero: tuple[bool, ...]
+
+
+def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
+    """Return which outputs depend on the inputs with a flag."""
+    found: set[Atom] = set(chosen(jaxpr.invars, flags))
+    for equation in jaxpr.eqns:
+        if any(x in found for x in equation.invars):
+            found.update(equation.outvars)
+    return tuple([x in found for x in jaxpr.outvars])
+
+
+@per_jaxpr
+def _transposed_body(
+    closed: ClosedJaxpr, operands_linear: tuple[bool, ...], given: tuple[bool, ...], loop: Loop
+) -> _Transposed:
+    """Return the reverse scan for the operands that are linear and the results whose cotangents are `given`."""
+    linear, _ = until_stable(lambda flags: _depends(closed.jaxpr, flags), operands_linear, loop)
+    carry_linear = tuple(loop.split(linear)[1])
+    carry_given, ys_given = _halves(given, loop.num_carry)
+    carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
+    while True:
+        transposed, found = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
+        after = either(carry_given, loop.split(spread(found, linear))[1])
+        after = tuple([bool(x) for x in after])
+        if list(after) == carry_given:
+            break
+        carry_given = list(after)
+    nonzero = tuple([bool(x) for x in spread(found, linear)])
+    found_consts = loop.split(nonzero)[0]
+    jaxpr, extra = opened(transposed)
+    in_avals = closed.in_avals
+    kinds = loop.split(in_avals)
+    known = loop.split([not x for x in linear])
+    fixed, carried, scanned = [chosen(k, w) for k, w in zip(kinds, known, strict=True)]
+    accumulated = chosen(kinds[0], found_consts)
+    moved = chosen(kinds[1], carry_given)
+    ys = chosen(closed.out_avals[loop.num_carry :], ys_given)
+    extra_avals = list(map(aval_of, extra))
+
+    def body(*values: Any) -> list[Any]:
+        rest = iter(values)
+        extras, own, sums, cotangents, own_carry, own_xs, cotangents_ys = (
+            [next(rest) for _ in group] for group in (extra_avals, fixed, accumulated, moved, carried, scanned, ys)
+        )
+        results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
+        consts, carry, xs = loop.split(spread(results, nonzero))
+        sums = [add_any.apply((s, c)) for s, c in zip(sums, [c for c in consts if c is not None], strict=True)]
+        after = [zeros(a) if c is None else c for a, c, g in zip(kinds[1], carry, carry_given, strict=True) if g]
+        return [*sums, *after, *[c for c in xs if c is not None]]
+
+    groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
+    backward = staged(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
+    body_jaxpr, more = opened(backward)
+    before = None
+    before_loop = loop._replace(num_consts=len(fixed), num_carry=len(carried))
+    if carried:
+        inputs = [chosen(v, w) for v, w in zip(loop.split(closed.jaxpr.invars), known, strict=True)]
+        outputs = chosen(closed.jaxpr.outvars[: loop.num_carry], known[1])
+        before = regrouped(inputs, [*outputs, *inputs[1]], closed.jaxpr)
+    new = loop._replace(reverse=not loop.reverse, num_consts=len(more) + len(groups[0]), num_carry=len(groups[1]))
+    return _Transposed(
+        before, before_loop, ClosedJaxpr(body_jaxpr, []), [*more, *extra], new, linear, (*carry_given, *ys_given),
+        nonzero,
+    )
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+    loop = Loop(**details)
+    operands_linear = tuple([type(x) is Linear for x in operands])
+    parts = _transposed_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)
+    fixed, carried, scanned = [
+        chosen(v, [not x for x in w]) for v, w in zip(loop.split(operands), loop.split(parts.linear), strict=True)
+    ]
+    if parts.before is not None:
+        carried = bind_scan(parts.before, parts.before_loop, [*fixed, *carried, *scanned])[len(carried) :]
+    consts_found, _, xs_found = loop.split(parts.nonzero)
+    avals = loop.split(jaxpr.in_avals)
+    sums = [zeros(a) for a in chosen(avals[0], consts_found)]
+    carry_given, ys_given = _halves(parts.given, loop.num_carry)
+    moved = [zeros(a) if c is None else c for a, c, g in zip(avals[1], cotangents, carry_given, strict=False) if g]
+    ys = chosen(cotangents[loop.num_carry :], ys_given)
+    found = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
+    groups = [[next(found) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
+    # The cotangent of a zero that became linear in the loop only has nowhere to go.
+    return [c if x else None for c, x in zip([c for g in groups for c in g], operands_linear, strict=True)]
+
+
+@per_jaxpr
+def _batched_body(
+    closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], loop: Loop
+) -> tuple[ClosedJaxpr, tuple[int | None, ...], list[bool]]:
+    """Return the body on operands with the mapped axis, where it is in each result, and in which carry."""
+    consts, carry, xs = loop.split(axes)
+    # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
+    carried = carry_dependence(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
+    results = len(closed.out_avals)
+    while True:
+        always = (*carried, *(False,) * (results - loop.num_carry))
+        inner = (*consts, *[0 if c else None for c in carried], *[None if i is None else 0 for i in xs])
+        batched, places = batch_jaxpr(closed, mapped, inner, always)
+        after = [i is not None for i in places[: loop.num_carry]]
+        if after == carried:
+            return batched, places, carried
+        carried = after
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[int | None]]:
+    loop = Loop(**details)
+    batched, places, carried = _batched_body(jaxpr, mapped, tuple(axes), loop)
+    extra = batched.consts
+    values, where = loop.split(operands), loop.split(axes)
+    carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
+    xs = [x if i is None else moved_axis(x, i, 1) for x, i in zip(values[2], where[2], strict=True)]
+    new = loop._replace(num_consts=loop.num_consts + len(extra))
+    results = bind_scan(as_called(batched), new, [*extra, *values[0], *carry, *xs])
+    carry_places, ys_places = _halves(places, loop.num_carry)
+    return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
+
+
+def _keys(accounts: Sequence[KeyUses | None], *, jaxpr: ClosedJaxpr, **details: Any) -> list[KeyUses | None]:
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(accounts)
+    elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+    steps: list[Any] = new_accounts(jaxpr.out_avals[loop.num_carry :])
+    for _ in range(min(loop.length, rounds_of(carry))):
+        elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+        found = follow(jaxpr, [*consts, *carry, *elements])
+        carry, steps = found[: loop.num_carry], found[loop.num_carry :]
+    for position, (keys, element) in enumerate(zip(xs, elements, strict=True)):
+        if keys is not None and element is not None:
+            for number, user in enumerate(element.users):
+                if user is not None:
+                    column = keys.places.reshape(loop.length, -1)[:, number]
+                    consume(f"scan, operand {position} of xs", user, [KeyUses(keys.users, column)])
+    return [*carry, *[None if y is None else _stacked(y, elements, xs, loop.length) for y in steps]]
+
+
+def _stacked(step: KeyUses, elements: Sequence[KeyUses | None], xs: Sequence[KeyUses | None], length: int) -> KeyUses:
+    """Return the account of the keys that steps give: elements of an operand, or new ones."""
+    for keys, element in zip(xs, elements, strict=True):
+        if keys is not None and element is not None and element.users is step.users:
+            return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
+    found = unused((length, *step.places.shape))
+    found.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
+    return found
+
+
+def _checked(checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+    loop, inner = Loop(**details), checker.of(jaxpr)
+    body, extra = with_error(inner.jaxpr, loop, inner.width, checker.first)
+    consts, carry, xs = loop.split(operands)
+    new = loop._replace(num_consts=len(extra) + len(consts), num_carry=inner.width + len(carry))
+    outputs = bind_scan(body, new, [*extra, *consts, *inner.nothing(), *carry, *xs])
+    return checker.take(inner, outputs)
+
+
+scan_p = Primitive(
+    "scan",
+    _PARAMETERS,
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+    keys=_keys,
+    checked=_checked,
+    steps=in_steps,
+)
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Return the last carry and the stacked results of ``carry, y = f(carry, x)``, called for each ``x`` along `xs`.
+
+    init: the carry before the first step, a pytree; each step must return one of the same structure, shapes and
+    dtypes. xs: a pytree of arrays whose leading axes have one size, or None for `length` steps with ``x = None``.
+    reverse: from the last element to the first; results stay in the elements' places. unroll: how many steps are
+    written one after the other in each round of the loop; True for all. The function is traced once and runs as one
+    compiled loop, and can be differentiated in both modes. TypeError if the carry changes its type or a result is no
+    array, ValueError if sizes do not agree.
+    """
+    check_function("scan", "f", f)
+    carry, carry_tree, carry_avals = leaves_of("scan", "init", init)
+    elements, xs_tree, xs_avals = leaves_of("scan", "xs", xs)
+    size = length_of("scan", length, xs_tree, xs_avals)
+    steps = unroll_of("scan", unroll, size)
+    if config.disable_jit.value:
+        return in_python(f, init, elements, xs_tree, size, bool(reverse))
+    in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
+    inner = [a.update(shape=a.shape[1:]) for a in xs_avals]
+    body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+    out_tree = _pair(body)
+    if out_tree[0] == carry_tree:
+        promoted = promoted_carry(carry, carry_avals, body.out_avals[: len(carry)])
+        if promoted is not None:
+            carry, carry_avals = promoted, list(map(aval_of, promoted))
+            body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+            out_tree = _pair(body)
+    name = parameter_names(f, 2)[0]
+    check_carry("scan", name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
+    loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
+    results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
+    last, ys = _halves(results, len(carry))
+    return pytree.tree_unflatten(carry_tree, last), pytree.tree_unflatten(out_tree[1], ys)
+
+
+def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
+    """Return how many steps there are; ValueError if what says so does not agree."""
+
+    def paths() -> list[str]:
+        return leaf_paths(["xs"], pytree.treedef_tuple([xs_tree]))
+
+    for position, aval in enumerate(avals):
+        if not aval.shape:
+            raise ValueError(
+                f"{function} got value with no leading axis to scan over: {paths()[position]} has type "
+                f"{aval.str_short()}. Close over what is the same in every step"
+            )
+    sizes = sorted({a.shape[0] for a in avals})
+    if len(sizes) > 1:
+        lines = [f"  * {path} has leading axis size {a.shape[0]}" for path, a in zip(paths(), avals, strict=True)]
+        raise ValueError(
+            f"{function} got values with different leading axis sizes: {', '.join(map(str, sizes))}.\n"
+            + "\n".join(lines)
+            + "\nCut or pad them to one length, or close over what is the same in every step."
+        )
+    if length is None:
+        if not sizes:
+            raise ValueError(f"{function} got no values to scan over and `length` not provided; give length=")
+        return sizes[0]
+    if isinstance(length, Tracer):
+        raise explain.concretization(length, f"{function} as its length, which must be known while tracing")
+    try:
+        number = operator.index(length)
+    except TypeError:
+        raise TypeError(
+            f"{function}: length must be an integer known while tracing, got {abbreviated(length)}. fori_loop takes "
+            "a traced number of steps"
+        ) from None
+    if sizes and sizes[0] != number:
+        raise ValueError(
+            f"{function} got `length` argument of {number} which disagrees with leading axis sizes {sizes}: "
+            f"{paths()[0]} has type {avals[0].str_short()}"
+        )
+    if number < 0:
+        raise ValueError(f"{function}: length must not be negative, got {number}")
+    return number
+
+
+def unroll_of(function: str, unroll: Any, size: int) -> int:
+    """Return how many of `size` steps are written one after the other."""
+    if isinstance(unroll, (bool, np.bool_)):
+        return max(size, 1) if unroll else 1
+    if isinstance(unroll, Tracer):
+        raise explain.concretization(unroll, f"{function} as unroll, which must be known while tracing")
+    try:
+        number = operator.index(unroll)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviated(unroll)}.")
+    return max(number, 1)
+
+
+def _pair(body: Body) -> list[Any]:
+    """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
+    found, data = body.out_tree.children(), body.out_tree.node_data()
+    if data is None or not issubclass(data[0], tuple) or len(found) != 2:
+        shown = pytree.described(body.out_tree, [a.str_short() for a in body.out_avals])
+        raise TypeError(
+            f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
+            "stack"
+        )
+    return found

@@ -1,0 +1,260 @@
+"""The two scans that one is split into: what is known, and what is linear, or unknown, with what it needs of that."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import pytree
+from xtrace._src.core.effects import NO_EFFECTS
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.control_flow.bodies import opened
+from xtrace._src.ops.shape import stack
+from xtrace._src.ops.slicing import dynamic_index_in_dim, index_in_dim
+from xtrace._src.transforms.closed import SplitJaxpr, chosen, staged
+from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+
+
+class Loop(NamedTuple):
+    """How a scan goes: how often, in which direction, how many steps at a time, and what its operands are."""
+
+    length: int
+    reverse: bool
+    unroll: int
+    num_consts: int
+    num_carry: int
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the constants, the carry and what is scanned over among operands, or what belongs to operands."""
+        carried = self.num_consts + self.num_carry
+        return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
+
+
+def regrouped(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
+    """Return `jaxpr` with its inputs and outputs in another order, without what the outputs do not need."""
+    moved = jaxpr.replace(invars=[v for group in inputs for v in group], outvars=outputs)
+    return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
+
+
+def either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
+    """Return where either has a flag."""
+    return tuple([a or b for a, b in zip(one, other, strict=True)])
+
+
+def until_stable(
+    results_of: Callable[[tuple[bool, ...]], tuple[bool, ...]], flags: tuple[bool, ...], loop: Loop
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """Return the flags of the inputs, with those of the carry that steps give a flag, and those of the results."""
+    while True:
+        consts, carry, xs = loop.split(flags)
+        found = results_of(flags)
+        after = either(carry, found[: loop.num_carry])
+        if list(after) == carry:
+            return flags, (*carry, *found[loop.num_carry :])
+        flags = (*consts, *after, *xs)
+
+
+class _Forwarding(NamedTuple):
+    """A body without what it hands on: `fixed` parts of the carry, which become constants, and elements of operands.
+
+    elements: for each result of a step the operand whose element it is, None if it is computed.
+    """
+
+    body: ClosedJaxpr
+    loop: Loop
+    fixed: list[bool]
+    elements: list[int | None]
+
+
+@per_jaxpr
+def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
+    """Return the body without the carry and the elements that each step returns as they are; None if there is none."""
+    jaxpr = closed.jaxpr
+    consts, carry, xs = loop.split(jaxpr.invars)
+    after, ys = jaxpr.outvars[: loop.num_carry], jaxpr.outvars[loop.num_carry :]
+    fixed = [v is x for v, x in zip(carry, after, strict=True)]
+    elements = [next((i for i, x in enumerate(xs) if x is y), None) for y in ys]
+    if not any(fixed) and all(i is None for i in elements):
+        return None
+    varying = [not f for f in fixed]
+    consts = [*chosen(carry, fixed), *consts]
+    carry = chosen(carry, varying)
+    outputs = [*chosen(after, varying), *chosen(ys, [i is None for i in elements])]
+    body = ClosedJaxpr(jaxpr.replace(invars=[*consts, *carry, *xs], outvars=outputs), [])
+    return _Forwarding(body, loop._replace(num_consts=len(consts), num_carry=len(carry)), fixed, elements)
+
+
+@per_jaxpr
+def with_error(
+    closed: ClosedJaxpr, loop: Loop, count: int, first: Callable[..., list[Any]]
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """Return a body that gives `count` leaves of an error first as one whose carry begins with the error so far.
+
+    Of two errors `first` chooses one. The second result is the body's constants, which it takes at the front.
+    """
+    consts, carry, xs = loop.split(closed.in_avals)
+
+    def step(*values: Any) -> list[Any]:
+        error = values[len(consts) : len(consts) + count]
+        found = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
+        return [*(first(error, found[:count]) if count else ()), *found[count:]]
+
+    whole = staged(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
+    jaxpr, extra = opened(whole)
+    return ClosedJaxpr(jaxpr, []), extra
+
+
+# Where a value is: ("extra", i), constants of the jaxprs; ("operand", i) and ("result", i) of the known scan;
+# ("hoisted", i), what is computed before it.
+Source = tuple[str, int]
+
+
+class Split(NamedTuple):
+    """A scan in two: `known` also stacks the residuals, `linear` goes over the tangents, or the unknown, with them.
+
+    hoisted: what is the same in every step, from constants `extra` and the operands `fixed`. The sources say where the
+    constants of both scans come from, and the residuals that the linear one goes over. known_extra: how many of `extra`
+    are of the known part. results: how many results of the known scan are results of the whole.
+    """
+
+    known: ClosedJaxpr
+    known_loop: Loop
+    known_consts: list[Source]
+    extra: list[Any]
+    known_extra: int
+    hoisted: ClosedJaxpr
+    fixed: list[int]
+    linear: ClosedJaxpr
+    linear_loop: Loop
+    linear_consts: list[Source]
+    stacked: list[Source]
+    results: int
+
+
+class _Invariants:
+    """The part of a body that is the same in every step: what is computed from the inputs `fixed` only."""
+
+    def __init__(self, jaxpr: Jaxpr, fixed: Sequence[Var]) -> None:
+        self.inputs = list(fixed)
+        self.outputs: list[Atom] = []
+        self.equations: list[JaxprEqn] = []
+        self.others: list[JaxprEqn] = []
+        constant: set[Atom] = set()
+        self.variables: set[Atom] = set(fixed)
+        for equation in jaxpr.eqns:
+            if equation.effects or not all(isinstance(x, Literal) or x in self.variables for x in equation.invars):
+                self.others.append(equation)
+                continue
+            self.equations.append(equation)
+            self.variables.update(equation.outvars)
+            # What needs no input at all may as well be in the body.
+            if all(isinstance(x, Literal) or x in constant for x in equation.invars):
+                constant.update(equation.outvars)
+                self.others.append(equation)
+        read = [x for e in self.others for x in e.invars] + jaxpr.outvars
+        self.read = [x for x in dict.fromkeys(read) if x in self.variables and x not in constant and x not in fixed]
+
+    def position(self, atom: Atom) -> int:
+        """Return where the value is among the outputs, of which it is made one."""
+        return _position(self.outputs, atom)
+
+
+def _position(atoms: list[Atom], atom: Atom) -> int:
+    if atom not in atoms:
+        atoms.append(atom)
+    return atoms.index(atom)
+
+
+def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
+    """Return the scans of the parts of a body; the loops say what the known inputs are, and the linear ones."""
+    known, extra = opened(parts.known)
+    n = len(extra)
+    inputs = known.invars[n:]
+    consts, carry, xs = loop.split(inputs)
+    # A carry that each step returns as it is stays what it was before the first.
+    same = [i for i, v in enumerate(carry, loop.num_consts) if known.outvars[i - loop.num_consts] is v]
+    fixed = [*range(loop.num_consts), *same]
+    invariants = _Invariants(known, [*known.invars[:n], *[inputs[i] for i in fixed]])
+    stacked: list[Atom] = []
+    sources: list[Source] = []
+    for kind, i in parts.residuals:
+        atom = inputs[i] if kind == "input" else known.outvars[i]
+        if kind == "input" and (i in fixed or i >= loop.num_consts + loop.num_carry):
+            sources.append(("operand", i))
+        elif isinstance(atom, Literal) or atom in invariants.variables:
+            sources.append(("hoisted", invariants.position(atom)))
+        elif kind == "output" and loop.num_carry <= i < parts.results:
+            sources.append(("result", i))
+        else:
+            sources.append(("result", parts.results + _position(stacked, atom)))
+    new = [("hoisted", invariants.position(x)) for x in invariants.read]
+    candidates = [("extra", i) for i in range(n)] + [("operand", i) for i in range(loop.num_consts)] + new
+    variables = [*known.invars[:n], *consts, *invariants.read]
+    remaining = known.replace(eqns=invariants.others)
+    outputs = [*known.outvars[: parts.results], *stacked]
+    read = eliminate_dead_code(remaining.replace(invars=variables, outvars=outputs))[1]
+    known_consts, variables = chosen(candidates, read), chosen(variables, read)
+    before = known.replace(
+        invars=invariants.inputs, outvars=invariants.outputs, eqns=invariants.equations, effects=NO_EFFECTS
+    )
+
+    linear, linear_extra = opened(parts.linear)
+    m, count = len(linear_extra), len(sources)
+    groups = list(moved_loop.split(linear.invars[m + count :]))
+    in_every_step = [s[0] == "hoisted" or (s[0] == "operand" and s[1] in fixed) for s in sources]
+    residuals = linear.invars[m : m + count]
+    over = [not x for x in in_every_step]
+    groups[0] = [*linear.invars[:m], *chosen(residuals, in_every_step), *groups[0]]
+    groups[2] = [*chosen(residuals, over), *groups[2]]
+    linear_consts = [*[("extra", n + i) for i in range(m)], *chosen(sources, in_every_step)]
+    return Split(
+        regrouped([variables, carry, xs], outputs, remaining), loop._replace(num_consts=len(variables)), known_consts,
+        [*extra, *linear_extra], n, ClosedJaxpr(eliminate_dead_code(before)[0], []), fixed,
+        regrouped(groups, linear.outvars, linear),
+        loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
+        linear_consts, chosen(sources, over), parts.results,
+    )
+
+
+def in_python(
+    f: Callable[[Any, Any], Any], carry: Any, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
+) -> tuple[Any, Any]:
+    """Run the steps one by one."""
+    if not size:
+        raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
+    results = []
+    for i in reversed(range(size)) if reverse else range(size):
+        x = pytree.tree_unflatten(xs_tree, [_row(e, i) for e in elements])
+        carry, y = f(carry, x)
+        results.append(y)
+    if reverse:
+        results.reverse()
+    return carry, pytree.tree_map(lambda *ys: stack(ys), *results)
+
+
+def _row(element: Any, i: int) -> Any:
+    """Return what a step is given: of an array, by one program for all steps."""
+    if isinstance(element, Tracer):
+        return index_in_dim(element, i, 0, False)
+    return dynamic_index_in_dim(element, i, 0, False)
+
+
+def in_steps(
+    run: Callable[..., list[Any]], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> list[Any]:
+    """Compute a scan by ``run(where, jaxpr, operands)`` for each step."""
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(operands)
+    numbers = itertools.count()
+
+    def step(carried: list[Any], rows: list[Any]) -> tuple[list[Any], list[Any]]:
+        results = run(f"iteration {next(numbers)} of scan", jaxpr, [*consts, *carried, *rows])
+        return results[: loop.num_carry], results[loop.num_carry :]
+
+    if not loop.length:
+        return carry
+    last, ys = in_python(step, carry, xs, pytree.tree_structure([0] * len(xs)), loop.length, loop.reverse)
+    return [*last, *ys]

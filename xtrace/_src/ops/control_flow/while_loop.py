@@ -1,0 +1,587 @@
+"""`while_loop` and `fori_loop`: repeat a function as long as a predicate holds, or for each integer in a range."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.algebra.monoids import OR, select, write_reduction
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, with_axis, zeros
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.avals import ShapedArray, aval_of, physical
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
+from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.key_uses import KeyUses
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tables import memoize
+from xtrace._src.core.tangents import tangent_aval
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.calls import computed
+from xtrace._src.ops.control_flow.bodies import (
+    Body,
+    as_array,
+    check_carry,
+    check_function,
+    leaves_of,
+    opened,
+    parameter_names,
+    promoted_carry,
+    same_type,
+    stage_body,
+)
+from xtrace._src.ops.control_flow.scan import Loop, run_scan, unroll_of
+from xtrace._src.ops.elementwise import add, lt, select_n
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import (
+    as_called,
+    batch_jaxpr,
+    carry_dependence,
+    chosen,
+    dependence,
+    jvp_jaxpr,
+    partial_evaluate_jaxpr,
+    spread,
+    staged,
+)
+from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.key_reuse import follow, rounds_of
+from xtrace._src.transforms.linearize import Known
+from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
+
+_PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
+
+
+class _Loop(NamedTuple):
+    """A loop's functions, and how many constants each takes before the carry."""
+
+    cond_nconsts: int
+    cond_jaxpr: ClosedJaxpr
+    body_nconsts: int
+    body_jaxpr: ClosedJaxpr
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the constants of the predicate, those of the body, and the carry among operands."""
+        consts = self.cond_nconsts + self.body_nconsts
+        return list(values[: self.cond_nconsts]), list(values[self.cond_nconsts : consts]), list(values[consts:])
+
+    @property
+    def predicate(self) -> ShapedArray:
+        """The type of the predicate: a scalar, or one for each index of the mapped axes that all of the carry has."""
+        return self.cond_jaxpr.out_avals[0]
+
+
+def _bind(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+    """Bind the loop; constants of its jaxprs become operands."""
+    cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
+    parameters = (len(cond_consts), as_called(loop.cond_jaxpr), len(body_consts), as_called(loop.body_jaxpr))
+    return while_p.apply([*cond_consts, *body_consts, *carry], parameters)
+
+
+@per_jaxpr
+def _without_fixed(
+    body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
+    """Return the functions of a loop whose body has as constants what it hands on and the predicate does not read.
+
+    The last result says which part of the carry that is.
+    """
+    carry = body.jaxpr.invars[consts:]
+    read = eliminate_dead_code(cond.jaxpr)[1][own:]
+    fixed = tuple([v is x and not r for v, x, r in zip(carry, body.jaxpr.outvars, read, strict=True)])
+    if not any(fixed):
+        return body, cond, fixed
+    varying = [not f for f in fixed]
+    inputs = [*chosen(carry, fixed), *body.jaxpr.invars[:consts], *chosen(carry, varying)]
+    predicate = cond.jaxpr.replace(invars=[*cond.jaxpr.invars[:own], *chosen(cond.jaxpr.invars[own:], varying)])
+    step = body.jaxpr.replace(invars=inputs, outvars=chosen(body.jaxpr.outvars, varying))
+    return ClosedJaxpr(step, []), ClosedJaxpr(predicate, []), fixed
+
+
+def _run(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+    """Return the results of a loop that a user wrote: what its body hands on is no part of it."""
+    body, cond, fixed = _without_fixed(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
+    body_consts = [*chosen(carry, fixed), *body_consts]
+    new = _Loop(len(cond_consts), cond, len(body_consts), body)
+    results = iter(_bind(new, cond_consts, body_consts, chosen(carry, [not f for f in fixed])))
+    return [as_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
+
+
+def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
+    """The carry after the last step."""
+    loop = _Loop(**parameters)
+    cond_consts, body_consts, carry = loop.split(avals)
+    for what, given, closed in (
+        ("cond_jaxpr", [*cond_consts, *carry], loop.cond_jaxpr),
+        ("body_jaxpr", [*body_consts, *carry], loop.body_jaxpr),
+    ):
+        if len(given) != len(closed.in_avals) or not all(map(same_type, given, closed.in_avals)):
+            raise TypeError(f"while: {what} takes {closed.in_avals}, the operands give it {given}")
+    out = loop.body_jaxpr.out_avals
+    if len(out) != len(carry) or not all(map(same_type, carry, out)):
+        raise TypeError(f"while: body_jaxpr takes the carry {carry} and returns {out}")
+    predicate = loop.predicate
+    if predicate.dtype != dtypes.bool_ or any(a.shape[: predicate.ndim] != predicate.shape for a in carry):
+        raise TypeError(f"while: cond_jaxpr must return a boolean scalar, it returns {predicate.str_short()}")
+    return out
+
+
+def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
+    loop = _Loop(**parameters)
+    cond_consts, body_consts, carry = loop.split(values)
+    effects = in_order(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
+
+    def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
+        jaxpr = loop.cond_jaxpr.jaxpr
+        operands = [*cond_consts, *values]
+        return emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))[0]
+
+    # What the predicate does in order, or to be seen by the steps, is done before the loop and at the end of each step.
+    ahead = has_consequences(loop.cond_jaxpr.effects)
+    before = [predicate(builder, carry)] if ahead else []
+    state = [*tokens_of(builder, effects), *before, *carry]
+    avals = [v.aval for v in state]
+    condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
+    first = len(effects)
+    holds = condition.arguments[first] if ahead else predicate(condition, condition.arguments[first:])
+    axes = range(loop.predicate.ndim)
+    if axes:
+        holds = write_reduction(condition, OR, holds, axes, loop.predicate.update(shape=()))
+    given = with_tokens(body, effects, body.arguments)
+    known, given = given[: len(before)], given[len(before) :]
+    jaxpr = loop.body_jaxpr.jaxpr
+    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
+    if axes:
+        going = known[0] if known else predicate(body, given)
+        shapes = [physical(x.aval).shape for x in after]
+        after = [
+            select(body, body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
+            for shape, x, y in zip(shapes, after, given, strict=True)
+        ]
+    if ahead:
+        after = [predicate(body, after), *after]
+    regions = [(condition, [holds]), (body, [*tokens_of(body, effects), *after])]
+    done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
+    return done[len(before) :]
+
+
+def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return cond_jaxpr.effects | body_jaxpr.effects
+
+
+class _Forward(NamedTuple):
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    body_consts: list[Any]
+    nonzero: tuple[bool, ...]
+
+
+@per_jaxpr
+def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], consts: int) -> _Forward:
+    """Return the functions of the loop over values and tangents.
+
+    given: which constants of the body and which carry have tangents. A carry has one if that before the first step
+    has, or if a step gives it one.
+    """
+    constant, carry = given[:consts], given[consts:]
+    while True:
+        both, found = jvp_jaxpr(body, (*constant, *carry), carry)
+        if found == carry:
+            break
+        carry = tuple([a or b for a, b in zip(carry, found, strict=True)])
+    jaxpr, extra = opened(both)
+    n, count = len(extra), len(given)
+    values, moved = jaxpr.invars[n : n + count], jaxpr.invars[n + count :]
+    split = sum(constant)
+    inputs = [*jaxpr.invars[:n], *values[:consts], *moved[:split], *values[consts:], *moved[split:]]
+    cond_jaxpr = cond.jaxpr.replace(invars=[*cond.jaxpr.invars, *[Var(v.aval) for v in moved[split:]]])
+    return _Forward(ClosedJaxpr(cond_jaxpr, []), ClosedJaxpr(jaxpr.replace(invars=inputs), []), extra, carry)
+
+
+def _moved(
+    loop: _Loop, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]] | tuple[None, None]:
+    """Return the results of the loop over values and tangents, None if none of them has a tangent."""
+    _, constant, carry = loop.split(tangents)
+    given = tuple([t is not None for t in [*constant, *carry]])
+    both = _jvp_body(loop.body_jaxpr, loop.cond_jaxpr, given, loop.body_nconsts)
+    if not any(both.nonzero):
+        return None, None
+    avals = loop.body_jaxpr.in_avals[loop.body_nconsts :]
+    started = [
+        zeros(tangent_aval(a)) if n and t is None else t for a, t, n in zip(avals, carry, both.nonzero, strict=True)
+    ]
+    cond_consts, body_consts, values = loop.split(primals)
+    body_consts = [*both.body_consts, *body_consts, *[t for t in constant if t is not None]]
+    new = _Loop(len(cond_consts), both.cond, len(body_consts), both.body)
+    results = _bind(new, cond_consts, body_consts, [*values, *[t for t in started if t is not None]])
+    count = len(both.nonzero)
+    return results[:count], spread(results[count:], both.nonzero)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    results, moved = _moved(_Loop(**parameters), primals, tangents)
+    if results is None or moved is None:
+        results = while_p.apply(primals, tuple(parameters.values()))
+        return results, [None] * len(results)
+    return results, moved
+
+
+class _Known(NamedTuple):
+    """The loop over that part of the carry which depends on nothing unknown; `unknown` says which part does."""
+
+    cond: ClosedJaxpr
+    body: ClosedJaxpr
+    unknown: tuple[bool, ...]
+
+
+@per_jaxpr
+def _known_part(body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int) -> _Known | None:
+    """Return the loop over what is known; None if that is nothing, or how often the loop goes is not.
+
+    flags: which operands of the loop are unknown.
+    """
+    of_body, carry = flags[own : own + consts], flags[own + consts :]
+    works, pending = dependence(body, (*of_body, *carry))
+    if all(a or b for a, b in zip(carry, pending, strict=True)) and not works:
+        return None
+    while True:
+        # What a step makes unknown is so in the next.
+        parts = partial_evaluate_jaxpr(body, (*of_body, *carry), carry)
+        if parts.nonzero == carry:
+            break
+        carry = parts.nonzero
+    of_cond = (*flags[:own], *carry)
+    if all(carry) or any(dependence(cond, of_cond)[1]):
+        return None
+    step = parts.known.jaxpr
+    predicate = cond.jaxpr.replace(invars=chosen(cond.jaxpr.invars, [not u for u in of_cond]))
+    found, _ = eliminate_dead_code(step.replace(outvars=step.outvars[: parts.results]))
+    return _Known(ClosedJaxpr(predicate, []), ClosedJaxpr(found, parts.known.consts), carry)
+
+
+def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Known | None:
+    loop = _Loop(**parameters)
+    part = _known_part(loop.body_jaxpr, loop.cond_jaxpr, unknown, loop.cond_nconsts, loop.body_nconsts)
+    if part is None:
+        return None
+
+    def compute(operands: Sequence[Any]) -> list[Any]:
+        of_cond, of_body, _ = [
+            chosen(x, [not u for u in flags])
+            for x, flags in zip(loop.split(operands), loop.split(unknown), strict=True)
+        ]
+        carry = chosen(loop.split(operands)[2], [not u for u in part.unknown])
+        return _bind(_Loop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
+
+    # Of each step nothing can be kept, as how many there are is not known while tracing: the rest goes with all of it.
+    return Known(compute, part.unknown)
+
+
+def _transpose(_: Any, *__: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **___: Any) -> Any:
+    infos = [closed.jaxpr.debug_info for closed in (cond_jaxpr, body_jaxpr)]
+    which = "fori_loop" if infos[0] is not None and infos[0].transformation == "fori_loop" else "while_loop"
+    place = f" at {infos[1].file}:{infos[1].line}" if infos[1] is not None and infos[1].file is not None else ""
+    body = f"{infos[1].function}{place}" if infos[1] is not None else "<jaxpr>"
+    raise ValueError(
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
+        f"values, because how many steps there are to go back over is not known. The loop is the {which} whose "
+        f"body_fun is {body}. Try using lax.scan, or using fori_loop with static start/stop, or give the function "
+        "around the loop a derivative with custom_vjp; jvp and jacfwd work."
+    )
+
+
+@per_jaxpr
+def _batched(
+    body: ClosedJaxpr, cond: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], own: int, consts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
+    """Return the predicate and the body with the mapped axis, and for which part of the carry they have it, at 0."""
+    predicate = cond.out_avals[0]
+    flags = tuple([i is not None for i in axes])
+    # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
+    carried = carry_dependence(body, flags[own:], consts, flags[own + consts :])
+    if not cond.effects and any(dependence(cond, (*flags[:own], *carried))[1]):
+        carried = [True] * len(carried)
+    while True:
+        places = tuple([0 if c else None for c in carried])
+        always = (bool(predicate.shape) and any(carried),)
+        new_cond, (where,) = batch_jaxpr(cond, mapped, (*axes[:own], *places), always)
+        if where is not None and not IO_EFFECTS.isdisjoint(cond.effects | body.effects):
+            raise NotImplementedError(
+                "IO effects not supported in while_loop with batched predicate: an io_callback would go on being "
+                "called for examples whose loop has ended. Use debug.callback if that is fine, or lax.map in place of "
+                "vmap"
+            )
+        # Where some lanes go on and others have ended, all of the carry differs.
+        if where is not None and not all(carried):
+            carried = [True] * len(carried)
+            continue
+        new_body, found = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), tuple(carried))
+        after = [i is not None for i in found]
+        if after == carried:
+            return new_cond, new_body, carried
+        carried = after
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int | None]]:
+    loop = _Loop(**parameters)
+    cond, body, carried = _batched(
+        loop.body_jaxpr, loop.cond_jaxpr, mapped, tuple(axes), loop.cond_nconsts, loop.body_nconsts
+    )
+    cond_consts, body_consts, carry = loop.split(operands)
+    where = loop.split(axes)[2]
+    carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(carry, where, carried, strict=True)]
+    new = _Loop(loop.cond_nconsts, cond, loop.body_nconsts, body)
+    return _bind(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
+
+
+def _keys(accounts: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses | None]:
+    loop = _Loop(**parameters)
+    own, consts, carry = loop.split(accounts)
+    follow(loop.cond_jaxpr, [*own, *carry])
+    for _ in range(rounds_of(carry)):
+        carry = follow(loop.body_jaxpr, [*consts, *carry])
+        follow(loop.cond_jaxpr, [*own, *carry])
+    return carry
+
+
+@per_jaxpr
+def _with_error(
+    body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int, first: Callable[..., list[Any]]
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Return predicate and body of the loop whose carry begins with whether it goes on, and the error so far.
+
+    body, cond: what takes `consts` and `own` constants, and gives `count` leaves of an error at the front; of several
+    errors `first` chooses one.
+    """
+    before = own + consts
+
+    def step(*values: Any) -> list[Any]:
+        error, carry = values[before + 1 : before + 1 + count], values[before + 1 + count :]
+        after = evaluate(body.jaxpr, body.consts, [*values[own:before], *carry])
+        goes_on = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])
+        return [goes_on[count], *first(error, after[:count], goes_on[:count]), *after[count:]]
+
+    carried = [cond.out_avals[count], *body.out_avals[:count], *cond.in_avals[own:]]
+    constants = [*cond.in_avals[:own], *body.in_avals[:consts]]
+    return (
+        staged(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
+        staged(step, [*constants, *carried], body.jaxpr.debug_info),
+    )
+
+
+def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[Any]:
+    loop = _Loop(**parameters)
+    cond, body = checker.of_each([loop.cond_jaxpr, loop.body_jaxpr])
+    cond_consts, body_consts, carry = loop.split(operands)
+    count = cond.width
+    if not count:
+        return _bind(loop._replace(cond_jaxpr=cond.jaxpr, body_jaxpr=body.jaxpr), cond_consts, body_consts, carry)
+    if loop.predicate.shape:
+        raise ValueError(
+            "checkify of a vmap of while_loop: where some examples go on and others have ended, the body computes on "
+            "both, and errors of those that have ended would be none of the program's. Map the checked function "
+            "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
+        )
+    goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
+    new_cond, new_body = _with_error(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count, checker.first)
+    new = _Loop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
+    outputs = _bind(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
+    return checker.take(cond, outputs[1:])
+
+
+def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:
+    loop = _Loop(**parameters)
+    own, consts, carry = loop.split(operands)
+    for i in itertools.count():
+        (holds,) = run(f"the condition of while_loop before iteration {i}", loop.cond_jaxpr, [*own, *carry])
+        going = np.asarray(holds)
+        if not going.any():
+            break
+        after = run(f"iteration {i} of while_loop", loop.body_jaxpr, [*consts, *carry])
+        carry = after if going.all() else [_where(going, x, y) for x, y in zip(after, carry, strict=True)]
+    return carry
+
+
+def _where(going: np.ndarray[Any, Any], x: Any, y: Any) -> Any:
+    """Return `x` for the indices of the leading axes that are still going, `y` for the others."""
+    shape = aval_of(x).shape
+    return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)
+
+
+while_p = Primitive(
+    "while",
+    _PARAMETERS,
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    partial_evaluate=_partial_evaluate,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    memoised=False,
+    keys=_keys,
+    checked=_checked,
+    steps=_steps,
+)
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Return the value that ``value = body_fun(value)``, repeated while ``cond_fun(value)``, leaves of `init_val`.
+
+    init_val: a pytree of arrays; the body returns one of the same structure, shapes and dtypes, the predicate a boolean
+    scalar. Both are traced once and run as one compiled loop. Forward-mode derivatives go through it; reverse-mode ones
+    do not, since the number of steps is not known: use `scan`, or `fori_loop` over known bounds. TypeError if the value
+    changes its type or the predicate is no boolean scalar.
+    """
+    check_function("while_loop", "cond_fun", cond_fun)
+    check_function("while_loop", "body_fun", body_fun)
+    if config.disable_jit.value:
+        try:
+            return _in_python(cond_fun, body_fun, pytree.tree_map(as_array, init_val))
+        except ConcretizationTypeError:  # under another trace that has no values
+            pass
+    values, tree, avals = leaves_of("while_loop", "init_val", init_val)
+    in_tree = pytree.treedef_tuple([tree])
+
+    def staged() -> tuple[Body, Body]:
+        cond = stage_body("while_cond", cond_fun, in_tree, avals)
+        _check_predicate(cond)
+        return cond, stage_body("while_loop", body_fun, in_tree, avals)
+
+    cond, body = staged()
+    if body.out_tree == tree:
+        promoted = promoted_carry(values, avals, body.out_avals)
+        if promoted is not None:
+            values, avals = promoted, list(map(aval_of, promoted))
+            cond, body = staged()
+    check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
+    loop = _Loop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
+    return pytree.tree_unflatten(tree, _run(loop, cond.consts, body.consts, values))
+
+
+def _check_predicate(cond: Body) -> None:
+    if not pytree.treedef_is_leaf(cond.out_tree) or cond.out_tree.num_leaves != 1:
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
+    aval = cond.out_avals[0]
+    if aval.shape or aval.dtype != dtypes.bool_:
+        advice = "Reduce it with any() or all()" if aval.shape else "Compare it with something, such as value != 0"
+        raise TypeError(
+            f"while_loop: cond_fun must return a boolean scalar, but got output type {aval.str_short()}. {advice}."
+        )
+
+
+def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any) -> Any:
+    while cond_fun(value):
+        value = body_fun(value)
+    return value
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
+    """Return the value that ``value = body_fun(i, value)`` for each integer i from `lower` to before `upper` leaves.
+
+    Where both bounds are known while tracing, the loop is a `scan` and can be differentiated in both modes; else it is
+    a `while_loop`. `init_val` is a pytree of arrays, and the body returns one of the same structure, shapes and dtypes.
+    unroll: how many steps are written one after the other, for known bounds only. Bounds may be floats, i is one then
+    if they are not known. TypeError for bounds that are no scalars of one dtype, ValueError for `unroll` with bounds
+    that are not known.
+    """
+    check_function("fori_loop", "body_fun", body_fun)
+    lower, upper, known = _bounds(lower, upper)
+    if unroll is not None and not known:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+    if config.disable_jit.value and known:
+        value = init_val
+        for i in range(lower, upper):
+            value = body_fun(i, value)
+        return value
+    values, tree, avals = leaves_of("fori_loop", "init_val", init_val)
+    count = aval_of(lower)
+    in_tree = pytree.treedef_tuple([pytree.tree_structure(0), tree])
+    body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
+    if body.out_tree == tree:
+        promoted = promoted_carry(values, avals, body.out_avals)
+        if promoted is not None:
+            values, avals = promoted, list(map(aval_of, promoted))
+            body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
+    check_carry("fori_loop", parameter_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
+    number = len(body.consts)
+    if known:
+        steps = max(upper - lower, 0)
+        at_once = unroll_of("fori_loop", 1 if unroll is None else unroll, steps)
+        loop = Loop(steps, False, at_once, number, len(avals) + 1)
+        results = run_scan(_counting(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
+    else:
+        bound = aval_of(upper)
+        jaxpr = _counting(body.jaxpr, number, bound)
+        counted = _Loop(0, _below(count, bound, tuple(avals)), number, jaxpr)
+        results = _run(counted, [], body.consts, [lower, upper, *values])[2:]
+    return pytree.tree_unflatten(tree, results)
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
+    """Return the bounds in one dtype, and whether both are known: then they are Python integers, rounded towards 0."""
+    avals = []
+    for name, value in (("lower", lower), ("upper", upper)):
+        try:
+            aval = aval_of(value)
+        except TypeError as error:
+            raise TypeError(f"fori_loop: {name}: {error}") from None
+        if aval.shape or not (dtypes.is_integer(aval.dtype) or dtypes.is_floating(aval.dtype)):
+            raise TypeError(f"fori_loop: {name} must be an integer or float scalar, got {aval.str_short()}")
+        avals.append(aval)
+    mixed = dtypes.is_integer(avals[0].dtype) != dtypes.is_integer(avals[1].dtype)
+    if avals[0].dtype != avals[1].dtype and (mixed or not (avals[0].weak_type or avals[1].weak_type)):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{avals[0].dtype.name} and {avals[1].dtype.name}; give both as integers"
+        )
+    if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
+        return int(lower), int(upper), True
+    dtype = avals[avals[0].weak_type].dtype
+    return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
+
+
+def _as_bound(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+    if aval.dtype == dtype:
+        return value
+    return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else converted(value, dtype)
+
+
+@per_jaxpr
+def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> ClosedJaxpr:
+    """Return the body of a loop whose carry begins with the counter, and the bound if it has one."""
+    jaxpr = closed.jaxpr
+    constants, counter, values = jaxpr.invars[:consts], jaxpr.invars[consts], jaxpr.invars[consts + 1 :]
+    after = Var(counter.aval)
+    one = Literal(dtypes.scalar_type_of(counter.aval.dtype)(1), counter.aval)
+    count = JaxprEqn([counter, one], [after], add, (), NO_EFFECTS, None)
+    passed = [Var(bound)] if bound is not None else []
+    return ClosedJaxpr(
+        jaxpr.replace(
+            invars=[*constants, counter, *passed, *values],
+            outvars=[after, *passed, *jaxpr.outvars],
+            eqns=[count, *jaxpr.eqns],
+        ),
+        [],
+    )
+
+
+@memoize(1024)
+def _below(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    """Return the predicate of a counted loop."""
+    inputs = [Var(counter), Var(bound), *map(Var, avals)]
+    holds = Var(lt.types_of_results((counter, bound), ()))
+    compared = JaxprEqn([*inputs[:2]], [holds], lt, (), NO_EFFECTS, None)
+    info = DebugInfo("fori_loop", "cond", None, None)
+    return ClosedJaxpr(Jaxpr([], inputs, [holds], [compared], NO_EFFECTS, info), [])

@@ -1,0 +1,737 @@
+"""Convolutions: a kernel moved over the spatial axes of an array, its products summed, in every arrangement of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Union
+
+from xtrace._src.algebra.families import BILINEAR
+from xtrace._src.algebra.kinds import check_same_dtype, no_sharding
+from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    converted,
+    moved_axis,
+    operand_aval,
+    reshape,
+    transpose,
+    zeros,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tangents import Linear
+from xtrace._src.ops.contraction import Precision, canonical_precision, dot_general
+from xtrace._src.ops.elementwise import eq
+from xtrace._src.ops.shape import broadcasted_iota, rev
+from xtrace._src.ops.slicing import write_without_cropped
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+_Ints = tuple[int, ...]
+_Pads = tuple[tuple[int, int], ...]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Where the axes of a convolution are: (batch, feature, spatial…) of lhs and result, (out, in, spatial…) of rhs."""
+
+    lhs_spec: _Ints
+    rhs_spec: _Ints
+    out_spec: _Ints
+
+
+ConvGeneralDilatedDimensionNumbers = Union[tuple[str, str, str], ConvDimensionNumbers, None]  # noqa: UP007
+
+# The letters of batch and feature axes in strings, for lhs, rhs and result; every other letter is a spatial axis.
+_LETTERS = ("NC", "OI", "NC")
+
+
+def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDimensionNumbers:
+    """Return the numbers that strings such as ``("NHWC", "HWIO", "NHWC")`` mean for operands of these shapes.
+
+    None is the order batch, feature, spatial axes, and out, in, spatial axes for rhs. TypeError for what has another
+    form, or other letters, than that.
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    ndim = len(lhs_shape)
+    if ndim != len(rhs_shape):
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}.")
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
+    if not isinstance(dimension_numbers, (tuple, list)):
+        raise TypeError(
+            f"convolution dimension_numbers must be a tuple of three strings, a lax.ConvDimensionNumbers or None, got "
+            f"{type(dimension_numbers)}."
+        )
+    if len(dimension_numbers) != 3:
+        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
+    if not all(isinstance(s, str) for s in dimension_numbers):
+        raise TypeError(
+            f"convolution dimension_numbers elements must be strings, got {tuple(map(type, dimension_numbers))}."
+        )
+    for i, text in enumerate(dimension_numbers):
+        if len(text) != ndim:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
+                f"{abbreviated(text)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+            )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[_Ints, _Ints, _Ints]:
+    """Return the axes of lhs, rhs and result that three strings name, the spatial ones in the order of rhs.
+
+    TypeError if a string lacks one of its letters or has one twice, or if the spatial letters differ.
+    """
+    spatial: list[str] = []
+    for i, (text, letters) in enumerate(zip(dimension_numbers, _LETTERS, strict=True)):
+        first, second = letters[0], letters[1]
+        if text.count(first) != 1 or text.count(second) != 1:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must contain the characters '{first}' and '{second}' exactly "
+                f"once, got {text}."
+            )
+        if len(set(text)) != len(text):
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
+        spatial.append("".join([c for c in text if c not in (first, second)]))
+    if len({frozenset(s) for s in spatial}) > 1:
+        raise TypeError(
+            "convolution dimension_numbers elements must each have the same set of spatial characters, got "
+            f"{tuple(dimension_numbers)}."
+        )
+    lhs, rhs, out = [
+        tuple([text.index(c) for c in letters + spatial[1]])
+        for text, letters in zip(dimension_numbers, _LETTERS, strict=True)
+    ]
+    return lhs, rhs, out
+
+
+# Sizes along one axis: of what is dilated, and of the positions that a window can have.
+
+
+def _dilated(size: int, dilation: int) -> int:
+    return 0 if size == 0 else (size - 1) * dilation + 1
+
+
+def _positions(size: int, window: int, stride: int) -> int:
+    return (size - window) // stride + 1 if size >= window else 0
+
+
+def _spread_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    return [_dilated(n, d) for n, d in zip(sizes, dilation, strict=True)]
+
+
+def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:
+    """Return the (low, high) padding of every axis that "SAME", "SAME_LOWER" or "VALID" means.
+
+    "SAME" gives as many window positions as there are strides in the axis, the odd element at its end, or with
+    "SAME_LOWER" at its beginning. TypeError for what is no string, RuntimeError for another one, ValueError if the
+    arguments differ in length.
+    """
+    if not isinstance(padding, str):
+        raise TypeError(f"Unknown padding type: {abbreviated(padding)}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
+    kind = padding.upper()
+    if kind not in ("SAME", "SAME_LOWER", "VALID"):
+        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
+    lengths = len(in_shape), len(window_shape), len(window_strides)
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"in_shape, window_shape and window_strides must have the same length, got {in_shape}, {window_shape} and "
+            f"{window_strides}."
+        )
+    if kind == "VALID":
+        return [(0, 0)] * len(in_shape)
+    found = []
+    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        total = max((-(-size // stride) - 1) * stride + window - size, 0)
+        less = total // 2
+        found.append((less, total - less) if kind == "SAME" else (total - less, less))
+    return found
+
+
+def _explicit_pads(name: str, padding: Any) -> _Pads:
+    try:
+        return tuple([(low, high) for low, high in [integers(name, "padding", pair) for pair in padding]])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got "
+            f"{abbreviated(padding)}"
+        ) from None
+
+
+def conv_shape_tuple(
+    lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
+) -> tuple[int, ...]:
+    """Return the shape of a convolution, with axes in the order batch, feature, spatial; pads may be a string.
+
+    TypeError for a wrong number of pads, ValueError for a wrong number of strides.
+    """
+    space, window = tuple(lhs_shape[2:]), tuple(rhs_shape[2:])
+    if isinstance(pads, str):
+        pads = padtype_to_pads(space, window, strides, pads)
+    if len(pads) != len(space):
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(space)}, got {len(pads)}.")
+    padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
+    found = [_positions(n, w, s) for n, w, s in zip(padded, window, strides, strict=True)]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *found)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+) -> tuple[int, ...]:
+    """Return the shape of a convolution whose axes are in the order that three strings say."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    left, right = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
+    return _in_order(out, conv_shape_tuple(left, right, window_strides, padding))
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+) -> tuple[int, ...]:
+    """Return the shape of a transposed convolution; explicit padding is that of the convolution it transposes."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    space, window = [lhs_shape[i] for i in lhs[2:]], [rhs_shape[i] for i in rhs[2:]]
+    if isinstance(padding, str):
+        pads = [_transposed_pads(w, s, padding) for w, s in zip(window, window_strides, strict=True)]
+    else:
+        pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(window, padding, strict=True)]
+    ordered = [lhs_shape[lhs[0]], lhs_shape[lhs[1]], *_spread_sizes(space, window_strides)]
+    ones = (1,) * len(space)
+    return _in_order(out, conv_shape_tuple(ordered, [rhs_shape[i] for i in rhs], ones, pads))
+
+
+def _in_order(spec: _Ints, sizes: Sequence[int]) -> tuple[int, ...]:
+    return tuple([sizes[i] for i in sorted(range(len(spec)), key=spec.__getitem__)])
+
+
+def _check_groups(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, groups: int, batches: int) -> None:
+    name = "conv_general_dilated"
+    for argument, count in (("feature_group_count", groups), ("batch_group_count", batches)):
+        if count <= 0:
+            raise ValueError(f"{name} {argument} must be a positive integer, got {count}.")
+    if batches > 1 and groups > 1:
+        raise ValueError(
+            "At most one of batch_group_count and feature_group_count may be > 1, got "
+            f"batch_group_count={batches} and feature_group_count={groups}"
+        )
+    features, wanted = lhs.shape[numbers.lhs_spec[1]], rhs.shape[numbers.rhs_spec[1]]
+    batch, out = lhs.shape[numbers.lhs_spec[0]], rhs.shape[numbers.rhs_spec[0]]
+    if features % groups:
+        raise ValueError(
+            f"{name} feature_group_count must divide lhs feature dimension size, but {groups} does not divide "
+            f"{features}."
+        )
+    if features // groups != wanted:
+        raise ValueError(
+            f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input feature "
+            f"dimension size, but {features} // {groups} != {wanted}."
+        )
+    if batch % batches:
+        raise ValueError(
+            f"{name} batch_group_count must divide lhs batch dimension size, but {batches} does not divide {batch}."
+        )
+    for argument, count in (("feature_group_count", groups), ("batch_group_count", batches)):
+        if out % count:
+            raise ValueError(
+                f"{name} rhs output feature dimension size must be a multiple of {argument}, but {out} is not a "
+                f"multiple of {count}."
+            )
+
+
+def _check_preferred(dtype: Any, preferred: Any) -> None:
+    if dtypes.is_boolean(dtype) or dtype == preferred:
+        return
+    kinds = [(dtypes.is_integer(d), dtypes.is_floating(d), dtypes.is_complex(d)) for d in (dtype, preferred)]
+    if kinds[0] != kinds[1] and not (kinds[0][0] and kinds[1][1]):
+        raise TypeError(
+            f"conv_general_dilated: operands of {dtype.name} cannot give preferred_element_type {preferred.name}; the "
+            "compatible combinations are (integral, integral), (integral, floating), (floating, floating), "
+            "(complex, complex)."
+        )
+    if kinds[1][0] and dtypes.is_signed(dtype) and not dtypes.is_signed(preferred):
+        raise TypeError(
+            f"conv_general_dilated: preferred_element_type {preferred.name} must have the same signedness as the "
+            f"operands' {dtype.name}."
+        )
+    if preferred.itemsize < dtype.itemsize:
+        raise TypeError(
+            f"conv_general_dilated: preferred_element_type {preferred.name} must not be narrower than the operands' "
+            f"{dtype.name}."
+        )
+
+
+def _conv_abstract(
+    lhs: ShapedArray, rhs: ShapedArray, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
+    rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+    preferred_element_type: Any, **_: Any,
+) -> ShapedArray:
+    name = "conv_general_dilated"
+    check_same_dtype(name, (lhs, rhs))
+    if isinstance(lhs.dtype, dtypes.ExtendedDType):
+        raise TypeError(f"{name}: lhs and rhs have dtype {lhs.dtype.name}, which has no products")
+    if lhs.ndim != rhs.ndim:
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
+    for field, spec in zip(dimension_numbers._fields, dimension_numbers, strict=True):
+        if sorted(spec) != list(range(lhs.ndim)) or lhs.ndim < 2:
+            raise TypeError(
+                f"{name}: dimension_numbers.{field} must name each axis once, two of them not spatial; got {spec} for "
+                f"operands of shapes {lhs.shape} and {rhs.shape}"
+            )
+    _check_groups(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
+    space = [lhs.shape[i] for i in dimension_numbers.lhs_spec[2:]]
+    window = [rhs.shape[i] for i in dimension_numbers.rhs_spec[2:]]
+    if any(n == 0 for n in window):
+        raise ValueError(f"{name}: the window, the spatial axes of rhs, must have no size 0, got {tuple(window)}")
+    for argument, values in (
+        ("window_strides", window_strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation),
+    ):
+        if len(values) != len(space):
+            raise ValueError(
+                f"{name} window and {argument} must have the same number of dimensions, but got {len(space)} and "
+                f"{len(values)}"
+            )
+        if any(n < 1 for n in values):
+            kind = ValueError if argument == "window_strides" else TypeError
+            raise kind(f"{name}: all {argument} must be positive, got {values}.")
+    if preferred_element_type is not None:
+        _check_preferred(lhs.dtype, preferred_element_type)
+    ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *_spread_sizes(space, lhs_dilation)]
+    kernel = [rhs.shape[dimension_numbers.rhs_spec[0]], 0, *_spread_sizes(window, rhs_dilation)]
+    shape = conv_shape_tuple(ordered, kernel, window_strides, padding, batch_group_count)
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    return ShapedArray(_in_order(dimension_numbers.out_spec, shape), dtype, lhs.weak_type and rhs.weak_type)
+
+
+def _layout(spec: _Ints, letters: str) -> str:
+    names = [*list(letters), *map(str, range(len(spec) - 2))]
+    return f"[{', '.join([names[spec.index(i)] for i in range(len(spec))])}]"
+
+
+def _conv_emit(
+    builder: FunctionBuilder, lhs: Value, rhs: Value, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
+    rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+    precision: Any, **_: Any,
+) -> Value:
+    result = builder.results[0]
+    if not result.size:
+        return builder.spread(builder.constant(0, result.update(shape=())), result.shape)
+    spatial = dimension_numbers.lhs_spec[2:]
+    configuration = [(0, 0, 0)] * lhs.aval.ndim
+    for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
+        configuration[axis] = (low, high, dilation - 1)
+    # XLA itself takes away some of what is at the end, as gradients want it, and does not need a copy for it.
+    if any(low < 0 or high <= -lhs.aval.shape[axis] for axis, (low, high) in zip(spatial, padding, strict=True)):
+        lhs, configuration = write_without_cropped(builder, lhs, configuration)
+        padding = tuple([configuration[axis][:2] for axis in spatial])
+    layouts = [_layout(s, letters) for s, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
+    windows = [
+        f"stride = {attributes.bracketed(window_strides)}",
+        f"pad = [{', '.join(map(attributes.bracketed, padding))}]",
+        f"lhs_dilate = {attributes.bracketed(lhs_dilation)}",
+        f"rhs_dilate = {attributes.bracketed(rhs_dilation)}",
+    ]
+    pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT,) * 2
+    precisions = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
+    tail = (
+        f"dim_numbers = {layouts[0]}x{layouts[1]}->{layouts[2]}, window = {{{', '.join(windows)}}} "
+        f"{{batch_group_count = {batch_group_count} : i64, feature_group_count = {feature_group_count} : i64, "
+        f"precision_config = [{precisions}]}}"
+    )
+
+    def convolution(x: Value, y: Value, aval: ShapedArray) -> Value:
+        types = f"({x.aval.mlir_type}, {y.aval.mlir_type}) -> {aval.mlir_type}"
+        return builder.line(f"stablehlo.convolution({x.name}, {y.name}) {tail} : {types}", aval)
+
+    if not dtypes.is_complex(lhs.aval.dtype) or builder.platform == "tpu":
+        return convolution(lhs, rhs, result)
+    # (a + ib)(c + id) by three products: (a + b)c, a(d - c) and b(c + d).
+    part = result.update(dtype=dtypes.real_part_dtype(result.dtype))
+
+    def parts(x: Value) -> list[Value]:
+        aval = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
+        text = f"({x.aval.mlir_type}) -> {aval.mlir_type}"
+        return [builder.line(f"stablehlo.{name} {x.name} : {text}", aval) for name in ("real", "imag")]
+
+    def plain(op: str, x: Value, y: Value) -> Value:
+        return builder.line(f"stablehlo.{op} {x.name}, {y.name} : {x.aval.mlir_type}", x.aval)
+
+    (a, b), (c, d) = parts(lhs), parts(rhs)
+    first = convolution(plain("add", a, b), c, part)
+    second = convolution(a, plain("subtract", d, c), part)
+    third = convolution(b, plain("add", c, d), part)
+    real, imaginary = plain("subtract", first, third), plain("add", first, second)
+    found = result.update(dtype=dtypes.complex128 if part.dtype == dtypes.float64 else dtypes.complex64)
+    return builder.convert(
+        builder.line(f"stablehlo.complex {real.name}, {imaginary.name} : {found.mlir_type}", found), result.dtype
+    )
+
+
+# Axes taken apart into (groups, the rest) and put together, groups outermost: what the rules do with grouped axes.
+
+
+def _split(x: Any, axis: int, groups: int) -> Any:
+    shape = aval_of(x).shape
+    return reshape.apply((x,), ((*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]), None, None))
+
+
+def _merge(x: Any, source: int, destination: int) -> Any:
+    """Merge the axis `source` into another as its outer part; `destination` counts without `source`."""
+    x = moved_axis(x, source, destination)
+    shape = aval_of(x).shape
+    merged = (*shape[:destination], shape[destination] * shape[destination + 1], *shape[destination + 2 :])
+    return reshape.apply((x,), (merged, None, None))
+
+
+def _regrouped(x: Any, source: int, destination: int, groups: int) -> Any:
+    """Move the groups of one axis to be the outer part of another."""
+    if groups == 1:
+        return x
+    return _merge(_split(x, source, groups), source, destination)
+
+
+def _swapped(spec: _Ints) -> _Ints:
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _conv_transpose(
+    cotangent: Any, lhs: Any, rhs: Any, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
+    rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+    precision: Any, preferred_element_type: Any, out_sharding: Any,
+) -> list[Any]:
+    left = type(lhs) is Linear
+    wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
+    if not aval_of(cotangent).size or not wanted.size:
+        return [zeros(wanted), None] if left else [None, zeros(wanted)]
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    shapes = aval_of(lhs).shape, aval_of(rhs).shape, aval_of(cotangent).shape
+    space, window, positions = [
+        [shape[i] for i in spec[2:]] for shape, spec in zip(shapes, dimension_numbers, strict=True)
+    ]
+    # Along each axis: what the lhs takes when dilated, the kernel, and the reach of the window's positions.
+    extents = list(zip(
+        _spread_sizes(space, lhs_dilation), _spread_sizes(window, rhs_dilation),
+        _spread_sizes(positions, window_strides), padding, strict=True,
+    ))
+    known = converted(known, aval_of(cotangent).dtype)
+    pads: list[tuple[int, int]] = []
+    if left:
+        # The cotangent, spread by the strides, is convolved with the reversed kernel whose features changed places.
+        for own, kernel, reach, (low, _) in extents:
+            before = kernel - 1 - low
+            pads.append((before, own + kernel - 1 - reach - before))
+        groups = max(feature_group_count, batch_group_count)
+        flipped = rev(_regrouped(known, rhs_spec[0], rhs_spec[1], groups), rhs_spec[2:])
+        numbers = ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec)
+        found = conv_general_dilated.apply(
+            (cotangent, flipped),
+            (lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
+             preferred_element_type, None),
+        )
+        found = _regrouped(found, lhs_spec[1], lhs_spec[0], batch_group_count)
+        return [converted(found, wanted.dtype, wanted.weak_type), None]
+    # The lhs is convolved with the cotangent: features of the one are summed no more, the batch is.
+    for own, kernel, reach, (low, _) in extents:
+        pads.append((low, reach + kernel - 1 - own - low))
+    numbers = ConvDimensionNumbers(_swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec))
+    found = conv_general_dilated.apply(
+        (known, cotangent),
+        (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
+         precision, preferred_element_type, None),
+    )
+    return [None, converted(found, wanted.dtype, wanted.weak_type)]
+
+
+def _conv_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int, batch_group_count: int, **others: Any,
+) -> tuple[Any, int]:
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    (lhs, rhs), (left, right), size = operands, axes, mapped.size
+    groups = max(feature_group_count, batch_group_count)
+    window_strides, padding, lhs_dilation, rhs_dilation, *rest = others.values()
+
+    def convolved(x: Any, y: Any, features: int = feature_group_count, batches: int = batch_group_count) -> Any:
+        parameters = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, features, batches, *rest)
+        return conv_general_dilated.apply((x, y), parameters)
+
+    if not size:
+        plain = [
+            a if i is None else a.update(shape=(*a.shape[:i], *a.shape[i + 1 :]))
+            for a, i in zip(map(aval_of, operands), axes, strict=True)
+        ]
+        aval = conv_general_dilated.abstract(
+            *plain, dimension_numbers=dimension_numbers, feature_group_count=feature_group_count,
+            batch_group_count=batch_group_count, **others,
+        )
+        return zeros(aval.update(shape=(0, *aval.shape))), 0
+    if left is not None and right is not None:
+        # The mapped axis multiplies the groups there are: of batches if there are any, of features otherwise.
+        batched = batch_group_count > 1
+        counts = (1, size * groups) if batched else (size * groups, 1)
+        place = lhs_spec[0] if batched else lhs_spec[1]
+        found = convolved(_merge(lhs, left, place), _merge(rhs, right, rhs_spec[0]), *counts)
+        return _split(found, out_spec[1], size), out_spec[1]
+    if left is not None:
+        batch = lhs_spec[0]
+        if batch_group_count == 1:
+            found = convolved(_merge(lhs, left, batch), rhs)
+        else:
+            # Groups of batches are outermost in their axis and stay so: the mapped axis goes inside them.
+            lhs = _split(moved_axis(lhs, left, 0), batch + 1, batch_group_count)
+            lhs = _merge(lhs, 0, batch + 1)
+            found = convolved(_merge(lhs, batch, batch), rhs)
+        return _split(found, out_spec[0], size), out_spec[0]
+    assert right is not None
+    out, features = rhs_spec[0], out_spec[1]
+    if groups == 1:
+        return _split(convolved(lhs, _merge(rhs, right, out)), features, size), features
+    rhs = _merge(_split(moved_axis(rhs, right, 0), out + 1, groups), 0, out + 1)
+    found = _split(_split(convolved(lhs, _merge(rhs, out, out)), features, groups), features + 1, size)
+    return _merge(found, features, features + 1), features
+
+
+@primitive(
+    "conv_general_dilated",
+    (
+        "window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
+        "batch_group_count", "precision", "preferred_element_type", "out_sharding",
+    ),
+    abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose, batch=_conv_batch,
+)
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Move the kernel `rhs` over the spatial axes of `lhs` and sum products, over them and the features of `lhs`.
+
+    window_strides are the steps, lhs_dilation and rhs_dilation the distances of elements of an operand (1: next to each
+    other). padding is "SAME", "SAME_LOWER", "VALID" or a (low, high) pair for each spatial axis, of zeros that are
+    added, or if negative elements that are left out. dimension_numbers says where the axes are, see
+    `conv_dimension_numbers`. With feature_group_count g, each of g groups of features of `lhs` meets its own group of
+    kernels; with batch_group_count, each group of batches does. The kernel is not reversed: it is a correlation.
+    TypeError or ValueError for operands or arguments that do not fit.
+    """
+    name = "conv_general_dilated"
+    left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    ones = (1,) * (left.ndim - 2)
+    strides = integers(name, "window_strides", window_strides)
+    lhs_dilation = ones if lhs_dilation is None else integers(name, "lhs_dilation", lhs_dilation)
+    rhs_dilation = ones if rhs_dilation is None else integers(name, "rhs_dilation", rhs_dilation)
+    if isinstance(padding, str):
+        if lhs_dilation != ones:
+            raise ValueError(
+                f"{name}: padding {abbreviated(padding)} is not defined where lhs_dilation is not 1: give (low, "
+                "high) pairs, or use conv_transpose."
+            )
+        window = [right.shape[i] for i in numbers.rhs_spec[2:]]
+        for argument, values in (("window_strides", strides), ("rhs_dilation", rhs_dilation)):
+            if len(values) != len(window):
+                raise ValueError(
+                    f"{name} window and {argument} must have the same number of dimensions, but got {len(window)} and "
+                    f"{len(values)}"
+                )
+            if any(n < 1 for n in values):
+                kind = ValueError if argument == "window_strides" else TypeError
+                raise kind(f"{name}: all {argument} must be positive, got {values}.")
+        space = [left.shape[i] for i in numbers.lhs_spec[2:]]
+        pads = tuple(padtype_to_pads(space, _spread_sizes(window, rhs_dilation), strides, padding))
+    else:
+        pads = _explicit_pads(name, padding)
+    if preferred_element_type is not None:
+        preferred_element_type = requested_dtype(name, preferred_element_type)
+    parameters = (
+        strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
+        canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),
+    )
+    return conv_general_dilated.apply((lhs, rhs), parameters)
+
+
+def conv(
+    lhs: Any, rhs: Any, window_strides: Any, padding: str, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Convolution of axes in the order batch, feature, spatial, with a kernel out, in, spatial."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any,
+    rhs_dilation: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv` with padding of any form and dilations."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# Transposed convolutions and patches
+
+
+def _transposed_pads(window: int, stride: int, padding: str) -> tuple[int, int]:
+    """Return the padding of an axis with which a dilated convolution undoes one with this stride and padding."""
+    kind = padding.upper()
+    if kind == "SAME":
+        total = window + stride - 2
+        low = window - 1 if stride > window - 1 else -(-total // 2)
+    elif kind == "VALID":
+        total, low = window + stride - 2 + max(window - stride, 0), window - 1
+    else:
+        raise ValueError(
+            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs, got {abbreviated(padding)}"
+        )
+    return low, total - low
+
+
+# The axes of a transposed convolution by rank, where nothing is said about them: features last.
+_TRANSPOSED_NUMBERS = {
+    2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Any,
+    padding: Any,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """Convolution of `lhs` spread by `strides`, as in the gradient of a convolution with these strides.
+
+    padding is "SAME", "VALID", or (low, high) pairs: of the spread `lhs`, or with `use_consistent_padding` those of the
+    convolution that is transposed. dimension_numbers None is features last, for up to three spatial axes.
+    transpose_kernel reverses the kernel and exchanges its features, which gives that gradient exactly. ValueError for
+    other paddings and ranks.
+    """
+    name = "conv_transpose"
+    left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
+    if left.ndim != right.ndim or left.ndim < 2:
+        raise ValueError(
+            f"{name}: lhs and rhs must have the same rank, at least 2; got shapes {left.shape} and {right.shape}"
+        )
+    if dimension_numbers is None:
+        dimension_numbers = _TRANSPOSED_NUMBERS.get(left.ndim)
+        if dimension_numbers is None:
+            raise ValueError(f"{name}: give dimension_numbers for operands of rank {left.ndim}: there is no default")
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    window = [right.shape[i] for i in numbers.rhs_spec[2:]]
+    ones = (1,) * len(window)
+    strides = integers(name, "strides", strides)
+    dilation = ones if rhs_dilation is None else integers(name, "rhs_dilation", rhs_dilation)
+    for argument, values in (("strides", strides), ("rhs_dilation", dilation)):
+        if len(values) != len(window):
+            raise ValueError(f"{name}: {argument} must have one entry for each of {len(window)} axes, got {values}")
+    sizes = _spread_sizes(window, dilation)
+    if isinstance(padding, str):
+        pads = tuple([_transposed_pads(n, s, padding) for n, s in zip(sizes, strides, strict=True)])
+    else:
+        pads = _explicit_pads(name, padding)
+        if len(pads) != len(sizes):
+            raise ValueError(f"{name}: padding must have one pair for each of {len(sizes)} axes, got {pads}")
+        if use_consistent_padding:
+            pads = tuple([(n - 1 - low, n - 1 - high) for n, (low, high) in zip(sizes, pads, strict=True)])
+    if transpose_kernel:
+        order = list(range(right.ndim))
+        out, feature = numbers.rhs_spec[:2]
+        order[out], order[feature] = feature, out
+        rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), order)
+    return conv_general_dilated(
+        lhs, rhs, ones, pads, strides, dilation, numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _lhs_precision(name: str, precision: Any) -> Any:
+    """Return the precision of a product with ones and zeros: that of the lhs, which is what counts."""
+    found = canonical_precision(name, precision)
+    return (found[0], Precision.DEFAULT) if isinstance(found, tuple) else found
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Any,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Return, for every position of a window of `filter_shape`, the elements in it as features.
+
+    The features are ordered by feature of `lhs`, then by element of the window. The other arguments are those of
+    `conv_general_dilated`, with a kernel of zeros and ones.
+    """
+    name = "conv_general_dilated_patches"
+    aval = operand_aval(name, lhs, "lhs")
+    window = integers(name, "filter_shape", filter_shape)
+    rank = (0,) * (len(window) + 2)
+    numbers = conv_dimension_numbers(aval.shape, rank, dimension_numbers)
+    size, features = 1, aval.shape[numbers.lhs_spec[1]]
+    for n in window:
+        size *= n
+    rows = broadcasted_iota(dtypes.int32, (size, size), 0)
+    unit = converted(eq(rows, broadcasted_iota(dtypes.int32, (size, size), 1)), aval.dtype)
+    kernel = reshape(broadcast_in_dim(unit, (features, size, size), (1, 2)), (features * size, 1, *window))
+    kernel = transpose(kernel, sorted(range(len(numbers.rhs_spec)), key=numbers.rhs_spec.__getitem__))
+    return conv_general_dilated(
+        lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers, features,
+        precision=_lhs_precision(name, precision), preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Any,
+    padding: Any,
+    filter_shape: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """Convolution with a kernel of its own at every position of the window.
+
+    The spatial axes of `rhs` have the sizes of the result's; its axis of input features has the elements of a patch, as
+    `conv_general_dilated_patches` orders them. TypeError if sizes do not agree.
+    """
+    name = "conv_general_dilated_local"
+    left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
+    )
+    (_, _, *space), (out_batch, out_feature, *positions) = numbers.rhs_spec, numbers.out_spec
+    contracting = (out_feature,), (numbers.rhs_spec[1],)
+    found = dot_general(patches, rhs, (contracting, (tuple(positions), tuple(space))), precision)
+    # It has the positions, the batch, and the features.
+    placed = (*positions, out_batch, out_feature)
+    return transpose(found, sorted(range(len(placed)), key=placed.__getitem__))

@@ -1,0 +1,177 @@
+"""Printing values of a compiled program while it runs."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import string
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.effects import debug_effect, ordered_debug_effect
+from xtrace._src.core.source import resolve, user_position
+from xtrace._src.ops.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static
+from xtrace._src.ops.host_calls import written
+from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+_logger = logging.getLogger("xtrace.debug")
+
+
+class _Checking(string.Formatter):
+    """Finds what a format string refers to, and whether each value takes its format, without the values."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if not format_spec:
+            return ""
+        if not is_array_like(value):
+            return format(value, format_spec)
+        aval = aval_of(value)
+        if isinstance(aval.dtype, ExtendedDType) or aval.shape:
+            raise TypeError(
+                f"the format {abbreviated(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
+                f"{{}} or {{!r}}, and numpy.printoptions for how arrays are printed"
+            )
+        # Whether the format is one for the dtype does not depend on the number.
+        return format(np.ones((), aval.dtype)[()], format_spec)
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        if conversion is None:
+            return value
+        if conversion not in "rsa":
+            raise ValueError(
+                f"unknown conversion {abbreviated(conversion)} in a replacement field; there are !r, !s and !a"
+            )
+        return ""
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused = [x for i, x in enumerate(args) if i not in used_args]
+        if unused:
+            raise ValueError(
+                f"Unused positional arguments to `debug.print`: {unused}. Each has the place of a {{}} in the format"
+            )
+        names = [name for name in kwargs if name not in used_args]
+        if names:
+            raise ValueError(
+                f"Unused keyword arguments to `debug.print`: {names}. The format string may be an f-string, into which "
+                'the value while tracing was put already: write debug.print("{x}", x=x), without f'
+            )
+
+
+def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise what formatting will raise at run time, now and in the user's line."""
+    try:
+        _Checking().vformat(fmt, args, kwargs)
+    except IndexError as error:
+        raise IndexError(
+            f"debug.print: {abbreviated(fmt)} refers to more positional arguments than the {len(args)} given: {error}"
+        ) from None
+    except KeyError as error:
+        raise KeyError(
+            f"debug.print: {abbreviated(fmt)} refers to {error}, which is not among the arguments "
+            f"({', '.join(kwargs) or 'none are named'})"
+        ) from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise type(error)(f"debug.print: {abbreviated(fmt)}: {error}") from None
+
+
+def _show(
+    *leaves: Any, fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any, logging_record: Any, **_: Any
+) -> list[Any]:
+    args, kwargs = with_static(in_tree, static_args, leaves)
+    with np.printoptions(**dict(np_printoptions)):
+        text = fmt.format(*args, **kwargs)
+    if logging_record is None:
+        sys.stdout.write(text + "\n")
+    else:
+        file, line, function = logging_record
+        record = _logger.makeRecord(_logger.name, logging.INFO, file, line, text, (), None, function)
+        if _logger.isEnabledFor(logging.INFO):
+            _logger.handle(record)
+    return []
+
+
+def _emit(builder: FunctionBuilder, *values: Value, ordered: bool, **parameters: Any) -> list[Value]:
+    effect = ordered_debug_effect if ordered else debug_effect
+    key = tuple(parameters.items())
+    return written(builder, values, key, "debug.print", functools.partial(_show, **parameters), effect)
+
+
+def _now(*arrays: Any, ordered: bool, **parameters: Any) -> list[Any]:
+    if ordered:
+        wait_for_ordered()
+    with inside_callback():
+        return _show(*arrays, **parameters)
+
+
+debug_print_p = debug_primitive(
+    "debug_print",
+    (
+        "fmt", "has_placeholders", "in_tree", "logging_record", "np_printoptions", "ordered", "partitioned",
+        "static_args",
+    ),
+    emit=_emit, evaluate=_now, unprinted={"logging_record": ALWAYS_PRINTED},
+    effects=lambda *, ordered, **_: frozenset((ordered_debug_effect if ordered else debug_effect,)),
+)
+
+
+def debug_print(
+    fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+    skip_format_check: bool = False, _use_logging: bool = False, **kwargs: Any,
+) -> Any:
+    """Print ``fmt.format(*args, **kwargs)`` when the program that this is part of runs.
+
+    Arguments may be trees of arrays, which the fields of `fmt` may look into (``{x.shape}``, ``{x[w]}``), and other
+    values. Prints of different calls come in any order unless they are `ordered`. Under `vmap` it prints each element,
+    under `jvp` and `grad` the values. How arrays are printed is what NumPy's print options say while tracing.
+    partitioned: print the part that a device holds; arrays are on one device here. skip_format_check: do not look at
+    `fmt` while tracing. Without `fmt`, returns the function with the other arguments set.
+
+    Raises, while tracing, what formatting would: IndexError and KeyError for missing arguments, ValueError for unused
+    ones and wrong formats, TypeError if `fmt` is no string or a format does not fit its value.
+    """
+    if fmt is None:
+        if args or kwargs:
+            raise TypeError(
+                f"debug.print: without a format it takes ordered, partitioned and skip_format_check only; got "
+                f'{", ".join([*map(abbreviated, args), *kwargs])}. Give the format first, debug.print("{{x}}", x=x)'
+            )
+        return functools.partial(
+            debug_print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
+            _use_logging=_use_logging,
+        )
+    if not isinstance(fmt, str):
+        raise TypeError(
+            f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {abbreviated(fmt)}. "
+            "Write "
+            'debug.print("{}", x)'
+        )
+    if not skip_format_check:
+        _check(fmt, args, kwargs)
+    leaves, tree, static = split_static((args, kwargs))
+    record = None
+    if _use_logging:
+        place = user_position()
+        at = resolve(place) if place is not None else None
+        record = (at.file, at.line, at.function) if at is not None else ("<unknown>", 0, "")
+    options = tuple(np.get_printoptions().items())
+    placeholders = bool(args or kwargs)
+    debug_print_p.apply(leaves, (fmt, placeholders, tree, record, options, bool(ordered), bool(partitioned), static))
+    return None
+
+
+def debug_log(
+    fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+    skip_format_check: bool = False, _use_logging: bool = True, **kwargs: Any,
+) -> Any:
+    """Log what `debug_print` prints: to the logger ``xtrace.debug`` at level INFO, with the caller's file and line."""
+    return debug_print(
+        fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
+        _use_logging=_use_logging, **kwargs,
+    )

@@ -1,0 +1,908 @@
+"""Elementwise operations of lax, and those that go with them: choice, conversion, reinterpretation of bits."""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import (
+    Elementwise,
+    Unary,
+    add_any,
+    as_bool,
+    binary,
+    compare,
+    compared,
+    elementwise,
+    unary,
+)
+from xtrace._src.algebra.families import mul as mul
+from xtrace._src.algebra.families import neg as neg
+from xtrace._src.algebra.kinds import (
+    ANY,
+    BITS,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    NUMBER,
+    PART,
+    REAL,
+    SIGNED,
+    UNSIGNED,
+    check_kind,
+    check_same_dtype,
+)
+from xtrace._src.algebra.monoids import AND, OR
+from xtrace._src.algebra.vector_space import (
+    FLAT,
+    LINEAR,
+    broadcast_in_dim,
+    converted,
+    moved_axis,
+    spread_like,
+    unbroadcast,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.primitive import KEEPS_NUMBERS, no_rule, primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tangents import Linear
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def constant_like(x: Any, value: Any) -> Literal:
+    """Return the scalar `value` in the dtype of `x`."""
+    aval = aval_of(x)
+    return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
+
+
+def constants_like(x: Any, value: Any) -> Any:
+    """Return `value` in the shape and dtype of `x`."""
+    shape = aval_of(x).shape
+    return broadcast_in_dim(constant_like(x, value), shape, ()) if shape else constant_like(x, value)
+
+
+# How derivatives read below: t is the tangent, x and y are the operands, r is the result.
+
+
+# Signs and rounding
+
+
+def _sign_of_unsigned(builder: FunctionBuilder, x: Value) -> Value:
+    return builder.line(f"stablehlo.minimum {x.name}, {_constant(builder, 1, x).name} : {x.type}", x.aval)
+
+
+sign = unary(
+    "sign",
+    "stablehlo.sign",
+    NUMBER,
+    "Sign: -1, 0 or 1, zeros and NaN as they are; of complex numbers, x / abs(x).",
+    cases={UNSIGNED: _sign_of_unsigned},
+    derivatives=0,
+)
+floor = unary("floor", "stablehlo.floor", (FLOAT,), "Largest integer that is not above x.", derivatives=0)
+ceil = unary("ceil", "stablehlo.ceil", (FLOAT,), "Smallest integer that is not below x.", derivatives=0)
+is_finite = unary(
+    "is_finite", "stablehlo.is_finite", (FLOAT,), "Whether x is no infinity and no NaN.", result=as_bool, derivatives=0
+)
+
+
+# d|x| = t sign(x), and of a complex number Re(t conj(x) / |x|); at 0 it is t, of a complex 0 it is 0.
+def _abs_derivative(t: Any, x: Any, r: Any) -> Any:
+    if not dtypes.is_complex(aval_of(x).dtype):
+        return select(ge(x, constant_like(x, 0)), t, neg(t))
+    modulus = converted(r, aval_of(x).dtype)
+    divisor = select(eq(modulus, constant_like(x, 0)), constants_like(x, 1), modulus)
+    return real(mul(t, div(conj(x), divisor)))
+
+
+abs = unary(
+    "abs",
+    "stablehlo.abs",
+    (FLOAT, COMPLEX, SIGNED),
+    "Absolute value; of complex numbers, the modulus.",
+    result=dtypes.real_part_dtype,
+    derivatives=_abs_derivative,
+)
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` puts numbers halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _round(builder: FunctionBuilder, x: Value, *, rounding_method: RoundingMethod) -> Value:
+    name = "round_nearest_even" if rounding_method == RoundingMethod.TO_NEAREST_EVEN else "round_nearest_afz"
+    return builder.line(f"stablehlo.{name} {x.name} : {x.type}", x.aval)
+
+
+@elementwise("round", _round, (FLOAT,), parameters=("rounding_method",), derivatives=0)
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """Nearest integer; `rounding_method` says where halves go. ValueError if it is no RoundingMethod."""
+    return round.apply((x,), (RoundingMethod(rounding_method),))
+
+
+nextafter = binary(
+    "nextafter",
+    "chlo.next_after",
+    (FLOAT,),
+    "Next representable number from x1 towards x2.",
+    promoting="nextafter",
+    names=("x1", "x2"),
+    jvp=no_rule("nextafter has no derivative: it steps from one floating-point number to the next"),
+)
+
+
+# Exponentials, logarithms, powers and roots
+
+
+@by_formula
+def _exp2(x: Any, *, accuracy: Any) -> Any:
+    return exp(x * math.log(2), accuracy=accuracy)
+
+
+exp = unary(
+    "exp", "stablehlo.exponential", INEXACT, "Exponential.", accuracy=True, derivatives=lambda t, x, r, **_: mul(t, r)
+)
+exp2 = unary(
+    "exp2", _exp2, INEXACT, "Power of two.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(constant_like(x, math.log(2)), mul(t, r)),
+)
+expm1 = unary(
+    "expm1", "stablehlo.exponential_minus_one", INEXACT, "exp(x) - 1, exact near zero.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(t, add(r, constant_like(r, 1))),
+)
+log = unary(
+    "log", "stablehlo.log", INEXACT, "Natural logarithm.", accuracy=True, derivatives=lambda t, x, r, **_: div(t, x)
+)
+log1p = unary(
+    "log1p", "stablehlo.log_plus_one", INEXACT, "log(1 + x), exact near zero.", accuracy=True,
+    derivatives=lambda t, x, r, **_: div(t, add(x, constant_like(x, 1))),
+)
+logistic = unary(
+    "logistic", "stablehlo.logistic", INEXACT, "Logistic function, 1 / (1 + exp(-x)).", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(t, mul(r, sub(constant_like(r, 1), r))),
+)
+sqrt = unary(
+    "sqrt", "stablehlo.sqrt", INEXACT, "Square root; NaN below zero.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(t, div(constant_like(r, 0.5), r)),
+)
+rsqrt = unary(
+    "rsqrt", "stablehlo.rsqrt", INEXACT, "Reciprocal of the square root.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(t, mul(constant_like(x, -0.5), div(r, x))),
+)
+
+
+def _cbrt_derivative(t: Any, x: Any, r: Any, **_: Any) -> Any:
+    return mul(t, mul(constant_like(r, 1 / 3), integer_pow(r, -2)))
+
+
+cbrt = unary("cbrt", "stablehlo.cbrt", (FLOAT,), "Cube root.", accuracy=True, derivatives=_cbrt_derivative)
+
+
+def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
+    return builder.line(f"stablehlo.multiply {x.name}, {x.name} : {x.type}", x.aval)
+
+
+square = unary(
+    "square", "chlo.square", NUMBER, "Square.", cases={INTEGER: _square_of_integer},
+    derivatives=lambda t, x, r: mul(t, mul(constant_like(x, 2), x)),
+)
+
+
+def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
+    aval = x.aval
+    one = builder.literal(1, aval.update(shape=()))
+    power, found, exponent = x, None, -y if y < 0 else y
+    # By squaring: the exponent's bits from the lowest on say which of x, x², x⁴ … are factors.
+    while exponent:
+        if exponent & 1:
+            found = power if found is None else _product(builder, found, power)
+        exponent >>= 1
+        if exponent:
+            power = _product(builder, power, power)
+    if found is None:
+        return builder.spread(one, aval.shape)
+    if y > 0:
+        return found
+    return builder.line(f"stablehlo.divide {builder.spread(one, aval.shape).name}, {found.name} : {x.type}", aval)
+
+
+def _product(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+    return builder.line(f"stablehlo.multiply {x.name}, {y.name} : {x.type}", x.aval)
+
+
+def _integer_pow_result(dtype: Any, *, y: int) -> Any:
+    if y < 0 and dtypes.is_integer(dtype):
+        raise TypeError(
+            f"Integers cannot be raised to negative powers, got integer_pow({dtype.name}, {y}). "
+            "Convert the base to a floating dtype first"
+        )
+    return dtype
+
+
+def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
+    if y == 0:
+        return zeros(aval_of(x))
+    if y == 1:
+        return t
+    return mul(t, mul(constant_like(x, y), x if y == 2 else integer_pow.apply((x,), (y - 1,))))
+
+
+@elementwise(
+    "integer_pow", _integer_pow, NUMBER, result=_integer_pow_result, parameters=("y",),
+    derivatives=_integer_pow_derivative,
+)
+def integer_pow(x: Any, y: int) -> Any:
+    """Power with an exponent known while tracing, by repeated multiplication.
+
+    TypeError if `y` is no Python integer, or is negative for an integer `x`.
+    """
+    try:
+        exponent = operator.index(y)
+    except TypeError:
+        raise TypeError(
+            f"integer_pow: the exponent must be a Python integer, got {abbreviated(y)}; use lax.pow"
+        ) from None
+    return integer_pow.apply((x,), (exponent,))
+
+
+def reciprocal(x: Any) -> Any:
+    """Return 1 / x."""
+    return integer_pow(x, -1)
+
+
+def _pow(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+    return builder.line(f"stablehlo.power {x.name}, {builder.convert(y, x.aval.dtype).name} : {x.type}", x.aval)
+
+
+def _pow_result(x: Any, y: Any) -> Any:
+    if x != y and not dtypes.is_integer(y):
+        raise TypeError(
+            f"lax.pow requires a floating or complex base, and an exponent of the same or an integer dtype; got "
+            f"{x.name} and {y.name}. (Tip: xtrace.numpy.power is a similar function that does automatic type promotion "
+            "on inputs)."
+        )
+    return x
+
+
+# The derivative y x**(y - 1) is 0 for the integer exponent 0, also where x**-1 is infinite. As in JAX it is strongly
+# typed, unless that by y is added to it.
+def _pow_by_base(t: Any, x: Any, y: Any, r: Any) -> Any:
+    x = converted(x, aval_of(x).dtype)
+    if dtypes.is_inexact(aval_of(y).dtype):
+        return mul(t, mul(y, pow(x, sub(y, constants_like(y, 1)))))
+    exponent = converted(y, aval_of(x).dtype)
+    is_zero = eq(exponent, constant_like(x, 0))
+    one = constants_like(exponent, 1)
+    power = pow(x, sub(select(is_zero, one, exponent), one))
+    factor = mul(exponent, power)
+    return mul(t, select(spread_like(is_zero, factor), constants_like(factor, 0), factor))
+
+
+# The derivative r log x is 0 for x = 0, where r is 0.
+def _pow_by_exponent(t: Any, x: Any, y: Any, r: Any) -> Any:
+    base = select(eq(x, constant_like(x, 0)), constants_like(x, 1), x)
+    return mul(t, mul(log(base), r))
+
+
+pow = binary(
+    "pow",
+    _pow,
+    (INEXACT, NUMBER),
+    "Power; the exponent may be of an integer dtype.",
+    result=_pow_result,
+    same_dtype=False,
+    derivatives=(_pow_by_base, _pow_by_exponent),
+)
+
+
+# Trigonometric and hyperbolic functions
+
+
+def _parts_of_sine(x: Any) -> tuple[Any, ...]:
+    """Return a, sin a, cos a, sinh b and cosh b of x = a + ib; exp(b) - 1 keeps sinh exact near zero."""
+    a, b = real(x), imag(x)
+    up, down = expm1(b), expm1(-b)
+    return a, sin(a), cos(a), (up - down) / 2, (up + down + 2) / 2
+
+
+# sin(a + ib) = sin a cosh b + i cos a sinh b; on the imaginary axis 0 * inf must not make the real part NaN.
+@by_formula
+def _complex_sine(x: Any, *, accuracy: Any) -> Any:
+    a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
+    return complex(select(a == 0, constants_like(a, 0), sin_a * cosh_b), cos_a * sinh_b)
+
+
+# cos(a + ib) = cos a cosh b - i sin a sinh b
+@by_formula
+def _complex_cosine(x: Any, *, accuracy: Any) -> Any:
+    a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
+    return complex(cos_a * cosh_b, select(a == 0, constants_like(a, 0), -sin_a * sinh_b))
+
+
+sin = unary(
+    "sin", "stablehlo.sine", INEXACT, "Sine.", accuracy=True, cases={COMPLEX: _complex_sine},
+    derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy=accuracy)),
+)
+cos: Unary = unary(
+    "cos", "stablehlo.cosine", INEXACT, "Cosine.", accuracy=True, cases={COMPLEX: _complex_cosine},
+    derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy=accuracy))),
+)
+tan = unary(
+    "tan", "stablehlo.tan", INEXACT, "Tangent.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(t, add(constant_like(r, 1), square(r))),
+)
+asin = unary(
+    "asin", "chlo.asin", INEXACT, "Inverse sine.",
+    derivatives=lambda t, x, r: mul(t, rsqrt(sub(constant_like(x, 1), square(x)))),
+)
+acos = unary(
+    "acos", "chlo.acos", INEXACT, "Inverse cosine.",
+    derivatives=lambda t, x, r: mul(t, neg(rsqrt(sub(constant_like(x, 1), square(x))))),
+)
+atan = unary(
+    "atan", "chlo.atan", INEXACT, "Inverse tangent.",
+    derivatives=lambda t, x, r: div(t, add(constant_like(x, 1), square(x))),
+)
+sinh = unary("sinh", "chlo.sinh", INEXACT, "Hyperbolic sine.", derivatives=lambda t, x, r: mul(t, cosh(x)))
+cosh: Unary = unary("cosh", "chlo.cosh", INEXACT, "Hyperbolic cosine.", derivatives=lambda t, x, r: mul(t, sinh(x)))
+tanh = unary(
+    "tanh", "stablehlo.tanh", INEXACT, "Hyperbolic tangent.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(add(t, mul(t, r)), sub(constant_like(r, 1), r)),
+)
+asinh = unary(
+    "asinh", "chlo.asinh", INEXACT, "Inverse hyperbolic sine.",
+    derivatives=lambda t, x, r: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),
+)
+acosh = unary(
+    "acosh", "chlo.acosh", INEXACT, "Inverse hyperbolic cosine.",
+    derivatives=lambda t, x, r: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),
+)
+# 1 / (1 - x²) in two factors, which keep their precision near -1 and 1.
+atanh = unary(
+    "atanh", "chlo.atanh", INEXACT, "Inverse hyperbolic tangent.",
+    derivatives=lambda t, x, r: mul(reciprocal(add(constant_like(x, 1), x)), div(t, sub(constant_like(x, 1), x))),
+)
+atan2 = binary(
+    "atan2", "stablehlo.atan2", INEXACT, "Angle of the point (y, x), x first.", promoting="arctan2",
+    derivatives=(
+        lambda t, x, y, r: mul(t, div(y, add(square(x), square(y)))),
+        lambda t, x, y, r: mul(t, div(neg(x), add(square(x), square(y)))),
+    ),
+)
+
+
+# Arithmetic
+
+add: Elementwise = binary("add", "stablehlo.add", NUMBER, "Sum.", promoting="add", derivatives=1)
+sub: Elementwise = binary("sub", "stablehlo.subtract", NUMBER, "Difference.", promoting="subtract", derivatives=(1, -1))
+
+
+def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value]) -> Any:
+    """Return how the division `op` of integers is written; `of_zero` gives the result for a divisor of 0 from x.
+
+    XLA on CPU folds constants with the processor's division, and the process dies of one by zero: there a divisor
+    that may be zero is replaced by 1.
+    """
+
+    def emit(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        text = builder.text_of_constant(y)
+        if builder.platform != "cpu" or (text is not None and not _zero_element.search(text)):
+            return builder.line(f"{op} {x.name}, {y.name} : {x.type}", x.aval)
+        is_zero = compared(builder, "EQ", y, _constant(builder, 0, y))
+        divisor = _selected(builder, is_zero, _constant(builder, 1, y), y)
+        found = builder.line(f"{op} {x.name}, {divisor.name} : {x.type}", x.aval)
+        return _selected(builder, is_zero, of_zero(builder, x), found)
+
+    return emit
+
+
+def _constant(builder: FunctionBuilder, value: int, like: Value) -> Value:
+    return builder.spread(builder.literal(value, like.aval.update(shape=())), like.aval.shape)
+
+
+def _all_ones(builder: FunctionBuilder, x: Value) -> Value:
+    return _constant(builder, -1 if dtypes.is_signed(x.aval.dtype) else int(dtypes.iinfo(x.aval.dtype).max), x)
+
+
+# An element that is zero, or a form of the text that does not show the elements.
+_zero_element = re.compile(r"[<\[ ]0[>\],]|0x")
+
+
+def _div_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
+    return [unbroadcast(div(cotangent, y), x.aval), None]
+
+
+div: Elementwise = binary(
+    "div",
+    "stablehlo.divide",
+    NUMBER,
+    "Quotient; of integers, rounded towards zero.",
+    promoting="divide",
+    derivatives=(lambda t, x, y, z: div(t, y), lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2))),
+    transpose=_div_transpose,
+    cases={INTEGER: _integer_division("stablehlo.divide", _all_ones)},
+)
+
+
+def _quotient_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    checker.division(operands[1])
+    checker.nan("div", results)
+
+
+div.checks = _quotient_checks
+
+
+# x - y trunc(x / y)
+def _rem_by_divisor(t: Any, x: Any, y: Any, r: Any) -> Any:
+    quotient = div(x, y)
+    return mul(neg(t), mul(sign(quotient), floor(abs(quotient))))
+
+
+rem = binary(
+    "rem",
+    "stablehlo.remainder",
+    REAL,
+    "Remainder of `div`, with the sign of x.",
+    promoting="remainder",
+    derivatives=(lambda t, x, y, r: t, _rem_by_divisor),
+    cases={INTEGER: _integer_division("stablehlo.remainder", lambda _, x: x)},
+)
+
+
+def _remainder_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    # That of floats is NaN.
+    if dtypes.is_integer(aval_of(results[0]).dtype):
+        checker.division(operands[1])
+    checker.nan("rem", results)
+
+
+rem.checks = _remainder_checks
+
+
+@elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
+def mulhi(x: Any, y: Any, /) -> Any:
+    """Upper half of the bits of the product of two integers."""
+    return mulhi.apply((x, y), ())
+
+
+# Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
+def _chosen_by_order(greater: bool) -> Any:
+    def formula(x: Any, y: Any) -> Any:
+        before = gt if greater else lt
+        parts = before(real(x), real(y)), before(imag(x), imag(y))
+        return select(select(real(x) == real(y), parts[1], parts[0]), x, y)
+
+    return by_formula(formula)
+
+
+# The tangent is that of the operand that was chosen, of equal ones their mean.
+def _chosen_derivatives() -> Any:
+    def share(t: Any, own: Any, other: Any, r: Any) -> Any:
+        chosen = select(eq(own, r), constants_like(r, 1), constants_like(r, 0))
+        return mul(t, div(chosen, select(eq(other, r), constants_like(r, 2), constants_like(r, 1))))
+
+    return lambda t, x, y, r: share(t, x, y, r), lambda t, x, y, r: share(t, y, x, r)
+
+
+max = binary(
+    "max",
+    "stablehlo.maximum",
+    ANY,
+    "Larger element, NaN if either is; complex numbers are ordered by real, then by imaginary part.",
+    promoting="maximum",
+    cases={COMPLEX: _chosen_by_order(greater=True)},
+    derivatives=_chosen_derivatives(),
+)
+min = binary(
+    "min",
+    "stablehlo.minimum",
+    ANY,
+    "Smaller element, NaN if either is; complex numbers are ordered by real, then by imaginary part.",
+    promoting="minimum",
+    cases={COMPLEX: _chosen_by_order(greater=False)},
+    derivatives=_chosen_derivatives(),
+)
+
+
+# Complex numbers
+
+
+def _part(name: str) -> Any:
+    def emit(builder: FunctionBuilder, x: Value) -> Value:
+        aval = builder.results[0]
+        return builder.line(f"stablehlo.{name} {x.name} : ({x.type}) -> {aval.mlir_type}", aval)
+
+    return emit
+
+
+def _complex_of(part: Any, *_: Any, **parameters: Any) -> Any:
+    return dtypes.complex128 if part in (dtypes.float64, dtypes.complex128) else dtypes.complex64
+
+
+def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+    aval = ShapedArray(x.aval.shape, _complex_of(x.aval.dtype))
+    return builder.line(f"stablehlo.complex {x.name}, {y.name} : {aval.mlir_type}", aval)
+
+
+@by_formula
+def _conj(x: Any, *, input_dtype: Any) -> Any:
+    is_complex = dtypes.is_complex(aval_of(x).dtype)
+    return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))
+
+
+# Transposes are those of real linear maps under the pairing Re(cotangent * value).
+# The cotangent of a complex number is strongly typed, also where that of its part is not, as in JAX.
+def _strong_zero(ct: Any) -> Literal:
+    return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
+
+
+real = unary(
+    "real", _part("real"), (COMPLEX,), "Real part.", result=dtypes.real_part_dtype, jvp=LINEAR,
+    transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
+)
+imag = unary(
+    "imag", _part("imag"), (COMPLEX,), "Imaginary part.", result=dtypes.real_part_dtype, jvp=LINEAR,
+    transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
+)
+
+
+def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
+    return [
+        unbroadcast(real(cotangent), x.aval) if type(x) is Linear else None,
+        unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is Linear else None,
+    ]
+
+
+complex: Elementwise = binary(
+    "complex", _complex, PART, "The complex number x + iy.", result=_complex_of, jvp=LINEAR,
+    transpose=_complex_transpose,
+)
+
+
+def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
+    return [conj(cotangent) if dtypes.is_complex(x.aval.dtype) else real(cotangent)]
+
+
+@elementwise(
+    "conj", _conj, (*PART, COMPLEX), parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
+    transpose=_conj_transpose,
+)
+def conj(x: Any) -> Any:
+    """Complex conjugate; of a real number, the complex number with imaginary part 0."""
+    return conj.apply((x,), (aval_of(x).dtype,))
+
+
+# Bits
+
+bitwise_not = unary("not", "stablehlo.not", BITS, "Every bit inverted.", public_name="bitwise_not", derivatives=0)
+bitwise_and = binary(
+    "and", "stablehlo.and", BITS, "Bits set in both.", promoting="bitwise_and", public_name="bitwise_and", derivatives=0
+)
+bitwise_or = binary(
+    "or", "stablehlo.or", BITS, "Bits set in either.", promoting="bitwise_or", public_name="bitwise_or", derivatives=0
+)
+bitwise_xor = binary(
+    "xor", "stablehlo.xor", BITS, "Bits set in one of the two.", promoting="bitwise_xor", public_name="bitwise_xor",
+    derivatives=0,
+)
+population_count = unary("population_count", "stablehlo.popcnt", (INTEGER,), "Number of bits set.", derivatives=0)
+clz = unary(
+    "clz", "stablehlo.count_leading_zeros", (INTEGER,), "Number of zero bits before the first one set.", derivatives=0
+)
+shift_left = binary(
+    "shift_left", "stablehlo.shift_left", (INTEGER,), "x shifted y bits up; 0 beyond the width.",
+    promoting="left_shift", derivatives=0,
+)
+shift_right_logical = binary(
+    "shift_right_logical",
+    "stablehlo.shift_right_logical",
+    (INTEGER,),
+    "x shifted y bits down, zeros coming in; 0 beyond the width.",
+    promoting="right_shift",
+    derivatives=0,
+)
+shift_right_arithmetic = binary(
+    "shift_right_arithmetic",
+    "stablehlo.shift_right_arithmetic",
+    (INTEGER,),
+    "x shifted y bits down, copies of the sign bit coming in.",
+    promoting="right_shift",
+    derivatives=0,
+)
+
+
+# Comparisons
+
+eq = compare("eq", "EQ", "Whether elements are equal.", "equal", ordered=False, of_words=AND)
+ne = compare("ne", "NE", "Whether elements differ.", "not_equal", ordered=False, of_words=OR)
+lt = compare("lt", "LT", "Whether the first is smaller.", "less")
+le = compare("le", "LE", "Whether the first is smaller or equal.", "less_equal")
+gt = compare("gt", "GT", "Whether the first is larger.", "greater")
+ge = compare("ge", "GE", "Whether the first is larger or equal.", "greater_equal")
+eq_to = compare("eq_to", "EQ", "Whether elements are equal in the total order of floats.", None, total=True)
+lt_to = compare("lt_to", "LT", "Whether the first is smaller in the total order of floats.", None, total=True)
+le_to = compare("le_to", "LE", "Whether the first is smaller or equal in the total order of floats.", None, total=True)
+
+
+# Choice
+
+
+def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    if not (dtypes.is_boolean(which.dtype) or dtypes.is_integer(which.dtype)):
+        raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype.name}.")
+    if dtypes.is_boolean(which.dtype) and len(cases) > 2:
+        raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {len(cases)}.")
+    shapes = [c.shape for c in cases]
+    if len(set(shapes)) > 1:
+        raise TypeError(
+            f"select cases must have the same shapes, got {shapes}. xtrace.numpy.where broadcasts; in lax, use "
+            "broadcast_in_dim."
+        )
+    if which.shape and which.shape != shapes[0]:
+        raise TypeError(
+            f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
+            f"shape {shapes[0]}."
+        )
+    check_same_dtype("select", cases, "where")
+    return ShapedArray(shapes[0], cases[0].dtype, all(c.weak_type for c in cases))
+
+
+def _select_emit(builder: FunctionBuilder, which: Value, *cases: Value) -> Value:
+    if dtypes.is_boolean(which.aval.dtype):
+        return _selected(builder, which, *reversed(cases))
+    return _select_between(builder, which, cases, 0)
+
+
+def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, ...], first: int) -> Value:
+    """Write the choice among `cases`, which are for the indices from `first` on, by halving."""
+    if len(cases) == 1:
+        return cases[0]
+    middle = len(cases) // 2
+    below = compared(builder, "LT", which, _constant(builder, first + middle, which))
+    return _selected(
+        builder,
+        below,
+        _select_between(builder, which, cases[:middle], first),
+        _select_between(builder, which, cases[middle:], first + middle),
+    )
+
+
+def _selected(builder: FunctionBuilder, condition: Value, on_true: Value, on_false: Value | None = None) -> Value:
+    if on_false is None:
+        return on_true
+    return builder.line(
+        f"stablehlo.select {condition.name}, {on_true.name}, {on_false.name} : {condition.type}, {on_true.type}",
+        on_true.aval,
+    )
+
+
+def _select_transpose(cotangent: Any, which: Any, *cases: Any) -> list[Any]:
+    zero = zeros(aval_of(cotangent))
+    return [
+        None,
+        *[
+            select_n(which, *[cotangent if j == i else zero for j in range(len(cases))]) if type(x) is Linear else None
+            for i, x in enumerate(cases)
+        ],
+    ]
+
+
+def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
+    which, *cases = operands
+    if axes[0] is None and not aval_of(which).shape:
+        place = next(i for i in axes if i is not None)
+        cases = [with_axis(x, i, mapped.size, place) for x, i in zip(cases, axes[1:], strict=True)]
+        return select_n(which, *cases), place
+    cases = [with_axis(x, i, mapped.size) for x, i in zip(cases, axes[1:], strict=True)]
+    which, own = with_axis(which, axes[0], mapped.size), aval_of(which).ndim - (axes[0] is not None)
+    if not own:
+        which = broadcast_in_dim(which, aval_of(cases[0]).shape, (0,))
+    return select_n(which, *cases), 0
+
+
+@primitive(
+    "select_n", abstract=_select_abstract, emit=_select_emit,
+    jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
+)
+def select_n(which: Any, *cases: Any) -> Any:
+    """Element of the case whose index `which` has, a scalar or an array of the cases' shape, integer or boolean.
+
+    Indices outside the range count as the nearest in it. TypeError unless the cases have one shape and one dtype.
+    """
+    return select_n.apply((which, *cases))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """Return `on_true` where `pred`, a scalar or an array of their shape, holds, and `on_false` elsewhere.
+
+    TypeError unless both have one shape and one dtype.
+    """
+    return select_n.apply((pred, on_false, on_true))
+
+
+def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
+    for name, bound in (("min", low), ("max", high)):
+        if bound.shape not in ((), x.shape):
+            raise TypeError(
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, "
+                f"operand.shape={x.shape}."
+            )
+    check_kind("clamp", (x,), (ANY,))
+    check_same_dtype("clamp", (low, x, high), "clip")
+    return ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
+
+
+def _clamp_emit(builder: FunctionBuilder, low: Value, x: Value, high: Value) -> Value:
+    types = x.type if low.type == x.type == high.type else f"({low.type}, {x.type}, {high.type}) -> {x.type}"
+    return builder.line(f"stablehlo.clamp {low.name}, {x.name}, {high.name} : {types}", builder.results[0])
+
+
+# Inside the bounds the tangent is that of x, outside that of the bound; where x equals a bound it is 0.
+def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    low, x, high = primals
+    result, total = clamp.apply(primals), None
+    conditions = (
+        lambda: bitwise_and(gt(low, x), lt(low, high)),
+        lambda: bitwise_and(gt(x, low), lt(x, high)),
+        lambda: lt(high, x),
+    )
+    for condition, tangent in zip(conditions, tangents, strict=True):
+        if tangent is not None:
+            tangent = spread_like(tangent, result)
+            term = select(spread_like(condition(), result), tangent, constants_like(result, 0))
+            total = term if total is None else add_any(total, term)
+    return result, total
+
+
+def _clamp_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
+    low, x, high = operands
+    bounds = []
+    x, rank = with_axis(x, axes[1], mapped.size), aval_of(x).ndim - (axes[1] is not None)
+    for bound, axis in ((low, axes[0]), (high, axes[2])):
+        if axis is not None and aval_of(bound).ndim == 1 and rank:
+            bound = broadcast_in_dim(bound, aval_of(x).shape, (0,))
+        elif axis is not None or aval_of(bound).shape:
+            bound = with_axis(bound, axis, mapped.size)
+        bounds.append(bound)
+    return clamp(bounds[0], x, bounds[1]), 0
+
+
+@primitive("clamp", abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """`x` moved into [min, max]; each bound is a scalar or of the shape of `x`, and all have one dtype."""
+    return clamp.apply((min, x, max))
+
+
+# Representation
+
+
+def _reduce_precision(builder: FunctionBuilder, x: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
+    return builder.line(
+        f"stablehlo.reduce_precision {x.name}, format = e{exponent_bits}m{mantissa_bits} : {x.type}", x.aval
+    )
+
+
+def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> list[Any]:
+    return [reduce_precision.apply((cotangent,), tuple(parameters.values()))]
+
+
+@elementwise(
+    "reduce_precision", _reduce_precision, (FLOAT,), parameters=("exponent_bits", "mantissa_bits"), jvp=LINEAR,
+    transpose=_reduce_precision_transpose,
+)
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Round to a format with so many bits of exponent and mantissa, and back.
+
+    ValueError for no exponent bits or a negative number of mantissa bits.
+    """
+    exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    for name, bits, least, kind in (
+        ("exponent_bits", exponent_bits, 1, "positive"), ("mantissa_bits", mantissa_bits, 0, "non-negative"),
+    ):
+        if bits < least:
+            raise ValueError(f"reduce_precision: {name} must be {kind}; got {bits}")
+    return reduce_precision.apply((operand,), (exponent_bits, mantissa_bits))
+
+
+def _bitcast_abstract(operand: ShapedArray, *, new_dtype: Any) -> ShapedArray:
+    old, new = operand.dtype, new_dtype
+    if old == new:
+        return ShapedArray(operand.shape, new)
+    if any(dtypes.is_boolean(d) or dtypes.is_complex(d) for d in (old, new)):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
+            f"types match; got {old.name} and {new.name}. Consider using x.view(dtype) instead."
+        )
+    old_bits, new_bits = dtypes.bit_width(old), dtypes.bit_width(new)
+    if old_bits >= new_bits:
+        return ShapedArray(operand.shape if old_bits == new_bits else (*operand.shape, old_bits // new_bits), new)
+    last = operand.shape[-1] if operand.shape else 1
+    if not operand.shape or last * old_bits != new_bits:
+        raise ValueError(
+            f"bitcast_convert_type: elements of {new.name} have {new_bits} bits, and the last axis of an array of "
+            f"{old.name} with shape {operand.shape} holds {last} * {old_bits}; they must be equal"
+        )
+    return ShapedArray(operand.shape[:-1], new)
+
+
+def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
+    aval = builder.results[0]
+    return builder.line(f"stablehlo.bitcast_convert {x.name} : ({x.type}) -> {aval.mlir_type}", aval)
+
+
+def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
+    # The last axis may be added or consumed, so the mapped one is not it.
+    return bitcast_convert_type.apply((moved_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
+
+
+@primitive(
+    "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=FLAT,
+    batch=_bitcast_batch,
+)
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of `operand` read as elements of `new_dtype`.
+
+    A narrower dtype adds a last axis, a wider one consumes it. TypeError for booleans and complex numbers, ValueError
+    if the last axis does not hold the bits of one element.
+    """
+    return bitcast_convert_type.apply((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
+
+
+def _barrier_abstract(*operands: ShapedArray) -> list[ShapedArray]:
+    return list(operands)
+
+
+def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
+    names, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
+    return builder.line_of_many(f"stablehlo.optimization_barrier {names} : {types}", builder.results)
+
+
+def _barrier_of_some(values: Sequence[Any]) -> list[Any]:
+    """Return what is not None behind a barrier."""
+    found = iter(optimization_barrier.apply([x for x in values if x is not None]))
+    return [x if x is None else next(found) for x in values]
+
+
+def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    return optimization_barrier.apply(primals), _barrier_of_some(tangents)
+
+
+def _barrier_transpose(cotangents: Sequence[Any], *operands: Any) -> list[Any]:
+    return _barrier_of_some(cotangents)
+
+
+def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], Any]:
+    return optimization_barrier.apply(operands), axes
+
+
+@primitive(
+    "optimization_barrier", abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
+    jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
+)
+def optimization_barrier(operand: Any, /) -> Any:
+    """Return the tree of arrays `operand` as it is; the compiler moves no operation across."""
+    leaves, tree = pytree.tree_flatten(operand)
+    return pytree.tree_unflatten(tree, optimization_barrier.apply(leaves) if leaves else [])
+
+
+for _operation in (
+    sign, floor, ceil, abs, round, nextafter, square, real, imag, conj, max, min, complex, clamp, reduce_precision,
+    bitcast_convert_type, optimization_barrier, neg,
+):
+    _operation.checks = KEEPS_NUMBERS

@@ -1,0 +1,156 @@
+"""Discrete Fourier transforms over the last axes."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import mul
+from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, converted, moved_axis, operand_aval
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.elementwise import conj, div
+from xtrace._src.ops.shape import concatenate
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+class FftType(enum.IntEnum):
+    """The transforms: of complex numbers, its inverse, and the two for real numbers, half of whose spectrum is kept."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+_names = {kind.name: kind for kind in FftType} | {kind.name.lower(): kind for kind in FftType}
+
+
+def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
+    name, count = fft_type.name, len(fft_lengths)
+    if count > 3:
+        raise ValueError(
+            f"fft: at most 3 axes are transformed at once, got fft_lengths {fft_lengths}; transform the others after"
+        )
+    if x.ndim < count:
+        raise ValueError(
+            f"{name} input shape {x.shape} must have at least as many input dimensions as fft_lengths {fft_lengths}."
+        )
+    expected = (dtypes.float32, dtypes.float64) if fft_type is FftType.RFFT else (dtypes.complex64, dtypes.complex128)
+    if x.dtype not in expected:
+        raise ValueError(f"{name} input must be {expected[0].name} or {expected[1].name}, got {x.dtype.name}")
+    leading, last = x.shape[: x.ndim - count], x.shape[x.ndim - count :]
+    if fft_type is not FftType.IRFFT:
+        if last != fft_lengths:
+            raise ValueError(
+                f"{name} input shape {x.shape} minor dimensions must be equal to fft_lengths {fft_lengths}"
+            )
+        if fft_type is not FftType.RFFT:
+            return ShapedArray(x.shape, x.dtype)
+        dtype = dtypes.complex64 if x.dtype == dtypes.float32 else dtypes.complex128
+        return ShapedArray((*leading, *fft_lengths[:-1], _kept(fft_lengths[-1])), dtype)
+    if last[:-1] != fft_lengths[:-1]:
+        raise ValueError(
+            f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last fft_length, got "
+            f"fft_lengths={fft_lengths}"
+        )
+    if last[-1] != _kept(fft_lengths[-1]):
+        raise ValueError(
+            f"IRFFT input shape {x.shape}: the last dimension must be fft_lengths[-1] // 2 + 1 = "
+            f"{_kept(fft_lengths[-1])}, got fft_lengths={fft_lengths}; slice or pad the spectrum first"
+        )
+    return ShapedArray((*leading, *fft_lengths), dtypes.real_part_dtype(x.dtype))
+
+
+def _kept(length: int) -> int:
+    """Return how many terms of the spectrum of so many real numbers are kept: the others are their conjugates."""
+    return length // 2 + 1 if length else 0
+
+
+def _fft_emit(builder: FunctionBuilder, x: Value, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Value:
+    aval = builder.results[0]
+    if not aval.size:
+        return builder.broadcast(builder.literal(0, ShapedArray((), aval.dtype)), aval.shape)
+    return builder.line(
+        f"stablehlo.fft {x.name}, type = {fft_type.name}, length = {attributes.bracketed(fft_lengths)} : "
+        f"({x.aval.mlir_type}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def _scalar(value: float, dtype: Any) -> Literal:
+    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
+
+
+def _multiplicity(length: int, like: Any) -> Any:
+    """Return how often each kept term is in the spectrum of `length` real numbers, in the shape of `like`."""
+    aval = aval_of(like)
+    count = _kept(length)
+    inner = count - 1 if length % 2 else count - 2
+    parts = [(1, 1.0), (inner, 2.0), (count - 1 - inner, 1.0)]
+    terms = concatenate([broadcast_in_dim(_scalar(v, aval.dtype), (n,), ()) for n, v in parts if n > 0], 0)
+    return broadcast_in_dim(terms, aval.shape, (aval.ndim - 1,))
+
+
+def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[Any]:
+    if fft_type in (FftType.FFT, FftType.IFFT):
+        # The matrix of the transform is symmetric.
+        return [fft.apply((cotangent,), (fft_type, fft_lengths))]
+    size = math.prod(fft_lengths)
+    if fft_type is FftType.RFFT:
+        if not aval_of(cotangent).size:
+            return [None]
+        # The inverse transform counts the terms whose conjugates were dropped twice, and divides by the size.
+        once = div(conj(cotangent), _multiplicity(fft_lengths[-1], cotangent))
+        found = fft.apply((once,), (FftType.IRFFT, fft_lengths))
+        return [mul(found, broadcast_in_dim(_scalar(size, aval_of(found).dtype), aval_of(found).shape, ()))]
+    if not aval_of(cotangent).size:
+        return [None]
+    found = fft.apply((cotangent,), (FftType.RFFT, fft_lengths))
+    aval = aval_of(found)
+    scale = broadcast_in_dim(_scalar(1 / size, aval.dtype), aval.shape, ())
+    return [conj(mul(mul(scale, _multiplicity(fft_lengths[-1], found)), found))]
+
+
+def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
+    return fft.apply((moved_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
+
+
+@primitive(
+    "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit,
+    jvp=LINEAR, transpose=_fft_transpose, batch=_fft_batch,
+)
+def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
+    """Transform the last axes of `x`, up to three, as `fft_type` says, an FftType or its name.
+
+    fft_lengths are the sizes of these axes; of the last one of IRFFT, those of the result, which is real: `x` has the
+    first ``n // 2 + 1`` terms. RFFT takes real, the others complex numbers; other dtypes are converted. TypeError or
+    ValueError for another type, dtype or shape.
+    """
+    if isinstance(fft_type, str):
+        if fft_type not in _names:
+            raise ValueError(
+                f"Unknown FFT type {abbreviated(fft_type)}; it is one of {', '.join(k.name for k in FftType)}"
+            )
+        fft_type = _names[fft_type]
+    elif not isinstance(fft_type, FftType):
+        raise TypeError(f"Unknown FFT type value {abbreviated(fft_type)}; give a lax.FftType or its name")
+    lengths = integers("fft", "fft_lengths", fft_lengths)
+    aval = operand_aval("fft", x, "x")
+    dtype = aval.dtype
+    if fft_type is FftType.RFFT:
+        if dtypes.is_complex(dtype):
+            raise ValueError("only real valued inputs supported for rfft; take x.real, or use FFT")
+        if not dtypes.is_inexact(dtype):
+            dtype = dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32
+    elif not dtypes.is_complex(dtype):
+        dtype = dtypes.complex128 if dtypes.bit_width(dtype) == 64 else dtypes.complex64
+    x = converted(x, dtype)
+    return fft.apply((x,), (fft_type, lengths)) if lengths else x

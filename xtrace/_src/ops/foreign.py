@@ -1,0 +1,255 @@
+"""Calls of foreign functions: compiled code of the user's own, which XLA finds under the name it is registered by."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.ops.call_attributes import CallAttribute
+from xtrace._src.ops.control_flow.bodies import leaves_of
+from xtrace._src.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
+from xtrace._src.stablehlo import attributes as mlir
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+
+_CALLED = Effect("ForeignCall")
+
+
+def _abstract(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
+    """What the caller says that the function returns."""
+    return list(result_avals)
+
+
+def _layout(order: Sequence[int]) -> str:
+    inner = "" if not order else str(order[0]) if len(order) == 1 else mlir.bracketed(order)
+    return f"dense<{inner}> : tensor<{len(order)}xindex>"
+
+
+def _emit(
+    builder: FunctionBuilder, *values: Value, attributes: Any, custom_call_api_version: int, has_side_effect: bool,
+    input_layouts: Any, input_output_aliases: Any, legacy_backend_config: Any, output_layouts: Any,
+    result_avals: Any, target_name: str, vmap_method: Any,
+) -> list[Value]:
+    results = builder.results
+    if custom_call_api_version >= 4:
+        texts = ['backend_config = ""']
+        given = f"{{{', '.join(f'{k} = {v.text}' for k, v in attributes)}}}"
+    else:
+        config = mlir.string(legacy_backend_config or "")
+        texts, given = [f"api_version = {custom_call_api_version} : i32", f"backend_config = {config}"], ""
+    if has_side_effect:
+        texts.append("has_side_effect = true")
+    if given:
+        texts.append(f"mhlo.backend_config = {given}")
+    texts.append(f"operand_layouts = [{', '.join(map(_layout, input_layouts))}]")
+    if input_output_aliases:
+        pairs = [
+            f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if len(results) == 1 else result}], "
+            f"operand_index = {operand}, operand_tuple_indices = []>"
+            for operand, result in input_output_aliases
+        ]
+        texts.append(f"output_operand_aliases = [{', '.join(pairs)}]")
+    texts.append(f"result_layouts = [{', '.join(map(_layout, output_layouts))}]")
+    names, ins = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
+    outs = ", ".join(a.mlir_type for a in results)
+    outs = outs if len(results) == 1 else f"({outs})"
+    call = f"stablehlo.custom_call @{_symbol(target_name)}({names})"
+    return builder.line_of_many(f"{call} {{{', '.join(texts)}}} : ({ins}) -> {outs}", results)
+
+
+def _symbol(name: str) -> str:
+    plain = all(c.isascii() and (c.isalnum() or c in "_.$") for c in name) and not name[:1].isdigit()
+    return name if plain and name else mlir.string(name)
+
+
+def _effects(*, has_side_effect: bool, **_: Any) -> Effects:
+    return frozenset((_CALLED,)) if has_side_effect else NO_EFFECTS
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[int]]:
+    method, size = parameters["vmap_method"], mapped.size
+    if method is None:
+        raise NotImplementedError(
+            f"vmap of the foreign function {parameters['target_name']} needs to be told how: give ffi_call a "
+            f"vmap_method, one of {', '.join(map(repr, METHODS))}; got None"
+        )
+    if method.startswith("sequential"):
+        results = called_in_turn(functools.partial(ffi_call_p.bind, **parameters), operands, axes)
+        return results, [0] * len(results)
+    if method == "legacy_vectorized" and any(i is None for i in axes):
+        raise NotImplementedError("vmap_method='legacy_vectorized' needs every operand to be mapped")
+    moved = with_leading_axis(method, operands, axes, size)
+    parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
+    for name in ("input_layouts", "output_layouts"):
+        # The mapped axis varies slowest in memory.
+        parameters[name] = tuple([(*[d + 1 for d in order], 0) for order in parameters[name]])
+    return ffi_call_p.bind(*moved, **parameters), [0] * len(parameters["result_avals"])
+
+
+ffi_call_p = Primitive(
+    "ffi_call",
+    (
+        "attributes", "custom_call_api_version", "has_side_effect", "input_layouts", "input_output_aliases",
+        "legacy_backend_config", "output_layouts", "result_avals", "target_name", "vmap_method",
+    ),
+    abstract=_abstract, emit=_emit, effects=_effects, batch=_batch, multiple_results=True,
+    jvp=no_rule(
+        "a foreign function cannot be differentiated: what it computes is not known here. Wrap the call in a function "
+        "with a rule of its own, xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
+    ),
+)
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None,
+    output_layouts: Any = None,
+    input_output_aliases: dict[int, int] | None = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: Any = None,
+) -> Callable[..., Any]:
+    """Return a function of arrays and attributes that calls the foreign function registered as `target_name`.
+
+    result_shape_dtypes: objects with a shape and a dtype, one, or a sequence for several results. The call takes
+    arrays by position and attributes (numbers, strings, NumPy arrays) by name. has_side_effect: the call stays though
+    nothing reads its results. vmap_method: how it is mapped: one call after the other (``sequential``), or one call
+    with a leading axis, of size 1 where an operand is not mapped (``expand_dims``), or repeated (``broadcast_all``).
+    Layouts list the axes from the one that varies slowest, rows first by default. input_output_aliases: operands whose
+    memory a result takes over. A call with the wrong number or types of operands can end the process.
+    """
+    if not isinstance(target_name, str):
+        raise TypeError(f"ffi_call: target_name must be a string, got {abbreviated(target_name)}")
+    check_method("ffi_call", vmap_method)
+    if legacy_backend_config is not None:
+        if custom_call_api_version >= 4:
+            raise ValueError(
+                f"ffi_call of {target_name}: legacy_backend_config needs a custom_call_api_version below 4, got "
+                f"{custom_call_api_version}; pass attributes to the call in its place"
+            )
+        if not isinstance(legacy_backend_config, str):
+            raise ValueError(
+                f"ffi_call of {target_name}: legacy_backend_config must be a string, got "
+                f"{abbreviated(legacy_backend_config)}"
+            )
+    several = isinstance(result_shape_dtypes, (tuple, list))
+    described = list(result_shape_dtypes) if several else [result_shape_dtypes]
+    results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
+    aliases = tuple(sorted((input_output_aliases or {}).items()))
+
+    def call(*args: Any, **attributes: Any) -> Any:
+        if attributes and custom_call_api_version < 4:
+            raise ValueError(
+                f"ffi_call of {target_name}: attributes need custom_call_api_version=4, got {custom_call_api_version} "
+                f"and {', '.join(attributes)}; earlier versions take the string legacy_backend_config"
+            )
+        leaves, _, avals = leaves_of("ffi_call", "args", args)
+        if len(leaves) != len(args):
+            raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
+        for operand, result in aliases:
+            if not (0 <= operand < len(avals) and 0 <= result < len(results)):
+                raise ValueError(f"ffi_call of {target_name}: input_output_aliases {aliases} names what is not there")
+            one, other = avals[operand], results[result]
+            if (one.shape, one.dtype) != (other.shape, other.dtype):
+                raise ValueError(
+                    f"ffi_call of {target_name}: operand {operand}, {one.str_short()}, and result {result}, "
+                    f"{other.str_short()}, share memory and must have one type"
+                )
+        given = output_layouts if several or output_layouts is None else [output_layouts]
+        found = ffi_call_p.apply(
+            leaves,
+            (
+                tuple([(k, CallAttribute("ffi_call", k, v)) for k, v in sorted(attributes.items())]),
+                custom_call_api_version, bool(has_side_effect),
+                _layouts("input_layouts", input_layouts, avals), aliases,
+                legacy_backend_config, _layouts("output_layouts", given, results), results, target_name, vmap_method,
+            ),
+        )
+        return tuple(found) if several else found[0]
+
+    return call
+
+
+def ffi_lowering(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence[Any] | None = None,
+    result_layouts: Sequence[Any] | None = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Callable[..., Any]:
+    """Return an `emit` rule for a primitive of the user's own: the call of the foreign function of that name.
+
+    The primitive's parameters become the call's attributes, beside those that `backend_config` maps names to; with
+    ``api_version`` below 4 that is a string. Layouts list each array's axes from the one that varies fastest, rows
+    first by default, and are passed on as they are with `skip_ffi_layout_processing` or without. lowering_args:
+    ``api_version``, ``has_side_effect``, ``operand_output_aliases``. The rule gives one value where the primitive has
+    one result, else a list. TypeError for another argument.
+    """
+    version = lowering_args.pop("api_version", 4)
+    side_effect = bool(lowering_args.pop("has_side_effect", False))
+    aliases = tuple(sorted((lowering_args.pop("operand_output_aliases", None) or {}).items()))
+    if lowering_args:
+        raise TypeError(
+            "ffi_lowering takes api_version, has_side_effect and operand_output_aliases besides layouts and "
+            f"configuration; got {', '.join(lowering_args)}"
+        )
+    fixed = {} if backend_config is None or isinstance(backend_config, str) else dict(backend_config)
+
+    def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
+        attributes = sorted((fixed | parameters).items())
+        found = _emit(
+            builder, *values, attributes=[(k, CallAttribute("ffi_call", k, v)) for k, v in attributes],
+            custom_call_api_version=version, has_side_effect=side_effect,
+            input_layouts=_fastest_first(operand_layouts, [x.aval for x in values]), input_output_aliases=aliases,
+            legacy_backend_config=backend_config if isinstance(backend_config, str) else None,
+            output_layouts=_fastest_first(result_layouts, builder.results), result_avals=None,
+            target_name=call_target_name, vmap_method=None,
+        )
+        return found[0] if len(found) == 1 else found
+
+    return emit
+
+
+def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> list[tuple[int, ...]]:
+    if given is None:
+        given = [None] * len(avals)
+    return [tuple(reversed(range(a.ndim))) if g is None else tuple(g) for g, a in zip(given, avals, strict=True)]
+
+
+def _result_aval(position: int, described: Any) -> ShapedArray:
+    if not hasattr(described, "shape") or not hasattr(described, "dtype"):
+        raise ValueError(
+            f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "
+            f"{position} is {abbreviated(described)}"
+        )
+    return ShapedArray(tuple(described.shape), np.dtype(described.dtype))
+
+
+def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> tuple[tuple[int, ...], ...]:
+    """Return for each array its axes from the one that varies fastest; ValueError if these are no permutations."""
+    if given is None:
+        return tuple([tuple(reversed(range(a.ndim))) for a in avals])
+    if len(given) != len(avals):
+        raise ValueError(f"ffi_call: {name} has {len(given)} entries for {len(avals)} arrays")
+    found = []
+    for aval, order in zip(avals, given, strict=True):
+        axes = tuple(range(aval.ndim)) if order is None else tuple(order)
+        if not all(hasattr(i, "__index__") for i in axes) or sorted(axes) != list(range(aval.ndim)):
+            raise ValueError(f"ffi_call: {name} must be permutations of the axes; {axes} is none of {aval.str_short()}")
+        found.append(axes[::-1])
+    return tuple(found)

@@ -1,0 +1,866 @@
+"""Reading (`gather`) and writing (`scatter`) windows of an array at many computed positions at once."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.algebra.families import add_any
+from xtrace._src.algebra.kinds import ANY, EXTENDED, NUMBER, check_kind, check_same_dtype
+from xtrace._src.algebra.monoids import (
+    AND,
+    MAXIMUM,
+    MINIMUM,
+    PRODUCT,
+    SUM,
+    Monoid,
+    compare,
+    integers,
+    select,
+    write_reduction,
+)
+from xtrace._src.algebra.vector_space import (
+    LINEAR,
+    broadcast_in_dim,
+    canonical_axis,
+    moved_axis,
+    operand_aval,
+    reshape,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.key_uses import choosing
+from xtrace._src.core.primitive import Derived, Primitive, primitive
+from xtrace._src.core.tangents import Linear
+from xtrace._src.core.trace import current_trace
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.shape import (
+    broadcasted_iota,
+    concatenate,
+    expand_dims,
+    full,
+    shift_over,
+    shift_past,
+    write_reshape,
+)
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.lower import emit_computation
+from xtrace._src.transforms.stage import stage
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to windows that do not lie inside the operand.
+
+    CLIP moves them inside; FILL_OR_DROP reads a fill value and writes nothing; PROMISE_IN_BOUNDS says that there are
+    none (if there are, the result is unspecified). ONE_HOT is known by name; `gather` and `scatter` do not take it.
+    """
+
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
+
+    @staticmethod
+    def from_any(value: Any) -> GatherScatterMode:
+        """Return the mode that a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None means."""
+        if isinstance(value, GatherScatterMode):
+            return value
+        found = _mode_names.get(value) if value is None or isinstance(value, str) else None
+        if found is None:
+            raise ValueError(
+                f"unknown gather/scatter mode {abbreviated(value)}; the modes are 'clip', 'fill', 'drop', "
+                "'promise_in_bounds', 'one_hot', a GatherScatterMode or None"
+            )
+        return found
+
+
+_mode_names: dict[Any, GatherScatterMode] = {
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    None: GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How `gather` reads: which axes of the result run over a window, and what an index vector's entries index.
+
+    offset_dims: axes of the result that run over the window. collapsed_slice_dims: operand axes of window size 1 that
+    the result lacks. start_index_map: the operand axis that each entry of an index vector positions.
+    operand_batching_dims, start_indices_batching_dims: axes of the operand and the indices that run together.
+    The semantics are those of StableHLO's gather.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    # Axes of the operand and of the indices that run together.
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How `scatter` writes: which axes of the updates run over a window, and what an index vector's entries index.
+
+    update_window_dims: axes of the updates that run over the window. inserted_window_dims: operand axes that the
+    window lacks. scatter_dims_to_operand_dims: the operand axis that each entry of an index vector positions.
+    operand_batching_dims, scatter_indices_batching_dims: axes of the operand and the indices that run together.
+    The semantics are those of StableHLO's scatter.
+    """
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+def _canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherScatterMode:
+    found = default if mode is None else GatherScatterMode.from_any(mode)
+    if found is GatherScatterMode.ONE_HOT:
+        raise ValueError(f"{name}: the mode one_hot is not supported; use 'clip', 'fill' or 'promise_in_bounds'")
+    return found
+
+
+def _canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
+    if not isinstance(numbers, kind):
+        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")
+    return kind(*[integers(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
+
+
+def _check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True) -> None:
+    """Raise TypeError unless `axes` are distinct, in bounds and (if `ordered`) increasing."""
+    if len(set(axes)) != len(axes) or (ordered and list(axes) != sorted(axes)):
+        kind = "distinct and in increasing order" if ordered else "distinct"
+        raise TypeError(f"{name}: {field} must be {kind}, got {tuple(axes)}")
+    if any(not 0 <= a < ndim for a in axes):
+        raise TypeError(f"{name}: {field} must be axes of {of}, 0 to {ndim - 1}; got {tuple(axes)}")
+
+
+def _check_indices(
+    name: str,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    mapped: tuple[int, ...],
+    mapped_field: str,
+    operand_batch: tuple[int, ...],
+    indices_batch: tuple[int, ...],
+    indices_batch_field: str,
+) -> None:
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"{name}: indices must be integers, got dtype {indices.dtype.name}; convert them with astype")
+    if indices.ndim < 1:
+        raise TypeError(f"{name}: indices must have a last axis that holds index vectors, got a scalar")
+    if len(mapped) != indices.shape[-1]:
+        raise TypeError(
+            f"{name}: {mapped_field} must have one operand axis for each entry of an index vector; got {mapped} for "
+            f"indices of shape {indices.shape}, whose last axis has size {indices.shape[-1]}"
+        )
+    _check_axes(name, mapped_field, mapped, operand.ndim, "the operand", ordered=False)
+    _check_axes(name, "operand_batching_dims", operand_batch, operand.ndim, "the operand")
+    _check_axes(name, indices_batch_field, indices_batch, indices.ndim - 1, "the index vectors", ordered=False)
+    if set(mapped) & set(operand_batch):
+        raise TypeError(f"{name}: operand_batching_dims {operand_batch} and {mapped_field} {mapped} share an axis")
+    sizes = [operand.shape[i] for i in operand_batch], [indices.shape[i] for i in indices_batch]
+    if sizes[0] != sizes[1]:
+        raise TypeError(
+            f"{name}: batching axes must have the same sizes, got {sizes[0]} for operand axes {operand_batch} and "
+            f"{sizes[1]} for indices axes {indices_batch}"
+        )
+
+
+def _gather_abstract(
+    operand: ShapedArray,
+    indices: ShapedArray,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    **_: Any,
+) -> ShapedArray:
+    numbers = dimension_numbers
+    collapsed, batch = numbers.collapsed_slice_dims, numbers.operand_batching_dims
+    _check_indices(
+        "gather", operand, indices, numbers.start_index_map, "start_index_map", batch,
+        numbers.start_indices_batching_dims, "start_indices_batching_dims",
+    )
+    _check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim, "the operand")
+    if set(collapsed) & set(batch):
+        raise TypeError(f"gather: collapsed_slice_dims {collapsed} and operand_batching_dims {batch} share an axis")
+    if len(slice_sizes) != operand.ndim or any(
+        not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
+    ):
+        raise TypeError(
+            f"gather: slice_sizes must have one entry for each axis of the operand, from 0 to its size; got "
+            f"{slice_sizes} for an operand of shape {operand.shape}"
+        )
+    gone = (*collapsed, *batch)
+    if any(slice_sizes[i] > 1 for i in gone):
+        raise TypeError(f"gather: slice_sizes must be 1 on collapsed and batching axes {gone}, got {slice_sizes}")
+    window = [n for i, n in enumerate(slice_sizes) if i not in gone]
+    ndim = len(numbers.offset_dims) + indices.ndim - 1
+    _check_axes("gather", "offset_dims", numbers.offset_dims, ndim, "the result")
+    if len(window) != len(numbers.offset_dims):
+        raise TypeError(
+            f"gather: offset_dims must have one axis for each operand axis that is neither collapsed nor batching, "
+            f"{len(window)}; got {numbers.offset_dims}"
+        )
+    outer, inner = iter(indices.shape[:-1]), iter(window)
+    shape = tuple([next(inner) if i in numbers.offset_dims else next(outer) for i in range(ndim)])
+    return ShapedArray(shape, operand.dtype, operand.weak_type)
+
+
+def default_fill_value(dtype: Any) -> Any:
+    """What `gather` reads outside the operand: NaN, the smallest signed or largest unsigned integer, True."""
+    if dtypes.is_boolean(dtype):
+        return True
+    if dtypes.is_inexact(dtype):
+        return np.nan
+    bounds = dtypes.iinfo(dtype.physical if isinstance(dtype, dtypes.ExtendedDType) else dtype)
+    return int(bounds.min if dtypes.is_signed(dtype) else bounds.max)
+
+
+def _wide(builder: FunctionBuilder, indices: Value) -> Value:
+    """Return indices in a type of at least 32 bits, which can hold the bounds."""
+    if dtypes.bit_width(indices.aval.dtype) >= 32:
+        return indices
+    return builder.convert(indices, dtypes.int32)
+
+
+def _last_positions(
+    builder: FunctionBuilder, indices: Value, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int]
+) -> Value:
+    """Write the largest index vector whose window lies inside the operand, spread over the shape of `indices`."""
+    dtype = indices.aval.dtype
+    limits = [min(shape[a] - window[a], int(dtypes.iinfo(dtype).max)) for a in mapped]
+    bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
+    return builder.broadcast(bounds, indices.aval.shape, [indices.aval.ndim - 1])
+
+
+def _gather_emit(
+    builder: FunctionBuilder,
+    operand: Value,
+    indices: Value,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    **_: Any,
+) -> Value:
+    result, numbers = builder.results[0], dimension_numbers
+    if result.size == 0:
+        return builder.broadcast(builder.literal(0, result.update(shape=())), result.shape)
+    if 0 in operand.aval.shape:
+        # Every window of an empty operand lies outside.
+        value = 0 if fill_value is None else fill_value
+        return builder.broadcast(builder.literal(value, result.update(shape=())), result.shape)
+    indices = _wide(builder, indices)
+    attribute = _attribute(
+        "gather",
+        offset_dims=numbers.offset_dims,
+        collapsed_slice_dims=numbers.collapsed_slice_dims,
+        operand_batching_dims=numbers.operand_batching_dims,
+        start_indices_batching_dims=numbers.start_indices_batching_dims,
+        start_index_map=numbers.start_index_map,
+        index_vector_dim=indices.aval.ndim - 1,
+    )
+    found = builder.op(
+        "stablehlo.gather",
+        operand,
+        indices,
+        dimension_numbers=attribute,
+        slice_sizes=attributes.integers(slice_sizes),
+        indices_are_sorted="true" if indices_are_sorted else "false",
+    )
+    if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
+        return found
+    kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)
+    last = _last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
+    inside = compare(builder, "LE", indices, last, truth)
+    if dtypes.is_signed(kind.dtype):
+        above = compare(builder, "GE", indices, builder.constant(0, kind), truth)
+        inside = builder.line(f"stablehlo.and {above.name}, {inside.name} : {truth.mlir_type}", truth)
+    inside = write_reduction(builder, AND, inside, [kind.ndim - 1], truth.update(shape=kind.shape[:-1]))
+    spread = [i for i in range(result.ndim) if i not in numbers.offset_dims]
+    inside = builder.broadcast(inside, result.shape, spread)
+    return select(builder, inside, found, builder.constant(fill_value, result))
+
+
+def _attribute(name: str, **fields: Any) -> str:
+    """Return the dimension numbers' attribute; empty fields are left out, as MLIR prints them."""
+    texts = [
+        f"{key} = {value if isinstance(value, int) else attributes.bracketed(value)}"
+        for key, value in fields.items()
+        if value != ()
+    ]
+    return f"#stablehlo.{name}<{', '.join(texts)}>"
+
+
+def _gather_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, mode: GatherScatterMode, fill_value: Any, **others: Any
+) -> tuple[Any, Any]:
+    # What is read outside does not depend on the operand.
+    outside = 0 if mode is GatherScatterMode.FILL_OR_DROP else None
+    result = gather.bind(*primals, mode=mode, fill_value=fill_value, **others)
+    return result, gather.bind(tangents[0], primals[1], mode=mode, fill_value=outside, **others)
+
+
+def _gather_transpose(
+    cotangent: Any, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, **_: Any,
+) -> list[Any]:
+    numbers = ScatterDimensionNumbers(*dimension_numbers)
+    parameters = (numbers, indices_are_sorted, unique_indices, mode, None, ())
+    empty = zeros(operand.aval.update(weak_type=False))
+    return [scatter_add.apply((empty, indices, cotangent), parameters), None]
+
+
+def _gather_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...], indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    fill_value: Any,
+) -> tuple[Any, int]:
+    (operand, indices), (own, where) = operands, axes
+    offset, collapsed, positioned, batch, indices_batch = dimension_numbers
+    place = 0
+    if own is None:
+        assert where is not None
+        indices_are_sorted = unique_indices = False
+    else:
+        collapsed, positioned, batch = [shift_past(own, d) for d in (collapsed, positioned, batch)]
+        # An operand mapped alone has the axis as one more axis of the window; otherwise it runs with that of indices.
+        slice_sizes = shift_over(own, slice_sizes, mapped.size if where is None else min(1, mapped.size))
+    if where is not None:
+        indices = moved_axis(indices, where, 0)
+        offset, indices_batch = shift_past(0, offset), shift_past(0, indices_batch)
+        if own is not None:
+            batch, indices_batch = _with_batching(own, batch, indices_batch)
+    else:
+        assert own is not None
+        before = sum(i < own and i not in collapsed and i not in batch for i in range(own))
+        place = offset[before] if before < len(offset) else offset[-1] + 1 if offset else 0
+        offset = shift_over(before, shift_past(place, offset), place)
+    numbers = GatherDimensionNumbers(offset, collapsed, positioned, batch, indices_batch)
+    parameters = (numbers, slice_sizes, indices_are_sorted, unique_indices, mode, fill_value)
+    return gather.apply((operand, indices), parameters), place
+
+
+def _with_batching(
+    axis: int, batch: tuple[int, ...], indices_batch: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the batching axes of the operand, in order, and of the indices, with `axis` and the leading one added."""
+    pairs = sorted([(axis, 0), *zip(batch, indices_batch, strict=True)])
+    return tuple([i for i, _ in pairs]), tuple([i for _, i in pairs])
+
+
+def _bounds_checks(
+    checker: Any, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int], indices: Any
+) -> None:
+    for place, axis in enumerate(mapped):
+        checker.bounds(indices, shape[axis] - window[axis], axis, shape, place)
+
+
+def _gather_checks(
+    checker: Any, operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: Any,
+) -> None:
+    # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
+    if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
+        mapped = dimension_numbers.start_index_map
+        _bounds_checks(checker, aval_of(operands[0]).shape, slice_sizes, mapped, operands[1])
+
+
+@primitive(
+    "gather",
+    ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
+    abstract=_gather_abstract,
+    emit=_gather_emit,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+    moves_elements=True,
+    keys=choosing,
+    checks=_gather_checks,
+)
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Read windows of `slice_sizes` at the positions that the last axis of `start_indices` holds.
+
+    `mode` says what becomes of windows that do not lie inside (see GatherScatterMode); with "fill" they read as
+    `fill_value`, by default NaN, the smallest signed or the largest unsigned integer, or True. `unique_indices` and
+    `indices_are_sorted` promise that these hold. TypeError if shapes and `dimension_numbers` do not agree.
+    """
+    numbers = _canonical_numbers("gather", GatherDimensionNumbers, dimension_numbers)
+    canonical = _canonical_mode("gather", mode, GatherScatterMode.PROMISE_IN_BOUNDS)
+    if canonical is not GatherScatterMode.FILL_OR_DROP:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = default_fill_value(operand_aval("gather", operand).dtype)
+    elif not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+        raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {abbreviated(fill_value)}")
+    parameters = (
+        numbers, integers("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
+        canonical, fill_value,
+    )
+    return gather.apply((operand, start_indices), parameters)
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """Return the parts of `src` at the indices ``idxs[i]`` (vectors of one length) along ``axes[i]``.
+
+    The axes go and a leading one for the indices comes. Indices wrap around the sizes of their axes.
+    """
+    shape = operand_aval("index_take", src, "src").shape
+    chosen = [canonical_axis("index_take", a, len(shape)) for a in integers("index_take", "axes", axes)]
+    vectors = [expand_dims(_wrapped(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)),
+        collapsed_slice_dims=tuple(sorted(chosen)),
+        start_index_map=tuple(chosen),
+    )
+    sizes = [1 if a in chosen else n for a, n in enumerate(shape)]
+    return gather(src, concatenate(vectors, 1), numbers, sizes)
+
+
+def _wrapped(index: Any, size: int) -> Any:
+    """Return an index vector modulo `size`, in 0 to size - 1."""
+    aval = operand_aval("index_take", index, "idxs")
+    number = Literal(size, ShapedArray((), aval.dtype))
+    rest = elementwise.rem(index, number)
+    negative = elementwise.lt(rest, Literal(0, number.aval))
+    return elementwise.select_n(negative, rest, elementwise.add(rest, number))
+
+
+def _positioned(
+    builder: FunctionBuilder, operand: Value, indices: Value, numbers: ScatterDimensionNumbers
+) -> tuple[Value, Value, ScatterDimensionNumbers]:
+    """Give the operand of a scatter whose index vectors are empty an axis of size 1, and the vectors its index 0.
+
+    XLA takes empty vectors to be at most one: it adds several updates wrongly, or fails.
+    """
+    window, *axes, indices_batch = numbers
+    inserted, _, batch = [shift_past(0, a) for a in axes]
+    operand = write_reshape(builder, operand, operand.aval.update(shape=(1, *operand.aval.shape)))
+    indices = builder.constant(0, indices.aval.update(shape=(*indices.aval.shape[:-1], 1)))
+    return operand, indices, ScatterDimensionNumbers(window, (0, *inserted), (0,), batch, indices_batch)
+
+
+def _window(shape: Sequence[int], updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
+    """Return the sizes of the windows that a scatter writes, one for each axis of the operand."""
+    sizes = iter([updates.shape[d] for d in numbers.update_window_dims])
+    gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return [1 if i in gone else next(sizes) for i in range(len(shape))]
+
+
+class Scatter(Primitive):
+    """Writing windows into a copy of the operand, `monoid` combining what is there with what is written.
+
+    Without a monoid the update replaces it, or `update_jaxpr` says what takes its place. Where windows overlap, the
+    order of writing is unspecified.
+    """
+
+    PARAMETERS = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode", "update_jaxpr", "update_consts")
+
+    def __init__(
+        self,
+        name: str,
+        monoid: Monoid | None,
+        kinds: Sequence[str],
+        doc: str,
+        *,
+        jvp: Callable[..., Any] | Derived,
+        transpose: Callable[..., Any] | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            self.PARAMETERS,
+            abstract=self._abstract,
+            emit=self._emit,
+            operation=self._operation,
+            unprinted={"update_consts": ()},
+            jvp=jvp,
+            transpose=transpose,
+            batch=self._batch,
+            moves_elements=monoid is None,
+            checks=self._checks,
+        )
+        self.monoid, self.kinds = monoid, tuple(kinds)
+        self.__name__ = self.__qualname__ = name.replace("-", "_")
+        self.__doc__ = doc + (
+            "\n\n`updates` holds a window for each index vector in the last axis of `scatter_indices`; `mode` says "
+            "what becomes of\nwindows that do not lie inside (see GatherScatterMode; by default they are dropped). "
+            "TypeError if shapes, dtypes and\n`dimension_numbers` do not agree."
+        )
+
+    def _operation(
+        self,
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Any:
+        numbers = _canonical_numbers(self.__name__, ScatterDimensionNumbers, dimension_numbers)
+        flags = bool(indices_are_sorted), bool(unique_indices)
+        canonical = _canonical_mode(self.__name__, mode, GatherScatterMode.FILL_OR_DROP)
+        parameters = (numbers, *flags, canonical, None, ())
+        return current_trace.get().process(self, (operand, scatter_indices, updates), parameters)
+
+    def _abstract(
+        self,
+        operand: ShapedArray,
+        indices: ShapedArray,
+        updates: ShapedArray,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **_: Any,
+    ) -> ShapedArray:
+        name, numbers = self.__name__, dimension_numbers
+        check_same_dtype(name, (operand, updates))
+        check_kind(name, (operand,), (self.kinds,))
+        batch, inserted = numbers.operand_batching_dims, numbers.inserted_window_dims
+        _check_indices(
+            name, operand, indices, numbers.scatter_dims_to_operand_dims, "scatter_dims_to_operand_dims", batch,
+            numbers.scatter_indices_batching_dims, "scatter_indices_batching_dims",
+        )
+        _check_axes(name, "inserted_window_dims", inserted, operand.ndim, "the operand")
+        if set(inserted) & set(batch):
+            raise TypeError(f"{name}: inserted_window_dims {inserted} and operand_batching_dims {batch} share an axis")
+        _check_axes(name, "update_window_dims", numbers.update_window_dims, updates.ndim, "updates")
+        windowed = [i for i in range(operand.ndim) if i not in inserted and i not in batch]
+        if len(numbers.update_window_dims) != len(windowed):
+            raise TypeError(
+                f"{name}: update_window_dims must have one axis for each operand axis that is neither inserted nor "
+                f"batching, {len(windowed)}; got {numbers.update_window_dims}"
+            )
+        outer = tuple([n for i, n in enumerate(updates.shape) if i not in numbers.update_window_dims])
+        if outer != indices.shape[:-1]:
+            raise TypeError(
+                f"{name}: updates of shape {updates.shape} must have the axes {indices.shape[:-1]} of the index "
+                f"vectors besides the window's axes {numbers.update_window_dims}; they have {outer}"
+            )
+        for axis, d in zip(windowed, numbers.update_window_dims, strict=True):
+            if updates.shape[d] > operand.shape[axis]:
+                raise TypeError(
+                    f"{name}: axis {d} of updates, with size {updates.shape[d]}, does not fit into axis {axis} of the "
+                    f"operand, with size {operand.shape[axis]}"
+                )
+        return operand
+
+    def _emit(
+        self,
+        builder: FunctionBuilder,
+        operand: Value,
+        indices: Value,
+        updates: Value,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+        update_jaxpr: Jaxpr | None,
+        **_: Any,
+    ) -> Value:
+        if operand.aval.size == 0 or updates.aval.size == 0:
+            return operand
+        numbers, result = dimension_numbers, operand.aval
+        indices = _wide(builder, indices)
+        if not numbers.scatter_dims_to_operand_dims:
+            if math.prod(indices.aval.shape[:-1]) > 1:
+                operand, indices, numbers = _positioned(builder, operand, indices, numbers)
+        elif mode is GatherScatterMode.CLIP:
+            indices = self._clipped(builder, operand.aval, indices, updates.aval, numbers)
+        attribute = _attribute(
+            "scatter",
+            update_window_dims=numbers.update_window_dims,
+            inserted_window_dims=numbers.inserted_window_dims,
+            input_batching_dims=numbers.operand_batching_dims,
+            scatter_indices_batching_dims=numbers.scatter_indices_batching_dims,
+            scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims,
+            index_vector_dim=indices.aval.ndim - 1,
+        )
+        scalar = operand.aval.update(shape=())
+        inner = builder.region([scalar, scalar])
+        if self.monoid is not None:
+            returned = self.monoid.combine(inner, *inner.arguments)
+        elif update_jaxpr is not None:
+            (returned,) = emit_computation(inner, update_jaxpr, "scatter_apply")
+        else:
+            returned = inner.arguments[1]
+        found = builder.op_with_regions(
+            "stablehlo.scatter",
+            [operand, indices, updates],
+            [(inner, [returned])],
+            [operand.aval],
+            scatter_dimension_numbers=attribute,
+            indices_are_sorted="true" if indices_are_sorted else "false",
+            unique_indices="true" if unique_indices else "false",
+        )[0]
+        return found if operand.aval == result else write_reshape(builder, found, result)
+
+    def _batch(
+        self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
+        dimension_numbers: ScatterDimensionNumbers, **others: Any,
+    ) -> tuple[Any, int]:
+        where = axes[1]
+        operand, updates = [with_axis(x, i, mapped.size) for x, i in zip(operands[::2], axes[::2], strict=True)]
+        indices = operands[1] if where is None else moved_axis(operands[1], where, 0)
+        window, inserted, positioned, batch, indices_batch = dimension_numbers
+        window, inserted, positioned, batch = [shift_past(0, d) for d in (window, inserted, positioned, batch)]
+        if where is None:
+            window = (0, *window)
+        else:
+            batch, indices_batch = (0, *batch), (0, *shift_past(0, indices_batch))
+        numbers = ScatterDimensionNumbers(window, inserted, positioned, batch, indices_batch)
+        return self.bind(operand, indices, updates, dimension_numbers=numbers, **others), 0
+
+    def _checks(
+        self, checker: Any, operands: Sequence[Any], results: Sequence[Any], *,
+        dimension_numbers: ScatterDimensionNumbers, **_: Any,
+    ) -> None:
+        shape = aval_of(operands[0]).shape
+        window, mapped = _window(shape, aval_of(operands[2]), dimension_numbers), dimension_numbers[2]
+        _bounds_checks(checker, shape, window, mapped, operands[1])
+        if self.monoid not in (None, MAXIMUM, MINIMUM):
+            checker.nan(self.name, results)
+
+    @staticmethod
+    def _clipped(
+        builder: FunctionBuilder,
+        operand: ShapedArray,
+        indices: Value,
+        updates: ShapedArray,
+        numbers: ScatterDimensionNumbers,
+    ) -> Value:
+        window = _window(operand.shape, updates, numbers)
+        kind = indices.aval
+        last = _last_positions(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
+        first = builder.constant(0, kind)
+        return builder.line(f"stablehlo.clamp {first.name}, {indices.name}, {last.name} : {kind.mlir_type}", kind)
+
+
+def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0) -> Any:
+    """Return the windows of `x` that updates go to in a scatter with these parameters.
+
+    Where updates are dropped they are `dropped`; None says that it does not matter what is read there.
+    """
+    numbers, mode = GatherDimensionNumbers(*parameters["dimension_numbers"]), parameters["mode"]
+    shape, gone = aval_of(x).shape, (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    sizes = iter([updates.shape[d] for d in numbers.offset_dims])
+    window = tuple([min(1, n) if i in gone else next(sizes) for i, n in enumerate(shape)])
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        dropped = None
+    elif dropped is None:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
+    flags = parameters["indices_are_sorted"], parameters["unique_indices"]
+    return gather.apply((x, indices), (numbers, window, *flags, mode, dropped))
+
+
+def _sum_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
+    own = cotangent if type(operand) is Linear else None
+    return [own, None, _read(cotangent, indices, updates.aval, parameters) if type(updates) is Linear else None]
+
+
+def _difference_transpose(cotangent: Any, *operands: Any, **parameters: Any) -> list[Any]:
+    own, _, found = _sum_transpose(cotangent, *operands, **parameters)
+    return [own, None, None if found is None else elementwise.neg(found)]
+
+
+def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    if parameters["update_jaxpr"] is not None:
+        raise NotImplementedError(
+            "scatter_apply (x.at[i].apply) has no derivative; write x.at[i].set(function(x[i])) where the indices are "
+            "unique"
+        )
+    (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
+    parameters["unique_indices"] = _are_unique(indices, parameters)
+    if parameters["unique_indices"] or moved_updates is None:
+        moved = zeros(aval_of(operand)) if moved is None else moved
+        moved_updates = zeros(aval_of(updates)) if moved_updates is None else moved_updates
+        return scatter.bind(*primals, **parameters), scatter.bind(moved, indices, moved_updates, **parameters)
+    # Which of several updates of an element stays is unspecified: value and tangent are both those of the update whose
+    # number does.
+    numbers = _numbered(updates, parameters["dimension_numbers"])
+    empty = zeros(ShapedArray(aval_of(operand).shape, dtypes.uint32))
+    left = scatter.bind(empty, indices, numbers, **parameters)
+    untouched = elementwise.eq(left, empty)
+    # The number of an update that is dropped stands nowhere.
+    stays = elementwise.eq(numbers, _read(left, indices, aval_of(updates), parameters, dropped=None))
+
+    def chosen(x: Any, u: Any) -> Any:
+        nothing = zeros(aval_of(operand))
+        x = nothing if x is None else elementwise.select_n(untouched, nothing, x)
+        return scatter_add.bind(x, indices, elementwise.select_n(stays, zeros(aval_of(updates)), u), **parameters)
+
+    return chosen(operand, updates), chosen(moved, moved_updates)
+
+
+def _are_unique(indices: Any, parameters: dict[str, Any]) -> bool:
+    """Whether no element is written twice: as promised, or since there is one index vector at most."""
+    return parameters["unique_indices"] or math.prod(aval_of(indices).shape[:-1]) <= 1
+
+
+def _numbered(updates: Any, numbers: ScatterDimensionNumbers) -> Any:
+    """Return for each element of `updates` the number, from 1 on, of the index vector that it belongs to."""
+    shape, windows = aval_of(updates).shape, numbers.update_window_dims
+    outer = tuple([1 if i in windows else n for i, n in enumerate(shape)])
+    count = broadcasted_iota.apply((), (dtypes.uint32, (math.prod(outer),), 0, None))
+    count = elementwise.add(count, Literal(1, ShapedArray((), dtypes.uint32)))
+    count = reshape.apply((count,), (outer, None, None))
+    return broadcast_in_dim.apply((count,), (shape, tuple(range(len(shape))), None))
+
+
+def _set_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
+    own = found = None
+    if type(operand) is Linear:
+        own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
+    if type(updates) is Linear:
+        if not parameters["unique_indices"]:
+            raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")
+        found = _read(cotangent, indices, updates.aval, parameters)
+    return [own, None, found]
+
+
+def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
+    parameters["unique_indices"] = _are_unique(indices, parameters)
+    result, terms = scatter_mul.bind(*primals, **parameters), []
+    if moved is not None:
+        terms.append(scatter_mul.bind(moved, indices, updates, **parameters))
+    if moved_updates is not None:
+        if not parameters["unique_indices"]:
+            raise NotImplementedError(
+                "scatter_mul: the derivative with respect to the updates is defined only where no element is "
+                "multiplied twice; say so with unique_indices=True"
+            )
+        spread = scatter_add.bind(zeros(aval_of(operand)), indices, moved_updates, **parameters)
+        terms.append(elementwise.mul(operand, spread))
+    return result, terms[0] if len(terms) == 1 else add_any.apply(terms)
+
+
+def _product_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
+    if type(operand) is Linear:
+        return [scatter_mul.bind(cotangent, indices, updates, **parameters), None, None]
+    if not parameters["unique_indices"]:
+        raise NotImplementedError("scatter_mul: the updates can be transposed only where unique_indices=True")
+    return [None, None, _read(elementwise.mul(cotangent, operand), indices, updates.aval, parameters)]
+
+
+def _extremal_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[Any, Any]:
+    # The tangent of an element is the mean of those of all that are equal to the result, itself and updates.
+    (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
+    result = primitive.bind(*primals, **parameters)
+    aval, none = aval_of(updates), zeros(aval_of(operand))
+    one = Literal(dtypes.scalar_type_of(aval.dtype)(1), ShapedArray((), aval.dtype, True))
+    ones, nothing = broadcast_in_dim.apply((one,), (aval.shape, (), None)), zeros(aval)
+
+    def read(x: Any) -> Any:
+        # What is found for updates that are dropped goes into terms that are dropped with them.
+        return _read(x, indices, aval, parameters, dropped=None)
+
+    def counted(marks: Any) -> Any:
+        return read(scatter_add.bind(none, indices, marks, **parameters))
+
+    reached = read(result)
+    wins, kept = elementwise.eq(updates, reached), elementwise.eq(read(operand), reached)
+    winners = counted(elementwise.select_n(wins, nothing, ones))
+    shared = elementwise.div(one, elementwise.add(winners, one))
+    terms = []
+    if moved is not None:
+        # Each of the updates of an element takes its part of what its own tangent loses.
+        lost = elementwise.sub(elementwise.select_n(kept, nothing, shared), one)
+        part = elementwise.div(lost, counted(ones))
+        terms.append(elementwise.mul(read(moved), part))
+    if moved_updates is not None:
+        share = elementwise.select_n(kept, elementwise.div(one, winners), shared)
+        terms.append(elementwise.mul(moved_updates, elementwise.select_n(wins, nothing, share)))
+    total = terms[0] if len(terms) == 1 else add_any.apply(terms)
+    return result, scatter_add.bind(none if moved is None else moved, indices, total, **parameters)
+
+
+EXTREMAL = Derived(_extremal_jvp)
+
+
+# Not associative, but as an update it needs to be no more than a sum of the negated updates.
+DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
+
+scatter = Scatter(
+    "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.",
+    jvp=_set_jvp, transpose=_set_transpose,
+)
+scatter_add = Scatter(
+    "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", jvp=LINEAR, transpose=_sum_transpose
+)
+scatter_sub = Scatter(
+    "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.",
+    jvp=LINEAR, transpose=_difference_transpose,
+)
+scatter_mul = Scatter(
+    "scatter-mul", PRODUCT, NUMBER, "Multiply windows of `operand` by updates.",
+    jvp=_product_jvp, transpose=_product_transpose,
+)
+scatter_min = Scatter(
+    "scatter-min", MINIMUM, ANY, "Take the smaller of windows of `operand` and updates.", jvp=EXTREMAL
+)
+scatter_max = Scatter("scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", jvp=EXTREMAL)
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: tuple[int, ...] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """Replace the elements of windows of `operand` by ``func(element)``.
+
+    `update_shape` is the shape that the updates of `scatter` would have. `func` maps a scalar to one of the same
+    dtype and may close over nothing traced. Where windows overlap, how often it is applied is unspecified.
+    """
+    aval = operand_aval("scatter_apply", operand)
+    scalar = ShapedArray((), aval.dtype)
+    info = DebugInfo("scatter_apply", getattr(func, "__name__", "func"), None, None)
+    jaxpr, constants = stage(lambda x: [func(x)], [scalar], info)
+    if constants:
+        raise NotImplementedError("scatter_apply: func closes over arrays; close over scalars only")
+    (result,) = jaxpr.out_avals
+    if result.shape or result.dtype != aval.dtype:
+        raise TypeError(
+            f"scatter_apply: func must map {scalar.str_short()} to the same type, it returned {result.str_short()}"
+        )
+    updates = full(update_shape, 0, aval.dtype)
+    numbers = _canonical_numbers("scatter_apply", ScatterDimensionNumbers, dimension_numbers)
+    flags = bool(indices_are_sorted), bool(unique_indices)
+    canonical = _canonical_mode("scatter_apply", mode, GatherScatterMode.FILL_OR_DROP)
+    parameters = (numbers, *flags, canonical, jaxpr, ())
+    return scatter.apply((operand, scatter_indices, updates), parameters)

@@ -1,0 +1,125 @@
+"""How programs call Python: by a custom call of the runtime's on CPUs and GPUs, by transfers to the host on TPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.effects import Effect
+from xtrace._src.runtime.callbacks import HostCallback
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.lower import TOKEN, tokens_of, with_tokens
+
+_Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
+
+# The handlers of the runtimes that call Python.
+_TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
+
+# What is transferred where there is nothing to transfer.
+_NUMBER = ShapedArray((), np.dtype(np.float32))
+
+
+def written(
+    builder: FunctionBuilder, values: Sequence[Value], key: Any, name: str, function: _Function, effect: Effect | None
+) -> list[Value]:
+    """Write the call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
+
+    key: what tells calls apart that are not the same, besides the place in the user's code and the types.
+    NotImplementedError for a platform whose programs cannot call Python.
+    """
+    effects = [effect] if effect is not None and effect.ordered else []
+    if builder.platform == "tpu":
+        return _by_transfers(builder, values, name, function, effects)
+    if builder.platform not in _TARGETS:
+        raise NotImplementedError(
+            f"{name}: programs for {builder.platform} cannot call Python functions; those for cpu, cuda and tpu can. "
+            "Run it with jax_platforms='cpu', or return the values from the function and use them outside of it"
+        )
+    if effect is not None and not effects:
+        # Within a function calls are made as they are written: XLA may begin with the last one.
+        if effect not in builder.tokens:
+            builder.tokens[effect] = builder.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+        effects = [effect]
+    operands = [*tokens_of(builder, effects), *[x.stored() for x in values]]
+    in_avals, out_avals = _types(values), list(builder.results)
+    place = builder.place[0] if builder.place is not None else None
+    whole = (key, name, tuple(in_avals), tuple(out_avals), place)
+    try:
+        hash(whole)
+    except TypeError:
+        whole = (object(),)  # type: ignore[assignment]
+    number = builder.module.callback(
+        whole, lambda: HostCallback(function, in_avals, out_avals, ordered=bool(effects), name=name, place=place)
+    )
+    results = [*[TOKEN] * len(effects), *out_avals]
+    attributes = [
+        "api_version = 4 : i32", f"backend_config = {{index = {number} : ui64}}",
+        *["has_side_effect = true"] * (effect is not None),
+        f"operand_layouts = [{', '.join([_layout(x.aval) for x in operands])}]",
+        f"result_layouts = [{', '.join([_layout(a) for a in results])}]",
+    ]
+    ins, outs = ", ".join([x.type for x in operands]), ", ".join([a.mlir_type for a in results])
+    outs = outs if len(results) == 1 else f"({outs})"
+    names = ", ".join([x.name for x in operands])
+    call = f"stablehlo.custom_call @{_TARGETS[builder.platform]}({names}) {{{', '.join(attributes)}}}"
+    return with_tokens(builder, effects, builder.line_of_many(f"{call} : ({ins}) -> {outs}", results))
+
+
+def _types(values: Sequence[Value]) -> list[ShapedArray]:
+    return [x.aval.update(weak_type=False) for x in values]
+
+
+def _layout(aval: ShapedArray) -> str:
+    """Rows first: what NumPy arrays are made of."""
+    rank = 0 if aval is TOKEN else aval.ndim
+    numbers = ", ".join(map(str, reversed(range(rank))))
+    return f"dense<{f'[{numbers}]' if rank else ''}> : tensor<{rank}xindex>"
+
+
+def _by_transfers(
+    builder: FunctionBuilder, values: Sequence[Value], name: str, function: _Function, effects: Sequence[Effect]
+) -> list[Value]:
+    """Write the sending of the operands and the receiving of the results, each after the one before it.
+
+    At least one value goes each way: the program waits for what it receives.
+    """
+    avals, module = list(builder.results), builder.module
+    place = builder.place[0] if builder.place is not None else None
+    operands = [x.stored() for x in values] or [builder.constant(0, _NUMBER)]
+    received = avals or [_NUMBER]
+    if effects:
+        (token,) = tokens_of(builder, effects)
+    else:
+        token = builder.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+    sends, receives = [module.channel() for _ in operands], [module.channel() for _ in received]
+
+    def call(*arrays: Any) -> Sequence[np.ndarray[Any, Any]]:
+        found = function(*arrays[: len(values)])
+        return found if avals else [np.zeros((), np.float32)]
+
+    types, channels = _types(values) or [_NUMBER], (sends, receives)
+    called = HostCallback(call, types, received, ordered=False, name=name, place=place, channels=channels)
+    module.callback(object(), lambda: called)
+    for channel, x in zip(sends, operands, strict=True):
+        head = f'"stablehlo.send"({x.name}, {token.name}) {_transfer(channel, 2)}'
+        token = builder.line(f"{head} : ({x.type}, !stablehlo.token) -> !stablehlo.token", TOKEN)
+    results = []
+    for channel, aval in zip(receives, received, strict=True):
+        head = f'"stablehlo.recv"({token.name}) {_transfer(channel, 3)}'
+        result, token = builder.line_of_many(
+            f"{head} : (!stablehlo.token) -> ({aval.mlir_type}, !stablehlo.token)", [aval, TOKEN]
+        )
+        results.append(result)
+    return with_tokens(builder, effects, [*[token] * len(effects), *results[: len(avals)]])
+
+
+def _transfer(channel: int, kind: int) -> str:
+    """The attributes of a transfer to the host (kind 2) or from it (3)."""
+    return (
+        f"<{{channel_handle = #stablehlo.channel_handle<handle = {channel}, type = {kind}>, is_host_transfer = true}}> "
+        '{mhlo.frontend_attributes = {_xla_host_transfer_handler_name = "pjrt_rendezvous", '
+        f'_xla_host_transfer_rendezvous = "{channel}"}}}}'
+    )

@@ -1,0 +1,164 @@
+"""Emission of calls to linear algebra libraries: what the text of such a call says, and checks of what comes back."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import compared
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla import lapack, plugins
+
+
+def character(letter: str) -> str:
+    """Return a letter, as LAPACK's options are given, as the attribute of a call."""
+    return f"{ord(letter)} : ui8"
+
+
+def flag(value: bool) -> str:
+    """Return a boolean as the attribute of a call."""
+    return "true" if value else "false"
+
+
+def lapack_call(
+    builder: FunctionBuilder, routine: str, operands: Sequence[Value], results: Sequence[ShapedArray], **details: Any
+) -> list[Value]:
+    """Write the call of a LAPACK routine, chosen by the first operand's dtype; see `foreign_call`.
+
+    NotImplementedError for dtypes that LAPACK does not have.
+    """
+    dtype = operands[0].aval.dtype
+    if not lapack.supports(dtype):
+        raise NotImplementedError(
+            f"the LAPACK routine {routine} is for float32, float64, complex64 and complex128; the operand has dtype "
+            f"{dtype.name}. Convert it with x.astype(...) first."
+        )
+    return foreign_call(builder, lapack.target(routine, dtype), operands, results, **details)
+
+
+def foreign_call(
+    builder: FunctionBuilder,
+    target: str,
+    operands: Sequence[Value],
+    results: Sequence[ShapedArray],
+    *,
+    batch: int,
+    options: Mapping[str, str] | None = None,
+    aliases: Mapping[int, int] | None = None,
+    row_major: bool = False,
+) -> list[Value]:
+    """Write the call of a foreign function that works on each matrix of a batch.
+
+    batch: how many leading axes number the matrices. options: attributes of the call. aliases: results, by position,
+    that take over the memory of operands. Matrices are handed over column by column, or by rows if `row_major`.
+    """
+    texts = ", ".join(f"{name} = {value}" for name, value in sorted((options or {}).items()))
+    single = len(results) == 1
+    attributes = [
+        'backend_config = ""',
+        f"mhlo.backend_config = {{{texts}}}",
+        f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}',
+        f"operand_layouts = [{', '.join(_layout(x.aval, batch, row_major) for x in operands)}]",
+        f"result_layouts = [{', '.join(_layout(a, batch, row_major) for a in results)}]",
+        f"sdy.sharding_rule = {_sharding_rule([x.aval for x in operands], results, batch)}",
+    ]
+    if aliases:
+        pairs = [
+            f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if single else result}], "
+            f"operand_index = {operand}, operand_tuple_indices = []>"
+            for result, operand in aliases.items()
+        ]
+        attributes.insert(4, f"output_operand_aliases = [{', '.join(pairs)}]")
+    return builder.line_of_many(_call_text(target, operands, results, attributes), results)
+
+
+def hybrid_call(
+    builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], **details: Any
+) -> list[Value]:
+    """Write the call of a CUDA kernel that works on the host as well, ready to be called; see `foreign_call`."""
+    plugins.prepare_hybrid_kernels()
+    return foreign_call(builder, target, operands, results, **details)
+
+
+def xla_call(
+    builder: FunctionBuilder,
+    target: str,
+    operands: Sequence[Value],
+    results: Sequence[ShapedArray],
+    *,
+    config: str = "",
+    version: int = 1,
+) -> list[Value]:
+    """Write the call of a function that XLA's TPU compiler knows by name."""
+    attributes = [f'backend_config = "{config}"']
+    if version != 1:
+        attributes.insert(0, f"api_version = {version} : i32")
+    return builder.line_of_many(_call_text(target, operands, results, attributes), results)
+
+
+def _call_text(
+    target: str, operands: Sequence[Value], results: Sequence[ShapedArray], attributes: Sequence[str]
+) -> str:
+    names = ", ".join(x.name for x in operands)
+    ins, outs = ", ".join(x.type for x in operands), ", ".join(a.mlir_type for a in results)
+    outs = outs if len(results) == 1 else f"({outs})"
+    return f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}} : ({ins}) -> {outs}"
+
+
+def _layout(aval: ShapedArray, batch: int, row_major: bool) -> str:
+    """Return the order of axes in memory, fastest first: matrices by columns, all else as StableHLO has it."""
+    ndim = aval.ndim
+    order = list(reversed(range(ndim)))
+    if ndim - batch == 2 and not row_major:
+        order[:2] = [ndim - 2, ndim - 1]
+    inner = "" if not order else str(order[0]) if ndim == 1 else str(order)
+    return f"dense<{inner}> : tensor<{ndim}xindex>"
+
+
+def _letters() -> Iterator[str]:
+    yield from "ijklmnopqrstuvwxyz"
+    for number in itertools.count(1):
+        yield f"z_{number}"
+
+
+def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch: int) -> str:
+    """Return the rule by which Shardy may spread the call over devices: along the batch axes only."""
+    fresh = _letters()
+    common = [next(fresh) for _ in range(batch)]
+    sizes: dict[str, int] = {}
+
+    def names(aval: ShapedArray) -> str:
+        own = [*common, *[next(fresh) for _ in range(aval.ndim - batch)]]
+        sizes.update(zip(own, aval.shape, strict=True))
+        return f"[{', '.join(own)}]"
+
+    ins, outs = [names(a) for a in operands], [names(a) for a in results]
+    factors = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return f"#sdy.op_sharding_rule<({', '.join(ins)})->({', '.join(outs)}) {{{factors}}}, custom>"
+
+
+def succeeded(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
+    """Write whether LAPACK's status says that all went well; `singular` accepts positive ones too."""
+    zero = builder.constant(0, status.aval)
+    return compared(builder, "GE" if singular else "EQ", status, zero)
+
+
+def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
+    """Write `x` where the matrix is good, NaN elsewhere; `good` has the batch axes of `x`."""
+    nan = complex(math.nan, math.nan) if dtypes.is_complex(x.aval.dtype) else math.nan
+    aval = x.aval.update(weak_type=False)
+    spread = builder.broadcast(good, aval.shape, range(good.aval.ndim))
+    filling = builder.constant(nan, aval)
+    return builder.line(f"stablehlo.select {spread.name}, {x.name}, {filling.name} : {spread.type}, {x.type}", aval)
+
+
+def no_platform(builder: FunctionBuilder, name: str) -> NotImplementedError:
+    """Return the error for an operation that the module's platform has no implementation of."""
+    return NotImplementedError(
+        f"{name} is not implemented on the platform {builder.platform}; compute it on the CPU, "
+        "with xtrace.device_put(x, xtrace.devices('cpu')[0])"
+    )

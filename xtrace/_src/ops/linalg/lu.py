@@ -1,0 +1,208 @@
+"""LU factorisation with row exchanges, and what its pivots mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.families import compared
+from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, operand_aval, reduce_sum, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.elementwise import add, eq, select_n
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.gathering import GatherDimensionNumbers, gather
+from xtrace._src.ops.linalg.foreign import foreign_call, lapack_call, nan_unless, succeeded, xla_call
+from xtrace._src.ops.linalg.matrices import (
+    LEADING,
+    as_column,
+    check_matrices,
+    constant_of,
+    identity,
+    lower_triangle,
+    product,
+    upper_triangle,
+    weak_as_operands,
+)
+from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.shape import broadcasted_iota, concatenate
+from xtrace._src.ops.slicing import dynamic_slice, slice_in_dim
+from xtrace._src.ops.sorting import sort_key_val
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+@weak_as_operands
+def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
+    if pivots.dtype != dtypes.int32:
+        raise TypeError(f"lu_pivots_to_permutation takes pivots of dtype int32, got {pivots.dtype.name}")
+    if pivots.ndim < 1:
+        raise TypeError("lu_pivots_to_permutation takes pivots of rank at least 1, got a scalar")
+    if permutation_size < pivots.shape[-1]:
+        raise ValueError(
+            f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. "
+            f"Got pivots size {pivots.shape[-1]}"
+        )
+    return ShapedArray((*pivots.shape[:-1], permutation_size), pivots.dtype)
+
+
+def _exchanged(step: Any, pivots: Any, permutation: Any) -> list[Any]:
+    """Exchange two elements of each permutation: those at `step` and at the pivot of this step."""
+    shape = aval_of(permutation).shape
+    last = len(shape) - 1
+    zero = np.int32(0)
+
+    def at_step(x: Any) -> Any:
+        start = [*[zero] * last, step]
+        found = dynamic_slice(x, start, (*aval_of(x).shape[:-1], 1), allow_negative_indices=False)
+        return broadcast_in_dim(found, shape, range(last + 1))
+
+    positions = broadcasted_iota(np.int32, shape, last)
+    at_pivot = eq(positions, at_step(pivots))
+    chosen = reduce_sum(select_n(at_pivot, zeros(aval_of(permutation)), permutation), (last,))
+    chosen = broadcast_in_dim(chosen, shape, range(last))
+    here = eq(positions, broadcast_in_dim(step, shape, ()))
+    permutation = select_n(at_pivot, select_n(here, permutation, chosen), at_step(permutation))
+    return [add(step, constant_of(step, 1)), pivots, permutation]
+
+
+def _first_permutation(pivots: Any, *, permutation_size: int) -> Any:
+    shape = (*aval_of(pivots).shape[:-1], permutation_size)
+    return broadcasted_iota(np.int32, shape, len(shape) - 1)
+
+
+def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_size: int) -> Value:
+    aval = pivots.aval.update(shape=(*pivots.aval.shape[:-1], permutation_size))
+    if builder.platform == "cuda":
+        return foreign_call(builder, "cu_lu_pivots_to_permutation", [pivots], [aval], batch=aval.ndim - 1)[0]
+    permutation = by_formula(_first_permutation)(builder, pivots, permutation_size=permutation_size)
+    steps = pivots.aval.shape[-1]
+    if not steps:
+        return permutation
+    counter = ShapedArray((), dtypes.int32)
+    avals = [counter, pivots.aval, aval]
+    condition, body = builder.region(avals), builder.region(avals)
+    more = compared(condition, "LT", condition.arguments[0], condition.constant(steps, counter))
+    carried = by_formula(_exchanged)(body, *body.arguments)
+    operands = [builder.constant(0, counter), pivots, permutation]
+    return builder.op_with_regions("stablehlo.while", operands, [(condition, [more]), (body, carried)], avals)[2]
+
+
+@primitive(
+    "lu_pivots_to_permutation", ("permutation_size",),
+    abstract=_permutation_abstract, emit=_permutation_emit, jvp=FLAT, batch=LEADING,
+)
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """Permutation that exchanges row i with row ``pivots[..., i]``, one after the other, amount to.
+
+    `pivots` are int32, as `lu` gives them; `permutation_size` is the number of rows, at least that of the pivots.
+    """
+    return lu_pivots_to_permutation.apply((pivots,), (int(permutation_size),))
+
+
+@weak_as_operands
+def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
+    batch = check_matrices("lu", (x,))
+    rows, columns = x.shape[-2:]
+    return [
+        ShapedArray(x.shape, x.dtype),
+        ShapedArray((*batch, min(rows, columns)), dtypes.int32),
+        ShapedArray((*batch, rows), dtypes.int32),
+    ]
+
+
+def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
+    results = list(builder.results)
+    if builder.platform == "tpu":
+        return xla_call(builder, "LuDecomposition", [x], results, version=2)
+    found = [*results[:2], ShapedArray(x.aval.shape[:-2], dtypes.int32)]
+    details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0}}
+    if builder.platform == "cpu":
+        factors, pivots, status = lapack_call(builder, "getrf", [x], found, **details)
+    else:
+        factors, pivots, status = foreign_call(builder, "cusolver_getrf_ffi", [x], found, **details)
+    # LAPACK counts rows from 1.
+    one = builder.constant(1, pivots.aval)
+    pivots = builder.line(f"stablehlo.subtract {pivots.name}, {one.name} : {pivots.type}", pivots.aval)
+    factors = nan_unless(builder, succeeded(builder, status, singular=True), factors)
+    return [factors, pivots, _permutation_emit(builder, pivots, permutation_size=x.aval.shape[-2])]
+
+
+def permuted_rows(x: Any, permutation: Any) -> Any:
+    """Return matrices with row i being row ``permutation[..., i]`` of `x`."""
+    shape = aval_of(x).shape
+    if 0 in shape:
+        return x
+    row, column = len(shape) - 2, len(shape) - 1
+    batch = tuple(range(row))
+    numbers = GatherDimensionNumbers(
+        offset_dims=(column,), collapsed_slice_dims=(row,), start_index_map=(row,),
+        operand_batching_dims=batch, start_indices_batching_dims=batch,
+    )
+    sizes = (*(1,) * (row + 1), shape[column])
+    return gather(x, as_column(permutation), numbers, sizes, mode="promise_in_bounds")
+
+
+def unpermuted_rows(x: Any, permutation: Any) -> Any:
+    """Return matrices with row ``permutation[..., i]`` being row i of `x`."""
+    shape = aval_of(permutation).shape
+    positions = broadcasted_iota(np.int32, shape, len(shape) - 1)
+    return permuted_rows(x, sort_key_val(permutation, positions)[1])
+
+
+def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> Any:
+    """Solve A x = b, or Aᴴ x = b if `adjoint`, for matrices of which `lu` gave factors and permutation."""
+    if adjoint:
+        x = triangular_solve(factors, b, left_side=True, transpose_a=True, conjugate_a=True)
+        x = triangular_solve(
+            factors, x, left_side=True, lower=True, transpose_a=True, conjugate_a=True, unit_diagonal=True
+        )
+        return unpermuted_rows(x, permutation)
+    x = triangular_solve(factors, permuted_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True)
+    return triangular_solve(factors, x, left_side=True)
+
+
+def _squared(x: Any, size: int) -> Any:
+    """Return matrices with one short side continued to `size` by the identity: zeros, ones on the main diagonal."""
+    aval = aval_of(x)
+    *batch, rows, columns = aval.shape
+    axis = aval.ndim - (1 if columns < size else 2)
+    short = min(rows, columns)
+    if short == size:
+        return x
+    whole = identity(aval.dtype, (*batch, size, size))
+    return concatenate([x, slice_in_dim(whole, short, size, 1, axis)], axis)
+
+
+def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    # P A = L U: L⁻¹ P dA U⁻¹ = L⁻¹ dL + dU U⁻¹, strictly lower plus upper triangular. Where the matrix is not square,
+    # L or U is continued by the identity (Giles 2008, Collected matrix derivative results; the general case likewise).
+    factors, pivots, permutation = lu.apply(primals)
+    aval = aval_of(factors)
+    rows, columns = aval.shape[-2:]
+    short = min(rows, columns)
+    tall = slice_in_dim(factors, 0, short, 1, aval.ndim - 1)
+    wide = slice_in_dim(factors, 0, short, 1, aval.ndim - 2)
+    one = identity(aval.dtype, (*aval.shape[:-2], rows, rows))
+    lower = add(lower_triangle(_squared(tall, rows), -1), one)
+    upper = upper_triangle(_squared(wide, columns))
+    moved = permuted_rows(tangents[0], permutation)
+    moved = triangular_solve(lower, moved, left_side=True, lower=True, unit_diagonal=True)
+    moved = triangular_solve(upper, moved)
+    tangent = add(product(lower, lower_triangle(moved, -1)), product(upper_triangle(moved), upper))
+    return [factors, pivots, permutation], [tangent, None, None]
+
+
+@primitive("lu", abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, multiple_results=True)
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """Factors L and U with ``x[permutation] = L U`` of the matrices in the last two axes.
+
+    Returns the factors in one matrix, L below the diagonal (it has ones on it) and U from it on; the pivots, for each
+    row the row it was exchanged with; and the permutation of the rows. TypeError unless `x` is a floating or complex
+    array of rank 2 or more.
+    """
+    operand_aval("lu", x, "x")
+    factors, pivots, permutation = lu.apply((x,))
+    return factors, pivots, permutation

@@ -1,0 +1,180 @@
+"""Matrices in the last two axes of arrays: triangles, products and transposes, and the checks of operands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    converted,
+    reduce_sum,
+    spread_like,
+    transpose,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.primitive import Derived, Primitive
+from xtrace._src.ops.contraction import Precision, dot_general
+from xtrace._src.ops.elementwise import add, conj, eq, ge, real, select_n
+from xtrace._src.ops.shape import broadcasted_iota
+
+_EXACT = (Precision.HIGHEST, Precision.HIGHEST)
+
+
+def check_matrices(name: str, avals: Sequence[ShapedArray], *, square: bool = False) -> tuple[int, ...]:
+    """Return the shape of the batch that matrices of one inexact dtype share; TypeError or ValueError otherwise."""
+    check_kind(name, avals, [INEXACT] * len(avals))
+    check_same_dtype(name, avals)
+    for position, aval in enumerate(avals):
+        if aval.ndim < 2:
+            raise TypeError(f"Input {position} to {name} must have rank at least 2, but got shape={aval.shape}")
+    if square:
+        check_square(name, avals[0])
+    return avals[0].shape[:-2]
+
+
+def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `abstract` with results that are weakly typed where all operands are."""
+
+    @functools.wraps(abstract)
+    def types_of_results(*avals: ShapedArray, **parameters: Any) -> Any:
+        found = abstract(*avals, **parameters)
+        if not all(a.weak_type for a in avals):
+            return found
+        if isinstance(found, list):
+            return [a.update(weak_type=True) for a in found]
+        return found.update(weak_type=True)
+
+    return types_of_results
+
+
+def check_square(name: str, aval: ShapedArray) -> None:
+    """Raise ValueError unless the last two axes are of one size."""
+    if aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"The input to {name} must be a square matrix. Got shape {aval.shape}.")
+
+
+def check_batch(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -> None:
+    """Raise ValueError unless all operands, which have so many axes of their own, have the same leading axes."""
+    shapes = [a.shape[: a.ndim - own] for a, own in zip(avals, ranks, strict=True)]
+    if len(set(shapes)) > 1:
+        raise ValueError(
+            f"{name}: the leading axes, which number the matrices, must agree; got operands of shapes "
+            f"{', '.join(str(a.shape) for a in avals)}. Broadcast them first."
+        )
+
+
+def constant_of(x: Any, value: Any) -> Literal:
+    """Return the scalar `value` in the dtype of `x`."""
+    aval = aval_of(x)
+    return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
+
+
+def filled(x: Any, value: Any) -> Any:
+    """Return an array like `x`, each element of it `value`."""
+    return spread_like(constant_of(x, value), x)
+
+
+def transposed(x: Any) -> Any:
+    """Return each matrix transposed."""
+    ndim = aval_of(x).ndim
+    return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def conjugated(x: Any) -> Any:
+    """Return the complex conjugate, `x` itself where it is real."""
+    return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
+
+
+def real_part(x: Any) -> Any:
+    """Return the real part, `x` itself where it is real."""
+    return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
+
+
+def adjoint(x: Any) -> Any:
+    """Return each matrix transposed and conjugated."""
+    return conjugated(transposed(x))
+
+
+def symmetrized(x: Any) -> Any:
+    """Return the Hermitian part, half the sum of each matrix and its adjoint."""
+    total = add(x, adjoint(x))
+    return total / constant_of(total, 2)
+
+
+def product(x: Any, y: Any, precision: Any = _EXACT) -> Any:
+    """Return the product of matrices with equal batch axes."""
+    ndim = aval_of(x).ndim
+    batch = tuple(range(ndim - 2))
+    return dot_general(x, y, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
+
+
+def _lower_part(rows: int, columns: int, diagonal: int) -> Any:
+    i = broadcasted_iota(np.int32, (rows, columns), 0)
+    j = broadcasted_iota(np.int32, (rows, columns), 1)
+    return ge(add(i, Literal(np.int32(diagonal), ShapedArray((), dtypes.int32))), j)
+
+
+def _masked(mask: Any, on_true: Any, on_false: Any, shape: tuple[int, ...]) -> Any:
+    mask = broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
+    return select_n(mask, on_false, on_true)
+
+
+def lower_triangle(x: Any, diagonal: int = 0) -> Any:
+    """Return each matrix with zeros above its `diagonal`-th diagonal."""
+    aval = aval_of(x)
+    return _masked(_lower_part(aval.shape[-2], aval.shape[-1], diagonal), x, zeros(aval), aval.shape)
+
+
+def upper_triangle(x: Any, diagonal: int = 0) -> Any:
+    """Return each matrix with zeros below its `diagonal`-th diagonal."""
+    aval = aval_of(x)
+    return _masked(_lower_part(aval.shape[-2], aval.shape[-1], diagonal - 1), zeros(aval), x, aval.shape)
+
+
+def _on_diagonal(rows: int, columns: int) -> Any:
+    return eq(broadcasted_iota(np.int32, (rows, columns), 0), broadcasted_iota(np.int32, (rows, columns), 1))
+
+
+def identity(dtype: Any, shape: tuple[int, ...]) -> Any:
+    """Return matrices with ones on the main diagonal and zeros elsewhere."""
+    one = converted(_on_diagonal(*shape[-2:]), dtype)
+    return broadcast_in_dim(one, shape, (len(shape) - 2, len(shape) - 1))
+
+
+def diagonal(x: Any) -> Any:
+    """Return the main diagonal of each square matrix."""
+    aval = aval_of(x)
+    return reduce_sum(_masked(_on_diagonal(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
+
+
+def as_row(x: Any) -> Any:
+    """Return vectors in the last axis as matrices of one row."""
+    shape = aval_of(x).shape
+    return broadcast_in_dim(x, (*shape[:-1], 1, shape[-1]), (*range(len(shape) - 1), len(shape)))
+
+
+def as_column(x: Any) -> Any:
+    """Return vectors in the last axis as matrices of one column."""
+    shape = aval_of(x).shape
+    return broadcast_in_dim(x, (*shape, 1), tuple(range(len(shape))))
+
+
+def _batch_in_front(
+    primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[Any, Any]:
+    moved = [with_axis(x, axis, mapped.size) for x, axis in zip(operands, axes, strict=True)]
+    results = primitive.apply(moved, tuple(parameters.values()))
+    return results, [0] * len(results) if primitive.multiple_results else 0
+
+
+# The batch rule of an operation on each matrix of a batch: the mapped axis becomes one more leading axis.
+LEADING = Derived(_batch_in_front)

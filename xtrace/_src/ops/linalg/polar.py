@@ -1,0 +1,143 @@
+"""Polar decomposition by dynamically weighted Halley iterations, made of QR and Cholesky factorisations."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import INEXACT, check_kind
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.ops.elementwise import abs, add, bitwise_and, bitwise_not, eq, gt, lt, mul, rsqrt, select_n, sqrt, sub
+from xtrace._src.ops.linalg.matrices import adjoint, constant_of, filled, identity, product, symmetrized
+from xtrace._src.ops.linalg.qr import qr
+from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
+from xtrace._src.ops.reductions import reduce_max
+from xtrace._src.ops.shape import broadcasted_iota, concatenate
+from xtrace._src.ops.slicing import slice_in_dim
+
+# Above this weight the form with a Cholesky factorisation loses digits.
+_LARGEST_WEIGHT = 100.0
+
+
+def _weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, float, float]]:
+    """Return (a, b, c) of each step x (a + b x²) / (1 + c x²) that brings singular values from [eps, 1] to 1."""
+    least = eps
+    found: list[tuple[float, float, float]] = []
+    while least + tolerance < 1 and len(found) < limit:
+        square = least * least
+        root = np.sqrt(1 + np.cbrt(4 * (1 / square - 1) / square))
+        a = float(root + np.sqrt(8 - 4 * (root * root - 1) + 8 * (2 - square) / (square * root)) / 2)
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        found.append((a, b, c))
+        least *= (a + b * square) / (1 + c * square)
+    return found
+
+
+def _step(x: Any, a: float, b: float, c: float) -> Any:
+    """Return x (a + b xᴴx) (1 + c xᴴx)⁻¹ of each matrix, without squaring `x` where c is large."""
+    *batch, rows, columns = aval_of(x).shape
+    one = identity(aval_of(x).dtype, (*batch, columns, columns))
+    kept = b / c
+    if c > _LARGEST_WEIGHT:
+        row = len(batch)
+        root = c**0.5
+        q, _ = qr(concatenate([mul(constant_of(x, root), x), one], row), full_matrices=False)
+        upper, lower = slice_in_dim(q, 0, rows, 1, row), slice_in_dim(q, rows, rows + columns, 1, row)
+        change = mul(constant_of(x, (a - kept) / root), product(upper, adjoint(lower)))
+    else:
+        square = product(adjoint(x), x)
+        factor = cholesky(add(mul(constant_of(square, c), square), one), symmetrize_input=False)
+        solved = triangular_solve(factor, adjoint(x), left_side=True, lower=True)
+        solved = triangular_solve(factor, solved, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
+        change = mul(constant_of(x, a - kept), adjoint(solved))
+    return add(mul(constant_of(x, kept), x), change)
+
+
+def _bounded(x: Any) -> Any:
+    """Return each matrix divided by a bound of its largest singular value, the root of its 1 and infinity norms."""
+    size = abs(x)
+    row = aval_of(x).ndim - 2
+    sums = [reduce_sum(size, (axis,)) for axis in (row, row + 1)]
+    norms = [reduce_max(total, (row,)) for total in sums]
+    scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
+    scale = select_n(eq(norms[0], constant_of(norms[0], 0)), scale, filled(scale, 1))
+    return mul(x, converted(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
+
+
+def unitary_factors(x: Any) -> Any:
+    """Return U of the polar decomposition of each matrix, in a number of steps that the dtype alone determines.
+
+    Singular values below the precision, relative to the largest, may stay below 1; their vectors are kept.
+    """
+    precision = float(dtypes.finfo(dtypes.real_part_dtype(aval_of(x).dtype)).eps)
+    u = _bounded(x)
+    for weights in _weights(precision, 5 * precision, 10):
+        u = _step(u, *weights)
+    return u
+
+
+def _changed(x: Any, y: Any, tolerance: float) -> Any:
+    """Whether the Frobenius norm of the difference is above the tolerance."""
+    size = abs(sub(x, y))
+    norm = sqrt(reduce_sum(mul(size, size), (0, 1)))
+    return gt(norm, constant_of(norm, tolerance))
+
+
+def _inside(x: Any, shape: Any) -> Any:
+    """Return `x` with zeros outside its first `shape` rows and columns."""
+    aval = aval_of(x)
+    rows, columns = [
+        lt(broadcasted_iota(np.int32, aval.shape, axis), broadcast_in_dim(converted(n, dtypes.int32), aval.shape, ()))
+        for axis, n in enumerate(shape)
+    ]
+    return select_n(bitwise_and(rows, columns), zeros(aval), x)
+
+
+def qdwh(
+    x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None,
+    dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """U with orthonormal columns and Hermitian H with x = U H, the number of steps, and whether they converged.
+
+    x: a floating or complex matrix with at least as many rows as columns. is_hermitian: it is, which changes nothing.
+    max_iterations: 10 by default. eps: the precision, that of the dtype by default. dynamic_shape: int32 scalars, the
+    part of `x` that counts; the rest reads as zero. ValueError for other shapes or options below 1. Nakatsukasa, Bai
+    and Gygi 2010, Optimizing Halley's iteration for computing the matrix polar decomposition.
+    """
+    aval = operand_aval("qdwh", x, "x")
+    check_kind("qdwh", (aval,), (INEXACT,))
+    if aval.ndim != 2 or aval.shape[0] < aval.shape[1]:
+        raise ValueError(f"qdwh: the input must be a matrix of shape M x N with M >= N, got shape {aval.shape}")
+    limit = 10 if max_iterations is None else operator.index(max_iterations)
+    if limit < 1:
+        raise ValueError(f"qdwh: max_iterations must be at least 1, got {max_iterations}")
+    precision = float(dtypes.finfo(dtypes.real_part_dtype(aval.dtype)).eps) if eps is None else float(eps)
+    tolerance = 5 * precision
+    if dynamic_shape is not None:
+        x = _inside(x, dynamic_shape)
+    u = _bounded(x)
+    steps = _weights(precision, tolerance, limit)
+    previous = u
+    for weights in steps:
+        previous, u = u, _step(u, *weights)
+    moving = _changed(u, previous, tolerance ** (1 / 3))
+
+    def goes_on(state: tuple[Any, Any, Any]) -> Any:
+        count, _, moving = state
+        return bitwise_and(moving, lt(count, constant_of(count, limit)))
+
+    def further(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        count, u, _ = state
+        new = _step(u, 3, 1, 3)
+        return add(count, constant_of(count, 1)), new, _changed(new, u, tolerance ** (1 / 3))
+
+    count, u, moving = while_loop(goes_on, further, (len(steps), u, moving))
+    # One step of Newton and Schulz for the last digits of orthogonality.
+    u = sub(mul(constant_of(u, 1.5), u), mul(constant_of(u, 0.5), product(u, product(adjoint(u), u))))
+    return u, symmetrized(product(adjoint(u), x)), count, bitwise_not(moving)

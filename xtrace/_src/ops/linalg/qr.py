@@ -1,0 +1,297 @@
+"""QR factorisation, and the products of Householder reflections that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import converted, operand_aval, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.ops.elementwise import add, complex, mul, real, sub
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.linalg.foreign import flag, foreign_call, hybrid_call, lapack_call, xla_call
+from xtrace._src.ops.linalg.lu import lu, lu_solve, permuted_rows
+from xtrace._src.ops.linalg.matrices import (
+    LEADING,
+    adjoint,
+    check_batch,
+    check_matrices,
+    identity,
+    lower_triangle,
+    product,
+    transposed,
+    upper_triangle,
+    weak_as_operands,
+)
+from xtrace._src.ops.linalg.reflections import apply_reflections, pivoted_qr
+from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.shape import concatenate
+from xtrace._src.ops.slicing import pad, slice_in_dim
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+@weak_as_operands
+def _geqrf_abstract(x: ShapedArray) -> list[ShapedArray]:
+    batch = check_matrices("geqrf", (x,))
+    return [ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(x.shape[-2:])), x.dtype)]
+
+
+def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
+    results = builder.results
+    if builder.platform == "tpu":
+        return xla_call(builder, "Qr", [x], results)
+    details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0}}
+    if builder.platform == "cpu":
+        return lapack_call(builder, "geqrf", [x], results, **details)
+    return foreign_call(builder, "cusolver_geqrf_ffi", [x], results, **details)
+
+
+@primitive(
+    "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, multiple_results=True,
+    jvp=no_rule("geqrf has no derivative: qr has"),
+)
+def geqrf(x: Any) -> tuple[Any, Any]:
+    """R in the upper triangle, the Householder vectors below it, and the factors of the reflections."""
+    packed, taus = geqrf.apply((x,))
+    return packed, taus
+
+
+@weak_as_operands
+def _geqp3_abstract(x: ShapedArray, pivots: ShapedArray, *, use_magma: bool | None) -> list[ShapedArray]:
+    packed, taus = _geqrf_abstract(x)
+    if pivots.shape != (*x.shape[:-2], x.shape[-1]) or pivots.dtype != dtypes.int32:
+        raise ValueError(
+            f"geqp3: pivots must be int32, one for each column of {x.str_short()}, got {abbreviated(pivots)}"
+        )
+    return [packed, ShapedArray(pivots.shape, pivots.dtype), taus]
+
+
+def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma: bool | None) -> list[Value]:
+    packed, order, taus = builder.results
+    details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0, 1: 1}}
+    if builder.platform == "cpu":
+        found = lapack_call(builder, "geqp3", [x, pivots], [packed, order, taus], **details)
+    elif builder.platform == "cuda":
+        magma = '"auto"' if use_magma is None else '"on"' if use_magma else '"off"'
+        details["options"] = {"magma": magma}
+        found = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
+    else:
+        return by_formula(pivoted_qr)(builder, x, pivots)
+    # LAPACK counts columns from 1.
+    one, positions = builder.constant(1, order), found[1]
+    found[1] = builder.line(f"stablehlo.subtract {positions.name}, {one.name} : {positions.type}", order)
+    return found
+
+
+@primitive(
+    "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, multiple_results=True,
+    jvp=no_rule("geqp3 has no derivative: qr with pivoting=True has"),
+)
+def geqp3(x: Any, pivots: Any, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
+    """`geqrf` of the columns in an order that makes the diagonal of R fall, and that order.
+
+    `pivots` are zeros, or positions from 1 on where columns are to stay in front.
+    """
+    packed, order, taus = geqp3.apply((x, pivots), (use_magma,))
+    return packed, order, taus
+
+
+def _check_reflections(name: str, a: ShapedArray, taus: ShapedArray) -> None:
+    if taus.ndim != a.ndim - 1:
+        raise ValueError(f"{name}: taus must have one axis less than a, got shapes {a.shape} and {taus.shape}")
+    if taus.shape[-1] > min(a.shape[-2:]):
+        raise ValueError(
+            f"The second argument to {name} must not have more rows than the minimum of the first argument's rows "
+            f"and columns; got shapes {a.shape} and {taus.shape}"
+        )
+
+
+@weak_as_operands
+def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+    # The reflections' factors are vectors: to the shared checks they are matrices of one row.
+    check_matrices("householder_product", (a, taus.update(shape=(*taus.shape, 1))))
+    if a.shape[-2] < a.shape[-1]:
+        raise ValueError(
+            f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
+        )
+    _check_reflections("householder_product", a, taus)
+    check_batch("householder_product", (a, taus), (2, 1))
+    return ShapedArray(a.shape, a.dtype)
+
+
+def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
+    results = [builder.results[0]]
+    if builder.platform == "tpu":
+        return xla_call(builder, "ProductOfElementaryHouseholderReflectors", [a, taus], results)[0]
+    details: dict[str, Any] = {"batch": a.aval.ndim - 2, "aliases": {0: 0}}
+    if builder.platform == "cpu":
+        routine = "ungqr" if dtypes.is_complex(a.aval.dtype) else "orgqr"
+        return lapack_call(builder, routine, [a, taus], results, **details)[0]
+    return foreign_call(builder, "cusolver_orgqr_ffi", [a, taus], results, **details)[0]
+
+
+@primitive(
+    "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
+    jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
+)
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns, as many as `a` has, of H₀ H₁ …, with Hᵢ = 1 - taus[i] vᵢ vᵢᴴ.
+
+    vᵢ is column i of `a` below the diagonal, 1 on it, 0 above, as `geqrf` gives it. ValueError if `a` has more
+    columns than rows, or there are more reflections than columns.
+    """
+    return householder_product.apply((a, taus))
+
+
+@weak_as_operands
+def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
+    check_matrices("ormqr", (a, taus.update(shape=(*taus.shape, 1)), c))
+    _check_reflections("ormqr", a, taus)
+    check_batch("ormqr", (a, taus, c), (2, 1, 2))
+    if a.shape[-2] < a.shape[-1]:
+        raise ValueError(f"ormqr: a must have at least as many rows as columns, got shape {a.shape}")
+    if c.shape[-2 if left else -1] != a.shape[-2]:
+        raise ValueError(
+            f"ormqr with left={left} expects c to have the same number of {'rows' if left else 'columns'} as the "
+            f"Householder matrix a has rows. Got a shape {a.shape} and c shape {c.shape}."
+        )
+    return ShapedArray(c.shape, c.dtype)
+
+
+def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, left: bool, transpose: bool) -> Value:
+    results = [builder.results[0]]
+    options = {"left": flag(left), "transpose": flag(transpose)}
+    details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 2}}
+    if builder.platform == "cpu":
+        routine = "unmqr" if dtypes.is_complex(a.aval.dtype) else "ormqr"
+        return lapack_call(builder, routine, [a, taus, c], results, **details)[0]
+    if builder.platform == "cuda":
+        return foreign_call(builder, "cusolver_ormqr_ffi", [a, taus, c], results, **details)[0]
+    return by_formula(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
+
+
+@primitive(
+    "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
+    jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
+)
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """Product Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; Q is the whole product of the reflections.
+
+    `a` and `taus` are as in `householder_product`. ValueError for shapes that do not go together.
+    """
+    return ormqr.apply((a, taus, c), (left, transpose))
+
+
+@weak_as_operands
+def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list[ShapedArray]:
+    batch = check_matrices("qr", (x,))
+    rows, columns = x.shape[-2:]
+    inner = rows if full_matrices else min(rows, columns)
+    found = [ShapedArray((*batch, rows, inner), x.dtype), ShapedArray((*batch, inner, columns), x.dtype)]
+    return [*found, ShapedArray((*batch, columns), dtypes.int32)] if pivoting else found
+
+
+@by_formula
+def _qr_emit(x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list[Any]:
+    aval = aval_of(x)
+    *batch, rows, columns = aval.shape
+    inner = rows if full_matrices else min(rows, columns)
+    order = zeros(ShapedArray((*batch, columns), dtypes.int32)) if pivoting else None
+    if not rows or not columns:
+        found = [identity(aval.dtype, (*batch, rows, inner)), zeros(aval.update(shape=(*batch, inner, columns)))]
+        return [*found, order] if pivoting else found
+    if pivoting:
+        packed, order, taus = geqp3(x, order, use_magma)
+    else:
+        packed, taus = geqrf(x)
+    last = aval.ndim - 1
+    if rows < columns:
+        vectors = slice_in_dim(packed, 0, rows, 1, last)
+    elif inner > columns:
+        zero = Literal(dtypes.scalar_type_of(aval.dtype)(0), ShapedArray((), aval.dtype))
+        vectors = pad(packed, zero, [*[(0, 0, 0)] * last, (0, inner - columns, 0)])
+    else:
+        vectors = packed
+    upper = upper_triangle(slice_in_dim(packed, 0, inner, 1, last - 1))
+    found = [householder_product(vectors, taus), upper]
+    return [*found, order] if pivoting else found
+
+
+def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
+    """Return the tangents of Q and R, for R square."""
+    # Qᴴ dA R⁻¹ = Qᴴ dQ + dR R⁻¹: anti-Hermitian plus upper triangular with a real diagonal (Walter and Lehmann 2012,
+    # Algorithmic differentiation of linear algebra functions with application in optimum experimental design).
+    moved = triangular_solve(r, dx)
+    within = product(adjoint(q), moved, None)
+    lower = lower_triangle(within, -1)
+    turning = sub(lower, adjoint(lower))
+    aval = aval_of(within)
+    if dtypes.is_complex(aval.dtype):
+        part = real(within)
+        imaginary = sub(within, complex(part, zeros(aval_of(part))))
+        turning = add(turning, mul(identity(aval.dtype, (*(1,) * (aval.ndim - 2), *aval.shape[-2:])), imaginary))
+    return add(product(q, sub(turning, within), None), moved), product(sub(within, turning), r, None)
+
+
+def _completed_jvp(q: Any, columns: int, dq: Any) -> Any:
+    """Return the tangent of a square Q whose first columns have the tangent `dq`."""
+    # Q = 1 - V T Vᴴ, a product of reflections, so that its further columns follow from the first ones: with Q₁ = [E F]
+    # by rows and S = F (E - 1)⁻¹, dQ₂ = dQ₁ Sᴴ - (Q₁ + Q₂ S) (dF - S dE)ᴴ.
+    row, column = aval_of(q).ndim - 2, aval_of(q).ndim - 1
+    size = aval_of(q).shape[-1]
+    first, rest = slice_in_dim(q, 0, columns, 1, column), slice_in_dim(q, columns, size, 1, column)
+    top, bottom = slice_in_dim(first, 0, columns, 1, row), slice_in_dim(first, columns, size, 1, row)
+    dtop, dbottom = slice_in_dim(dq, 0, columns, 1, row), slice_in_dim(dq, columns, size, 1, row)
+    factors, _, permutation = lu(sub(top, identity(aval_of(top).dtype, aval_of(top).shape)))
+    slope = lu_solve(factors, permutation, adjoint(bottom), adjoint=True)
+    change = sub(dbottom, product(adjoint(slope), dtop, None))
+    whole = add(first, product(rest, adjoint(slope), None))
+    moved = sub(product(dq, slope, None), product(whole, adjoint(change), None))
+    return concatenate([dq, moved], column)
+
+
+def _qr_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, full_matrices: bool, use_magma: bool | None
+) -> tuple[list[Any], list[Any]]:
+    (x,), (dx,) = primals, tangents
+    # As in JAX, what is solved for has a type of its own, weak or not as the matrix may be.
+    dx = converted(dx, aval_of(x).dtype)
+    results = qr.apply(primals, (pivoting, full_matrices, use_magma))
+    q, r = results[:2]
+    rows, columns = aval_of(x).shape[-2:]
+    row, column = aval_of(x).ndim - 2, aval_of(x).ndim - 1
+    if pivoting:
+        x, dx = [transposed(permuted_rows(transposed(y), results[2])) for y in (x, dx)]
+    if rows < columns:
+        # The first columns, as many as there are rows, determine Q; for the others R₂ = Qᴴ A₂.
+        others, dothers = [slice_in_dim(y, rows, columns, 1, column) for y in (x, dx)]
+        dq, dr = _thin_jvp(q, slice_in_dim(r, 0, rows, 1, column), slice_in_dim(dx, 0, rows, 1, column))
+        further = add(product(adjoint(dq), others, None), product(adjoint(q), dothers, None))
+        moved = [dq, concatenate([dr, further], column)]
+    elif full_matrices and rows > columns:
+        thin = slice_in_dim(q, 0, columns, 1, column)
+        dq, dr = _thin_jvp(thin, slice_in_dim(r, 0, columns, 1, row), dx)
+        below = zeros(aval_of(slice_in_dim(r, columns, rows, 1, row)))
+        moved = [_completed_jvp(q, columns, dq), concatenate([dr, below], row)]
+    else:
+        moved = list(_thin_jvp(q, r, dx))
+    return results, [*moved, None] if pivoting else moved
+
+
+@primitive(
+    "qr", ("pivoting", "full_matrices", "use_magma"), abstract=_qr_abstract, emit=_qr_emit, jvp=_qr_jvp,
+    batch=LEADING, multiple_results=True,
+)
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Any, ...]:
+    """Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in the last two axes.
+
+    full_matrices: Q is square; otherwise it has min(rows, columns) columns. pivoting: the columns of `x` are permuted
+    so that the diagonal of R falls; the permutation, int32, is the third result. use_magma: whether a GPU computes
+    the pivoting form with MAGMA, None where it is installed. The diagonal of R may have negative elements.
+    """
+    operand_aval("qr", x, "x")
+    return tuple(qr.apply((x,), (bool(pivoting), bool(full_matrices), use_magma)))

@@ -1,0 +1,268 @@
+"""Unitary reductions to simpler forms (Schur, Hessenberg, tridiagonal), and systems that are tridiagonal already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import add_any, neg
+from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
+from xtrace._src.algebra.vector_space import operand_aval, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.tangents import Linear
+from xtrace._src.ops.elementwise import add, mul
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.linalg.foreign import (
+    character,
+    flag,
+    foreign_call,
+    lapack_call,
+    nan_unless,
+    no_platform,
+    succeeded,
+)
+from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
+from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
+from xtrace._src.ops.linalg.tridiagonal import solve_by_elimination
+from xtrace._src.ops.shape import concatenate
+from xtrace._src.ops.slicing import slice_in_dim
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla import lapack
+
+
+@weak_as_operands
+def _schur_abstract(
+    x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
+) -> list[ShapedArray]:
+    check_matrices("schur", (x,), square=True)
+    return [ShapedArray(x.shape, x.dtype)] * (2 if compute_schur_vectors else 1)
+
+
+def _schur_emit(
+    builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
+) -> list[Value]:
+    if builder.platform != "cpu":
+        raise no_platform(builder, "schur")
+    batch = x.aval.shape[:-2]
+    form = ShapedArray(x.aval.shape, x.aval.dtype)
+    eigenvalues = [ShapedArray(x.aval.shape[:-1], x.aval.dtype)] * (1 if dtypes.is_complex(x.aval.dtype) else 2)
+    status = ShapedArray(batch, dtypes.int32)
+    options = {"mode": character("V" if compute_schur_vectors else "N"), "sort": character("N")}
+    results = [form, form, *eigenvalues, status, status]
+    found = lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
+    good = succeeded(builder, found[-1])
+    return [nan_unless(builder, good, y) for y in found[: 2 if compute_schur_vectors else 1]]
+
+
+@primitive(
+    "schur", ("compute_schur_vectors", "sort_eig_vals", "select_callable"),
+    abstract=_schur_abstract, emit=_schur_emit, batch=LEADING, multiple_results=True,
+    jvp=no_rule("Differentiation rule for 'schur' not implemented"),
+)
+def schur(
+    x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Any, ...]:
+    """T and unitary Z with x = Z T Zᴴ for square matrices in the last two axes; T alone without the vectors.
+
+    T is upper triangular for complex matrices; for real ones it has 2 by 2 blocks on the diagonal where eigenvalues
+    are complex. On the CPU only. NotImplementedError for sorted eigenvalues. Failure gives NaN.
+    """
+    if sort_eig_vals or select_callable is not None:
+        raise NotImplementedError(
+            "schur: sorting eigenvalues is not implemented; leave sort_eig_vals and select_callable at their defaults"
+        )
+    operand_aval("schur", x, "x")
+    return tuple(schur.apply((x,), (bool(compute_schur_vectors), False, None)))
+
+
+@weak_as_operands
+def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
+    batch = check_matrices("hessenberg", (a,))
+    size = a.shape[-1]
+    if a.shape[-2] != size:
+        raise ValueError(f"Argument to Hessenberg reduction must have shape [..., n, n], got shape {a.shape}")
+    return [ShapedArray(a.shape, a.dtype), ShapedArray((*batch, max(size - 1, 0)), a.dtype)]
+
+
+def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
+    if builder.platform != "cpu":
+        return by_formula(hessenberg_form)(builder, a)
+    size = a.aval.shape[-1]
+    packed, taus = builder.results
+    if not size:
+        return [a, builder.constant(0, taus)]
+    status = ShapedArray(a.aval.shape[:-2], dtypes.int32)
+    options = {"low": "1 : i32", "high": f"{size} : i32"}
+    details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 0}}
+    *found, outcome = lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
+    good = succeeded(builder, outcome)
+    return [nan_unless(builder, good, y) for y in found]
+
+
+@primitive(
+    "hessenberg", abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, multiple_results=True,
+    jvp=no_rule("Differentiation rule for 'hessenberg' not implemented"),
+)
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """Reduce square matrices in the last two axes to upper Hessenberg form, unitarily.
+
+    Returns the form, with the Householder vectors below its subdiagonal, and the factors of the reflections, as
+    `householder_product` takes them for ``packed[..., 1:, :-1]``. Failure gives NaN.
+    """
+    packed, taus = hessenberg.apply((a,))
+    return packed, taus
+
+
+@weak_as_operands
+def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
+    batch = check_matrices("tridiagonal", (a,))
+    size = a.shape[-1]
+    if a.shape[-2] != size or not size:
+        raise ValueError(f"The input to tridiagonal must be a square matrix, not empty. Got shape {a.shape}.")
+    part = dtypes.real_part_dtype(a.dtype)
+    return [
+        ShapedArray(a.shape, a.dtype), ShapedArray((*batch, size), part), ShapedArray((*batch, size - 1), part),
+        ShapedArray((*batch, size - 1), a.dtype),
+    ]
+
+
+def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> list[Value]:
+    results = [*builder.results, ShapedArray(a.aval.shape[:-2], dtypes.int32)]
+    details: dict[str, Any] = {"batch": a.aval.ndim - 2, "aliases": {0: 0}}
+    if builder.platform == "cpu":
+        routine = "hetrd" if dtypes.is_complex(a.aval.dtype) else "sytrd"
+        details["options"] = {"uplo": character("L" if lower else "U")}
+        *found, status = lapack_call(builder, routine, [a], results, **details)
+    elif builder.platform == "cuda":
+        details["options"] = {"lower": flag(lower)}
+        *found, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
+    else:
+        return by_formula(tridiagonal_form)(builder, a, lower=lower)
+    good = succeeded(builder, status)
+    return [nan_unless(builder, good, y) for y in found]
+
+
+@primitive(
+    "tridiagonal", ("lower",), abstract=_tridiagonal_abstract, emit=_tridiagonal_emit, batch=LEADING,
+    multiple_results=True, jvp=no_rule("Differentiation rule for 'tridiagonal' not implemented"),
+)
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """Reduce Hermitian matrices in the last two axes to real symmetric tridiagonal form, unitarily.
+
+    lower: which triangle is read. Returns the matrices with the Householder vectors in that triangle, the diagonal,
+    the subdiagonal, and the factors of the reflections. Failure gives NaN.
+    """
+    packed, diagonal, below, taus = tridiagonal.apply((a,), (bool(lower),))
+    return packed, diagonal, below, taus
+
+
+# Tridiagonal systems
+
+
+@weak_as_operands
+def _solve_abstract(
+    dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *, perturb_singular: bool
+) -> ShapedArray:
+    avals = (dl, d, du, b)
+    check_kind("tridiagonal_solve", avals, [INEXACT] * 4)
+    check_same_dtype("tridiagonal_solve", avals)
+    if b.ndim < 2 or d.ndim < 1:
+        raise TypeError(
+            "tridiagonal_solve takes diagonals of rank at least 1 and b of rank at least 2; got shapes "
+            f"{d.shape} and {b.shape}. Write b[:, None] for one right-hand side."
+        )
+    if not dl.shape == d.shape == du.shape:
+        raise TypeError(
+            "tridiagonal_solve requires that all diagonal arguments have the same shape; got "
+            f"{dl.shape}, {d.shape} and {du.shape}. dl[0] and du[-1] are not read."
+        )
+    check_batch("tridiagonal_solve", (d, b), (1, 2))
+    if d.shape[-1] != b.shape[-2]:
+        raise TypeError(
+            f"tridiagonal_solve: b must have as many rows as the diagonals have elements; got shapes {d.shape} and "
+            f"{b.shape}"
+        )
+    return ShapedArray(b.shape, b.dtype)
+
+
+def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Value, *, perturb_singular: bool) -> Value:
+    operands = [dl, d, du, b]
+    batch = b.aval.ndim - 2
+    dtype = d.aval.dtype
+    if perturb_singular and builder.platform != "tpu" and dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(
+            f"tridiagonal_solve with perturb_singular=True is for float32 and float64, got {dtype.name}"
+        )
+    if builder.platform == "cuda":
+        if perturb_singular:
+            return foreign_call(builder, "cu_tridiagonal_solve_perturbed", operands, builder.results, batch=batch)[0]
+        target = "cusparse_gtsv2_ffi"
+        return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
+    if builder.platform != "cpu":
+        return by_formula(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
+    if perturb_singular:
+        lapack.register()
+        return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]
+    results = [ShapedArray(x.aval.shape, x.aval.dtype) for x in operands]
+    results.append(ShapedArray(b.aval.shape[:-2], dtypes.int32))
+    aliases = {i: i for i in range(4)}
+    *_, solution, status = lapack_call(builder, "gtsv", operands, results, batch=batch, aliases=aliases)
+    return nan_unless(builder, succeeded(builder, status), solution)
+
+
+def _moved_down(x: Any, axis: int) -> Any:
+    """Return `x` with its elements one position further along `axis`, a zero coming in."""
+    size = aval_of(x).shape[axis]
+    kept = slice_in_dim(x, 0, max(size - 1, 0), 1, axis)
+    return concatenate([zeros(aval_of(slice_in_dim(x, 0, min(size, 1), 1, axis))), kept], axis)
+
+
+def _moved_up(x: Any, axis: int) -> Any:
+    """Return `x` with its elements one position back along `axis`, a zero coming in."""
+    size = aval_of(x).shape[axis]
+    kept = slice_in_dim(x, min(size, 1), size, 1, axis)
+    return concatenate([kept, zeros(aval_of(slice_in_dim(x, 0, min(size, 1), 1, axis)))], axis)
+
+
+def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singular: bool) -> tuple[Any, Any]:
+    # A x = b: dx = A⁻¹ (db - dA x).
+    diagonals, moved = primals[:3], tangents[:3]
+    solution = tridiagonal_solve.apply(primals, (perturb_singular,))
+    row = aval_of(solution).ndim - 2
+    change = None
+    for tangent, shifted in zip(
+        (moved[1], moved[0], moved[2]), (lambda x: x, lambda x: _moved_down(x, row), lambda x: _moved_up(x, row)),
+        strict=True,
+    ):
+        if tangent is not None:
+            term = mul(as_column(tangent), shifted(solution))
+            change = term if change is None else add(change, term)
+    right = tangents[3]
+    if change is not None:
+        right = neg(change) if right is None else add_any(right, neg(change))
+    return solution, tridiagonal_solve.apply((*diagonals, right), (perturb_singular,))
+
+
+def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> list[Any]:
+    if any(type(x) is Linear for x in (dl, d, du)):
+        raise NotImplementedError("tridiagonal_solve is linear in b only, not in the matrix")
+    last = aval_of(d).ndim - 1
+    operands = (_moved_down(du, last), d, _moved_up(dl, last), cotangent)
+    return [None, None, None, tridiagonal_solve.apply(operands, (perturb_singular,))]
+
+
+@primitive(
+    "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
+    jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING,
+)
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+    """Solve A x = b for the matrices with diagonal `d`, `dl` below and `du` above it.
+
+    ``A[i, i - 1]`` is ``dl[..., i]`` and ``A[i, i + 1]`` is ``du[..., i]``; ``dl[..., 0]`` and ``du[..., -1]`` are not
+    read. `b` has the right-hand sides as columns. Singular matrices give NaN, or, with `perturb_singular`, the
+    solution for a matrix close by. TypeError or ValueError for shapes that do not agree.
+    """
+    return tridiagonal_solve.apply((dl, d, du, b), (bool(perturb_singular),))

@@ -1,0 +1,245 @@
+"""Householder reflections in plain operations: what the libraries of a platform lack, as loops over columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops.elementwise import (
+    abs,
+    add,
+    bitwise_and,
+    complex,
+    div,
+    eq,
+    gt,
+    imag,
+    lt,
+    mul,
+    ne,
+    neg,
+    select_n,
+    sqrt,
+    sub,
+)
+from xtrace._src.ops.formulas import repeat_while
+from xtrace._src.ops.linalg.matrices import (
+    adjoint,
+    as_column,
+    conjugated,
+    constant_of,
+    diagonal,
+    filled,
+    lower_triangle,
+    product,
+    real_part,
+    upper_triangle,
+)
+from xtrace._src.ops.reductions import argmax, reduce_max
+from xtrace._src.ops.shape import broadcasted_iota, rev, squeeze
+from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
+
+
+def _count(n: int) -> Any:
+    return np.int32(n)
+
+
+def _positions(aval: ShapedArray, axis: int) -> Any:
+    return broadcasted_iota(np.int32, aval.shape, axis)
+
+
+def _as_complex(x: Any, dtype: Any) -> Any:
+    return complex(x, zeros(aval_of(x))) if dtypes.is_complex(dtype) else x
+
+
+def _reflection(column: Any, position: Any) -> tuple[Any, Any, Any]:
+    """Return v, tau and beta: 1 - conj(tau) v vᴴ takes the elements of `column` from `position` on to (beta, 0 …).
+
+    v is 1 at `position` and 0 before; beta is real, tau zero where nothing is to be done (LAPACK's larfg).
+    """
+    aval = aval_of(column)
+    last = aval.ndim - 1
+    positions = _positions(aval, last)
+    here, after = eq(positions, position), gt(positions, position)
+    first = reduce_sum(select_n(here, zeros(aval), column), (last,))
+    tail = select_n(after, zeros(aval), column)
+    size, length = abs(tail), abs(first)
+    rest = reduce_sum(mul(size, size), (last,))
+    head = real_part(first)
+    none = eq(rest, constant_of(rest, 0))
+    if dtypes.is_complex(aval.dtype):
+        turn = imag(first)
+        none = bitwise_and(none, eq(turn, constant_of(turn, 0)))
+    norm = sqrt(add(mul(length, length), rest))
+    beta = select_n(none, select_n(lt(head, constant_of(head, 0)), neg(norm), norm), head)
+    divisor = select_n(none, beta, filled(beta, 1))
+    wide = _as_complex(beta, aval.dtype)
+    tau = div(sub(wide, first), _as_complex(divisor, aval.dtype))
+    tau = select_n(none, tau, zeros(aval_of(tau)))
+    scale = sub(first, wide)
+    scale = select_n(none, scale, filled(scale, 1))
+    return add(div(tail, as_column(scale)), converted(here, aval.dtype)), tau, wide
+
+
+def _from_left(x: Any, v: Any, tau: Any) -> Any:
+    """Return (1 - tau v vᴴ) x."""
+    column = as_column(v)
+    return sub(x, product(mul(column, as_column(as_column(tau))), product(adjoint(column), x)))
+
+
+def _from_right(x: Any, v: Any, tau: Any) -> Any:
+    """Return x (1 - tau v vᴴ)."""
+    column = as_column(v)
+    return sub(x, product(product(x, column), adjoint(mul(column, as_column(as_column(conjugated(tau)))))))
+
+
+def _element(x: Any, step: Any) -> Any:
+    """Return element `step` of each vector, of size 1."""
+    return dynamic_slice_in_dim(x, step, 1, aval_of(x).ndim - 1, allow_negative_indices=False)
+
+
+def _column(x: Any, step: Any) -> Any:
+    return squeeze(_element(x, step), (aval_of(x).ndim - 1,))
+
+
+def _replaced(x: Any, column: Any, step: Any) -> Any:
+    return dynamic_update_slice_in_dim(x, as_column(column), step, aval_of(x).ndim - 1, allow_negative_indices=False)
+
+
+def _packed(old: Any, v: Any, beta: Any, position: Any) -> Any:
+    """Return a column as factorisations store it: what was there, then beta at `position`, then the vector."""
+    aval = aval_of(old)
+    positions = _positions(aval, aval.ndim - 1)
+    beta = broadcast_in_dim(beta, aval.shape, range(aval.ndim - 1))
+    return select_n(gt(positions, position), select_n(eq(positions, position), old, beta), v)
+
+
+def apply_reflections(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+    """Q c if `left`, else c Q, with Qᴴ for Q if `transpose`: one reflection of `ormqr` after the other."""
+    steps = aval_of(taus).shape[-1]
+    if not steps or 0 in aval_of(c).shape:
+        return c
+    # Q = H₀ H₁ …: its factors reach c from the last on, those of Qᴴ and of c Q from the first on.
+    forward = left == transpose
+
+    def step(count: Any, a: Any, taus: Any, c: Any) -> list[Any]:
+        position = count if forward else sub(_count(steps - 1), count)
+        column, tau = _column(a, position), _column(taus, position)
+        aval = aval_of(column)
+        positions = _positions(aval, aval.ndim - 1)
+        v = select_n(gt(positions, position), converted(eq(positions, position), aval.dtype), column)
+        tau = conjugated(tau) if transpose else tau
+        return [add(count, _count(1)), a, taus, (_from_left if left else _from_right)(c, v, tau)]
+
+    return repeat_while(lambda count, *_: lt(count, _count(steps)), step, [_count(0), a, taus, c])[3]
+
+
+def _unit_scaled(x: Any) -> tuple[Any, Any]:
+    """Return each matrix divided by its largest element, so that squares stay in range, and the divisor."""
+    aval = aval_of(x)
+    scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
+    scale = select_n(eq(scale, constant_of(scale, 0)), scale, filled(scale, 1))
+    scale = converted(as_column(as_column(scale)), aval.dtype)
+    return div(x, scale), scale
+
+
+def _exchanged(x: Any, step: Any, chosen: Any) -> Any:
+    """Exchange elements `step` and `chosen` along the last axis; `chosen` has a position for each matrix."""
+    aval = aval_of(x)
+    last = aval.ndim - 1
+    positions = _positions(aval, last)
+    own = tuple(range(aval_of(chosen).ndim))
+    at_chosen = eq(positions, broadcast_in_dim(chosen, aval.shape, own))
+    there = as_column(reduce_sum(select_n(at_chosen, zeros(aval), x), (last,)))
+    moved = select_n(at_chosen, x, broadcast_in_dim(_element(x, step), aval.shape, range(last + 1)))
+    return select_n(eq(positions, step), moved, broadcast_in_dim(there, aval.shape, range(last + 1)))
+
+
+def pivoted_qr(x: Any, pivots: Any) -> list[Any]:
+    """The results of `geqp3`, columns counted from 0: at each step the longest remaining column comes to the front.
+
+    Lengths are taken anew at each step, as costly as the step itself, so that none loses its digits (Golub and
+    Van Loan, Matrix Computations, 5.4.2). Columns with a positive pivot count as longer than all others.
+    """
+    aval = aval_of(x)
+    rows, columns = aval.shape[-2:]
+    steps = min(rows, columns)
+    batch = aval.shape[:-2]
+    order = broadcasted_iota(np.int32, (*batch, columns), len(batch))
+    taus = zeros(ShapedArray((*batch, steps), aval.dtype))
+    if not steps:
+        return [x, order, taus]
+    work, scale = _unit_scaled(x)
+    row, column = aval.ndim - 2, aval.ndim - 1
+
+    def step(count: Any, work: Any, order: Any, first: Any, taus: Any) -> list[Any]:
+        own = aval_of(work)
+        size = abs(select_n(lt(_positions(own, row), count), work, zeros(own)))
+        lengths = reduce_sum(mul(size, size), (row,))
+        positions = _positions(aval_of(lengths), row)
+        lengths = select_n(ne(first, _count(0)), lengths, filled(lengths, math.inf))
+        lengths = select_n(lt(positions, count), lengths, filled(lengths, -1))
+        chosen = argmax(lengths, row, np.int32)
+        order, first = _exchanged(order, count, chosen), _exchanged(first, count, chosen)
+        work = _exchanged(work, count, broadcast_in_dim(chosen, own.shape[:-1], range(row)))
+        old = _column(work, count)
+        v, tau, beta = _reflection(old, count)
+        further = gt(_positions(own, column), count)
+        work = select_n(further, work, _from_left(work, v, conjugated(tau)))
+        work = _replaced(work, _packed(old, v, beta, count), count)
+        return [add(count, _count(1)), work, order, first, _replaced(taus, tau, count)]
+
+    state = [_count(0), work, order, pivots, taus]
+    _, work, order, _, taus = repeat_while(lambda count, *_: lt(count, _count(steps)), step, state)
+    return [add(mul(upper_triangle(work), scale), lower_triangle(work, -1)), order, taus]
+
+
+def hessenberg_form(a: Any) -> list[Any]:
+    """The results of `hessenberg`: each reflection clears a column below the subdiagonal, from left and right.
+
+    Golub and Van Loan, Matrix Computations, 7.4.2.
+    """
+    aval = aval_of(a)
+    size = aval.shape[-1]
+    steps = max(size - 1, 0)
+    taus = zeros(ShapedArray((*aval.shape[:-2], steps), aval.dtype))
+    if not steps:
+        return [a, taus]
+    work, scale = _unit_scaled(a)
+    last = aval.ndim - 1
+
+    def step(count: Any, work: Any, taus: Any) -> list[Any]:
+        below = add(count, _count(1))
+        old = _column(work, count)
+        v, tau, beta = _reflection(old, below)
+        further = gt(_positions(aval_of(work), last), count)
+        work = select_n(further, work, _from_right(_from_left(work, v, conjugated(tau)), v, tau))
+        work = _replaced(work, _packed(old, v, beta, below), count)
+        return [below, work, _replaced(taus, tau, count)]
+
+    _, work, taus = repeat_while(lambda count, *_: lt(count, _count(steps)), step, [_count(0), work, taus])
+    return [add(mul(upper_triangle(work, -1), scale), lower_triangle(work, -2)), taus]
+
+
+def tridiagonal_form(a: Any, *, lower: bool) -> list[Any]:
+    """The results of `tridiagonal`: the Hessenberg form of a Hermitian matrix is tridiagonal and real."""
+    if not lower:
+        # From the last column on: the same as from the first, of the matrix with rows and columns in reverse.
+        last = aval_of(a).ndim - 1
+        packed, *found = tridiagonal_form(rev(a, (last - 1, last)), lower=True)
+        return [rev(packed, (last - 1, last)), *[rev(x, (last - 1,)) for x in found]]
+    size = aval_of(a).shape[-1]
+    kept, below = lower_triangle(a), lower_triangle(a, -1)
+    # Of the diagonal the real part counts.
+    doubled = add(kept, adjoint(kept))
+    on_diagonal = lower_triangle(upper_triangle(doubled))
+    packed, taus = hessenberg_form(add(add(below, adjoint(below)), div(on_diagonal, constant_of(a, 2))))
+    last = aval_of(a).ndim - 1
+    left_below = slice_in_dim(slice_in_dim(packed, 1, size, 1, last - 1), 0, size - 1, 1, last)
+    below = real_part(diagonal(left_below))
+    return [add(lower_triangle(packed), upper_triangle(a, 1)), real_part(diagonal(packed)), below, taus]

@@ -1,0 +1,598 @@
+"""Eigenvalues, singular values and the vectors that belong to them."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.elementwise import (
+    abs,
+    add,
+    complex,
+    conj,
+    div,
+    eq,
+    imag,
+    integer_pow,
+    max,
+    mul,
+    neg,
+    real,
+    select_n,
+    sign,
+    sub,
+)
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.linalg.foreign import (
+    character,
+    flag,
+    foreign_call,
+    hybrid_call,
+    lapack_call,
+    nan_unless,
+    no_platform,
+    succeeded,
+    xla_call,
+)
+from xtrace._src.ops.linalg.lu import lu, lu_solve
+from xtrace._src.ops.linalg.matrices import (
+    LEADING,
+    adjoint,
+    as_column,
+    as_row,
+    check_matrices,
+    constant_of,
+    diagonal,
+    filled,
+    identity,
+    product,
+    real_part,
+    symmetrized,
+    transposed,
+    weak_as_operands,
+)
+from xtrace._src.ops.linalg.polar import unitary_factors
+from xtrace._src.ops.linalg.qr import qr
+from xtrace._src.ops.reductions import argmax
+from xtrace._src.ops.shape import broadcasted_iota, concatenate, rev
+from xtrace._src.ops.slicing import slice_in_dim
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+class EighImplementation(enum.Enum):
+    """Algorithms for Hermitian eigenvalues: QR on CPU and GPU, Jacobi on GPU and TPU, QDWH on TPU."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class EigImplementation(enum.Enum):
+    """Libraries for eigenvalues of general matrices: LAPACK on CPU; cuSOLVER, MAGMA or LAPACK for GPU."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class SvdAlgorithm(enum.Enum):
+    """Algorithms for singular values: QR and divide-and-conquer on CPU; QR, Jacobi and polar on GPU; polar on TPU."""
+
+    QR, JACOBI, POLAR = "QR", "Jacobi", "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+    DEFAULT = "default"
+
+
+def _choice(name: str, argument: str, kind: type[enum.Enum], value: Any) -> Any:
+    if value is not None and not isinstance(value, kind):
+        members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
+        raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviated(value)}")
+    return value
+
+
+def index_range(name: str, subset: Any, size: int) -> tuple[int, int] | None:
+    """Return `subset_by_index` as two ints, None where it is the whole range."""
+    if subset is None:
+        return None
+    try:
+        start, stop = [operator.index(i) for i in subset]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: subset_by_index must be None or a pair of integers, got {abbreviated(subset)}"
+        ) from None
+    if not 0 <= start <= stop <= size:
+        raise ValueError(f"{name}: subset_by_index {(start, stop)} must satisfy 0 <= start <= stop <= {size}")
+    return None if (start, stop) == (0, size) else (start, stop)
+
+
+def _count(subset: tuple[int, int] | None, size: int) -> int:
+    return size if subset is None else subset[1] - subset[0]
+
+
+def _part(builder: FunctionBuilder, x: Value, axis: int, subset: tuple[int, int] | None) -> Value:
+    """Write the part of `x` along an axis."""
+    shape = x.aval.shape
+    axis %= len(shape)
+    if subset is None or subset == (0, shape[axis]):
+        return x
+    bounds = [subset if i == axis else (0, n) for i, n in enumerate(shape)]
+    aval = x.aval.update(shape=tuple([stop - start for start, stop in bounds]))
+    text = ", ".join(f"{start}:{stop}" for start, stop in bounds)
+    return builder.line(f"stablehlo.slice {x.name} [{text}] : ({x.type}) -> {aval.mlir_type}", aval)
+
+
+def _gaps(values: Any, dtype: Any) -> Any:
+    """Return 1 / (values[j] - values[i]) at row i and column j, 0 on the diagonal."""
+    values = converted(values, dtype)
+    ndim = aval_of(values).ndim
+    one = identity(dtype, (*(1,) * (ndim - 1), *(aval_of(values).shape[-1],) * 2))
+    return sub(integer_pow(sub(add(one, as_row(values)), as_column(values)), -1), one)
+
+
+# Hermitian matrices
+
+
+@weak_as_operands
+def _eigh_abstract(
+    x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: tuple[int, int] | None, algorithm: Any
+) -> list[ShapedArray]:
+    batch = check_matrices("eigh", (x,), square=True)
+    count = _count(subset_by_index, x.shape[-1])
+    vectors = ShapedArray((*batch, x.shape[-1], count), x.dtype)
+    return [vectors, ShapedArray((*batch, count), dtypes.real_part_dtype(x.dtype))]
+
+
+def _eigh_emit(
+    builder: FunctionBuilder, x: Value, *, lower: bool, sort_eigenvalues: bool,
+    subset_by_index: tuple[int, int] | None, algorithm: EighImplementation | None,
+) -> list[Value]:
+    batch = x.aval.shape[:-2]
+    values = ShapedArray(x.aval.shape[:-1], dtypes.real_part_dtype(x.aval.dtype))
+    results = [ShapedArray(x.aval.shape, x.aval.dtype), values]
+    uplo = "L" if lower else "U"
+    if builder.platform == "tpu":
+        if algorithm is EighImplementation.QR:
+            raise NotImplementedError("eigh: the QR algorithm is not implemented on TPU; leave `implementation` None")
+        found = xla_call(builder, "Eigh", [x], results, config=f"{int(lower)},{int(sort_eigenvalues)},100,1e-6")
+        return [_part(builder, y, -1, subset_by_index) for y in found]
+    details: dict[str, Any] = {"batch": len(batch), "aliases": {0: 0}}
+    results.append(ShapedArray(batch, dtypes.int32))
+    if builder.platform == "cpu":
+        if algorithm not in (None, EighImplementation.QR):
+            raise NotImplementedError(f"eigh: {algorithm} is not implemented on the CPU; use EighImplementation.QR")
+        routine = "heevd" if dtypes.is_complex(x.aval.dtype) else "syevd"
+        details["options"] = {"mode": character("V"), "uplo": character(uplo)}
+        vectors, eigenvalues, status = lapack_call(builder, routine, [x], results, **details)
+    else:
+        numbers = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
+        if algorithm not in numbers:
+            raise NotImplementedError(f"eigh: {algorithm} is implemented on TPU only; use QR or JACOBI")
+        details["options"] = {"algorithm": f"{numbers[algorithm]} : ui8", "lower": flag(lower)}
+        vectors, eigenvalues, status = foreign_call(builder, "cusolver_syevd_ffi", [x], results, **details)
+    good = succeeded(builder, status)
+    return [_part(builder, nan_unless(builder, good, y), -1, subset_by_index) for y in (vectors, eigenvalues)]
+
+
+def _eigh_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, lower: bool, sort_eigenvalues: bool,
+    subset_by_index: tuple[int, int] | None, algorithm: EighImplementation | None,
+) -> tuple[list[Any], list[Any]]:
+    # With M = Vᴴ dA V: the eigenvalues move by M's diagonal, V by V (F ∘ M), F = 1 / (wⱼ - wᵢ) off the diagonal
+    # (Giles 2008). Where eigenvalues are equal, the vectors have no derivative.
+    if subset_by_index is not None:
+        raise NotImplementedError(
+            "Derivatives not defined for partial eigen decomposition: they depend on the vectors that are left out. "
+            "Take the part from all of them."
+        )
+    parameters = (lower, sort_eigenvalues, subset_by_index, algorithm)
+    vectors, values = eigh.apply((symmetrized(primals[0]),), parameters)
+    moved = product(product(adjoint(vectors), tangents[0]), vectors)
+    gaps = _gaps(values, aval_of(vectors).dtype)
+    dvectors = product(vectors, mul(gaps, moved))
+    return [vectors, values], [dvectors, diagonal(real_part(moved))]
+
+
+@primitive(
+    "eigh", ("lower", "sort_eigenvalues", "subset_by_index", "algorithm"),
+    abstract=_eigh_abstract, emit=_eigh_emit, jvp=_eigh_jvp, batch=LEADING, multiple_results=True,
+)
+def eigh(
+    x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None,
+) -> tuple[Any, Any]:
+    """Orthonormal eigenvectors, as columns, and eigenvalues of Hermitian matrices in the last two axes.
+
+    lower: which triangle is read, where `symmetrize_input` does not first take half the sum of `x` and its adjoint.
+    The eigenvalues are real and rise, unless `sort_eigenvalues` is false on a TPU. subset_by_index: (start, stop), to
+    return only these. Failure gives NaN. Where eigenvalues coincide the vectors have no derivative (infinities).
+    """
+    aval = operand_aval("eigh", x, "x")
+    check_matrices("eigh", (aval,), square=True)
+    subset = index_range("eigh", subset_by_index, aval.shape[-1])
+    algorithm = _choice("eigh", "implementation", EighImplementation, implementation)
+    parameters = (bool(lower), bool(sort_eigenvalues), subset, algorithm)
+    vectors, values = eigh.apply((symmetrized(x) if symmetrize_input else x,), parameters)
+    return vectors, values
+
+
+# Singular values
+
+
+@weak_as_operands
+def _svd_abstract(
+    x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: tuple[int, int] | None, algorithm: Any
+) -> list[ShapedArray]:
+    batch = check_matrices("svd", (x,))
+    rows, columns = x.shape[-2:]
+    count = _count(subset_by_index, min(rows, columns))
+    values = ShapedArray((*batch, count), dtypes.real_part_dtype(x.dtype))
+    if not compute_uv:
+        return [values]
+    left, right = (rows, columns) if full_matrices else (count, count)
+    return [values, ShapedArray((*batch, rows, left), x.dtype), ShapedArray((*batch, right, columns), x.dtype)]
+
+
+@by_formula
+def _svd_of_nothing(x: Any, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
+    """The factors of matrices without elements: identities where they are square."""
+    aval = aval_of(x)
+    *batch, rows, columns = aval.shape
+    values = zeros(ShapedArray((*batch, 0), dtypes.real_part_dtype(aval.dtype)))
+    if not compute_uv:
+        return [values]
+    left, right = (rows, columns) if full_matrices else (0, 0)
+    return [values, identity(aval.dtype, (*batch, rows, left)), identity(aval.dtype, (*batch, right, columns))]
+
+
+# The largest matrices for which cuSOLVER's Jacobi algorithm is used unasked, and runs on a whole batch at once.
+_JACOBI_SIZE, _JACOBI_BATCH_SIZE = 1024, 32
+
+
+def _svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
+    """Singular values by the polar decomposition x = P H: those of H, whose eigenvectors are the right vectors V.
+
+    A QR factorisation of x V, whose columns are orthogonal already, gives U, and vectors for singular values of zero
+    (Nakatsukasa and Higham 2013, Stable and efficient spectral divide and conquer algorithms).
+    """
+    *batch, rows, columns = aval_of(x).shape
+    row, column = len(batch), len(batch) + 1
+    if rows < columns:
+        values, *vectors = _svd_by_polar(adjoint(x), full_matrices=full_matrices, compute_uv=compute_uv)
+        return [values, *[adjoint(v) for v in reversed(vectors)]]
+    outer = None
+    if rows > columns:
+        outer, x = qr(x, full_matrices=full_matrices and compute_uv)
+        x = slice_in_dim(x, 0, columns, 1, row)
+    hermitian = symmetrized(product(adjoint(unitary_factors(x)), x))
+    v, values = eigh(hermitian, symmetrize_input=False)
+    values = max(rev(values, (row,)), filled(values, 0))
+    if not compute_uv:
+        return [values]
+    v = rev(v, (column,))
+    u, upper = qr(product(x, v))
+    u = mul(u, as_row(_phase(diagonal(upper))))
+    if outer is not None:
+        inside = product(slice_in_dim(outer, 0, columns, 1, column), u)
+        whole = aval_of(outer).shape[-1]
+        u = concatenate([inside, slice_in_dim(outer, columns, whole, 1, column)], column)
+    return [values, u, adjoint(v)]
+
+
+def _phase(x: Any) -> Any:
+    """Return x / |x|, 1 for zero."""
+    return select_n(eq(x, filled(x, 0)), sign(x), filled(x, 1))
+
+
+def _svd_emit(
+    builder: FunctionBuilder, x: Value, *, full_matrices: bool, compute_uv: bool,
+    subset_by_index: tuple[int, int] | None, algorithm: SvdAlgorithm | None,
+) -> list[Value]:
+    rows, columns = x.aval.shape[-2:]
+    if not rows or not columns:
+        return _svd_of_nothing(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
+    if builder.platform == "cpu":
+        found = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
+    elif builder.platform == "cuda":
+        found = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+    elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
+        found = by_formula(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
+        return [_part(builder, y, axis, subset_by_index) for y, axis in zip(found, (-1, -1, -2), strict=False)]
+    else:
+        raise NotImplementedError(
+            f"svd: {algorithm} is not implemented on the platform {builder.platform}; leave `algorithm` None, or use "
+            "SvdAlgorithm.POLAR, which is the same there"
+        )
+    values, left, right, status = found
+    good = succeeded(builder, status)
+    values = _part(builder, nan_unless(builder, good, values), -1, subset_by_index)
+    if not compute_uv:
+        return [values]
+    left, right = nan_unless(builder, good, left), nan_unless(builder, good, right)
+    return [values, _part(builder, left, -1, subset_by_index), _part(builder, right, -2, subset_by_index)]
+
+
+def _svd_results(x: ShapedArray, left: int, right: int) -> list[ShapedArray]:
+    """The results of a library's routine: scratch space, singular values, U, the other vectors, status."""
+    *batch, rows, columns = x.shape
+    return [
+        ShapedArray(x.shape, x.dtype),
+        ShapedArray((*batch, min(rows, columns)), dtypes.real_part_dtype(x.dtype)),
+        ShapedArray((*batch, rows, left), x.dtype),
+        ShapedArray((*batch, right, columns), x.dtype),
+        ShapedArray(tuple(batch), dtypes.int32),
+    ]
+
+
+def _svd_on_cpu(
+    builder: FunctionBuilder, x: Value, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
+) -> Sequence[Value]:
+    if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
+        raise NotImplementedError("The SVD Jacobi and Polar algorithms are not implemented on CPU.")
+    rows, columns = x.aval.shape[-2:]
+    inner = min(rows, columns)
+    left, right = (rows, columns) if full_matrices else (inner, inner)
+    mode = character("N" if not compute_uv else "A" if full_matrices else "S")
+    routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
+    results = _svd_results(x.aval, left, right)
+    batch = x.aval.ndim - 2
+    return lapack_call(builder, routine, [x], results, batch=batch, options={"mode": mode}, aliases={0: 0})[1:]
+
+
+def _svd_on_gpu(
+    builder: FunctionBuilder, x: Value, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
+) -> Sequence[Value]:
+    if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER:
+        raise NotImplementedError("svd: the divide-and-conquer algorithm is implemented on the CPU only")
+    rows, columns = x.aval.shape[-2:]
+    inner = min(rows, columns)
+    larger = rows + columns - inner
+    if algorithm in (None, SvdAlgorithm.DEFAULT):
+        algorithm = SvdAlgorithm.JACOBI if larger <= _JACOBI_SIZE else SvdAlgorithm.QR
+    whole = full_matrices
+    if algorithm is SvdAlgorithm.JACOBI and larger <= _JACOBI_BATCH_SIZE:
+        whole = True
+    left, right = (rows, columns) if whole else (inner, inner)
+    details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0}}
+    options = {"compute_uv": flag(compute_uv), "full_matrices": flag(whole)}
+    results = _svd_results(x.aval, left, right)
+    if algorithm is SvdAlgorithm.QR:
+        # The routine takes matrices with at least as many rows as columns: others are handed over by rows, transposed.
+        wide = rows < columns
+        options["transposed"] = flag(wide)
+        if not compute_uv:
+            results[2:4] = [results[2].update(shape=x.aval.shape[:-2])] * 2
+        elif wide:
+            results[2:4] = [results[3], results[2]]
+        target = "cusolver_gesvd_ffi"
+        _, values, one, other, status = foreign_call(
+            builder, target, [x], results, options=options, row_major=wide, **details
+        )
+        return (values, other, one, status) if wide else (values, one, other, status)
+    target = "cusolver_gesvdj_ffi" if algorithm is SvdAlgorithm.JACOBI else "cusolver_gesvdp_ffi"
+    # These routines give V, not its adjoint.
+    results[3] = results[3].update(shape=(*x.aval.shape[:-2], columns, right))
+    _, values, u, v, status = foreign_call(builder, target, [x], results, options=options, **details)
+    if not compute_uv:
+        return values, u, v, status
+    v = by_formula(adjoint)(builder, v)
+    inside = None if full_matrices else (0, inner)
+    return values, _part(builder, u, -1, inside), _part(builder, v, -2, inside), status
+
+
+def _svd_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool,
+    subset_by_index: tuple[int, int] | None, algorithm: SvdAlgorithm | None,
+) -> tuple[list[Any], list[Any]]:
+    # With D = Uᴴ dA V: the singular values move by D's real diagonal. F ∘ (D S + S Dᴴ), F = 1 / (sⱼ² - sᵢ²) off the
+    # diagonal, is what U turns within its columns, V likewise with S D + Dᴴ S; the anti-Hermitian diagonal of D is
+    # shared out to U, and columns beyond the square part follow from dA alone (Giles 2008; Townsend 2016,
+    # Differentiating the singular value decomposition).
+    (x,), (dx,) = primals, tangents
+    rows, columns = aval_of(x).shape[-2:]
+    if subset_by_index is not None:
+        raise NotImplementedError(
+            "Derivatives not defined for partial singular value decomposition: they depend on the vectors that are "
+            "left out. Take the part from all of them."
+        )
+    if compute_uv and full_matrices and rows != columns:
+        raise NotImplementedError(
+            "Singular value decomposition JVP not implemented for full matrices: the additional vectors are not "
+            "determined. Use full_matrices=False."
+        )
+    values, u, vh = svd.apply((x,), (False, True, None, algorithm))
+    uh, v = adjoint(u), adjoint(vh)
+    inner = product(product(uh, dx), v)
+    dvalues = diagonal(real_part(inner))
+    if not compute_uv:
+        return [values], [dvalues]
+    dtype = aval_of(x).dtype
+    row, column = as_row(values), as_column(values)
+    own = aval_of(values)
+    one = identity(own.dtype, (*(1,) * (own.ndim - 1), own.shape[-1], own.shape[-1]))
+    squares = mul(add(row, column), sub(row, column))
+    squares = add(squares, one)
+    weights = converted(sub(div(constant_of(squares, 1), squares), one), dtype)
+    none = converted(eq(values, constant_of(values, 0)), own.dtype)
+    filled = add(values, none)
+    inverse = sub(div(constant_of(filled, 1), filled), none)
+    turned = mul(constant_of(inner, 0.5), sub(inner, adjoint(inner)))
+    turned = mul(turned, converted(mul(as_row(inverse), one), dtype))
+    wide_row, wide_column = converted(row, dtype), converted(column, dtype)
+    from_right, from_left = mul(inner, wide_row), mul(inner, wide_column)
+    du = product(u, add(mul(weights, add(from_right, adjoint(from_right))), turned))
+    dv = product(v, mul(weights, add(from_left, adjoint(from_left))))
+    if rows > columns:
+        image = product(dx, v)
+        du = add(du, div(sub(image, product(u, product(uh, image))), wide_row))
+    if columns > rows:
+        image = product(adjoint(dx), u)
+        dv = add(dv, div(sub(image, product(v, product(vh, image))), wide_row))
+    return [values, u, vh], [dvalues, du, adjoint(dv)]
+
+
+@primitive(
+    "svd", ("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
+    abstract=_svd_abstract, emit=_svd_emit, jvp=_svd_jvp, batch=LEADING, multiple_results=True,
+)
+def svd(
+    x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """U, the singular values, which fall, and Vᴴ with x = U diag(s) Vᴴ, for the matrices in the last two axes.
+
+    full_matrices: U and Vᴴ are square; otherwise they have min(rows, columns) columns and rows. compute_uv: otherwise
+    only the values are returned. subset_by_index: (start, stop), to return only these. Failure gives NaN.
+    """
+    aval = operand_aval("svd", x, "x")
+    check_matrices("svd", (aval,))
+    inner = min(aval.shape[-2:])
+    subset = index_range("svd", subset_by_index, inner)
+    if subset_by_index is not None and full_matrices:
+        raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
+    algorithm = _choice("svd", "algorithm", SvdAlgorithm, algorithm)
+    results = svd.apply((x,), (bool(full_matrices), bool(compute_uv), subset, algorithm))
+    if not compute_uv:
+        return results[0]
+    values, u, vh = results
+    return u, values, vh
+
+
+# General matrices
+
+
+@weak_as_operands
+def _eig_abstract(
+    x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool, implementation: Any,
+) -> list[ShapedArray]:
+    batch = check_matrices("eig", (x,), square=True)
+    dtype = _complex_dtype(x.dtype)
+    vectors = ShapedArray(x.shape, dtype)
+    count = bool(compute_left_eigenvectors) + bool(compute_right_eigenvectors)
+    return [ShapedArray((*batch, x.shape[-1]), dtype), *[vectors] * count]
+
+
+def _complex_dtype(dtype: Any) -> Any:
+    if dtypes.is_complex(dtype):
+        return dtype
+    return dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64
+
+
+def _eig_emit(
+    builder: FunctionBuilder, x: Value, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool, implementation: EigImplementation | None,
+) -> list[Value]:
+    batch = x.aval.shape[:-2]
+    is_complex, dtype = dtypes.is_complex(x.aval.dtype), _complex_dtype(x.aval.dtype)
+    values = ShapedArray(x.aval.shape[:-1], dtype)
+    vectors = ShapedArray(x.aval.shape, dtype)
+    # Of real matrices the real and imaginary parts of the eigenvalues come apart.
+    parts = [values] if is_complex else [values.update(dtype=x.aval.dtype)] * 2
+    results = [*parts, vectors, vectors, ShapedArray(batch, dtypes.int32)]
+    if builder.platform == "cpu":
+        if implementation not in (None, EigImplementation.LAPACK):
+            raise ValueError("eig: only the LAPACK implementation is supported on CPU; leave `implementation` None")
+        wanted = {"compute_left": compute_left_eigenvectors, "compute_right": compute_right_eigenvectors}
+        options = {name: character("V" if value else "N") for name, value in wanted.items()}
+        found = lapack_call(builder, "geev", [x], results, batch=len(batch), options=options)
+    elif builder.platform == "cuda" and implementation is not EigImplementation.CUSOLVER:
+        magma = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}[implementation]
+        options = {
+            "left": flag(compute_left_eigenvectors), "right": flag(compute_right_eigenvectors), "magma": f'"{magma}"'
+        }
+        target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
+        found = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
+    else:
+        raise no_platform(builder, "eig")
+    *eigenvalues, left, right, status = found
+    spectrum = eigenvalues[0]
+    if not is_complex:
+        pair = ", ".join(v.name for v in eigenvalues)
+        spectrum = builder.line(f"stablehlo.complex {pair} : {values.mlir_type}", values)
+    good = succeeded(builder, status)
+    kept = [spectrum, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
+    return [nan_unless(builder, good, v) for v in kept]
+
+
+def _solved(matrix: Any, right: Any) -> Any:
+    factors, _, permutation = lu(matrix)
+    return lu_solve(factors, permutation, right)
+
+
+def _turned(values: Any, vectors: Any, dx: Any) -> Any:
+    """Return the tangent of eigenvectors of length 1 whose largest component is real, as LAPACK gives them."""
+    gaps = _gaps(values, aval_of(vectors).dtype)
+    moved = product(vectors, mul(gaps, product(_solved(vectors, dx), vectors)))
+    ndim = aval_of(vectors).ndim
+    rows = (ndim - 2,)
+    shape = aval_of(vectors).shape
+    largest = argmax(abs(vectors), ndim - 2, dtypes.int32)
+    positions = broadcasted_iota(dtypes.int32, shape, ndim - 2)
+    chosen = converted(
+        eq(positions, broadcast_in_dim(largest, shape, (*range(ndim - 2), ndim - 1))), aval_of(vectors).dtype
+    )
+    growth = neg(real(reduce_sum(mul(conj(vectors), moved), rows)))
+    turn = div(neg(imag(reduce_sum(mul(chosen, moved), rows))), real(reduce_sum(mul(chosen, vectors), rows)))
+    return add(moved, mul(vectors, broadcast_in_dim(complex(growth, turn), shape, (*range(ndim - 2), ndim - 1))))
+
+
+def _eig_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool, enable_eigvec_derivs: bool, implementation: EigImplementation | None,
+) -> tuple[list[Any], list[Any]]:
+    # With M = V⁻¹ dA V: the eigenvalues move by M's diagonal, V by V (F ∘ M) plus what keeps its columns as they are
+    # scaled, F = 1 / (wⱼ - wᵢ) off the diagonal (Giles 2008; Boeddeker et al. 2017, On the computation of
+    # complex-valued gradients). The left vectors are the right ones of the adjoint.
+    wants_vectors = compute_left_eigenvectors or compute_right_eigenvectors
+    if wants_vectors and not enable_eigvec_derivs:
+        raise NotImplementedError(
+            "Derivatives of non-symmetric eigenvectors are only valid where the eigenvalues are distinct and the "
+            "largest component of each vector is unique, which cannot be checked while tracing. Pass "
+            "enable_eigvec_derivs=True to eig to say that they are, or differentiate the eigenvalues alone "
+            "(compute_left_eigenvectors=False, compute_right_eigenvectors=False)."
+        )
+    # The eigenvalues' derivative does not depend on how the vectors are scaled, so theirs is sound where it needs them.
+    found = eig.apply(primals, (compute_left_eigenvectors, True, True, implementation))
+    values, right = found[0], found[-1]
+    dx = converted(tangents[0], aval_of(values).dtype)
+    dvalues = reduce_sum(mul(_solved(right, dx), transposed(right)), (aval_of(right).ndim - 1,))
+    results, moved = [values], [dvalues]
+    if compute_left_eigenvectors:
+        results.append(found[1])
+        moved.append(_turned(conj(values), found[1], adjoint(dx)))
+    if compute_right_eigenvectors:
+        results.append(right)
+        moved.append(_turned(values, right, dx))
+    return results, moved
+
+
+@primitive(
+    "eig", ("compute_left_eigenvectors", "compute_right_eigenvectors", "enable_eigvec_derivs", "implementation"),
+    abstract=_eig_abstract, emit=_eig_emit, jvp=_eig_jvp, batch=LEADING, multiple_results=True,
+)
+def eig(
+    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
+    """Complex eigenvalues of square matrices in the last two axes, then left and right eigenvectors if asked for.
+
+    Vectors are columns of length 1, their largest component real; left ones are those of the adjoint. On CPU and GPU
+    only. enable_eigvec_derivs: differentiate the vectors too, where eigenvalues are distinct. use_magma: whether a GPU
+    uses MAGMA, which `implementation` says as well; ValueError for both. Failure gives NaN.
+    """
+    operand_aval("eig", x, "x")
+    if use_magma is not None:
+        if implementation is not None:
+            raise ValueError("eig: pass implementation or use_magma, not both; they say the same")
+        implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
+    implementation = _choice("eig", "implementation", EigImplementation, implementation)
+    flags = (bool(compute_left_eigenvectors), bool(compute_right_eigenvectors), bool(enable_eigvec_derivs))
+    return list(eig.apply((x,), (*flags, implementation)))

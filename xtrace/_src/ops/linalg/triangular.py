@@ -1,0 +1,201 @@
+"""Cholesky factorisation, systems with triangular matrices, and products that are symmetric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import add_any, neg
+from xtrace._src.algebra.vector_space import moved_axis, operand_aval, reshape, with_axis
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.elementwise import add, div
+from xtrace._src.ops.linalg.foreign import character, flag, foreign_call, lapack_call, nan_unless, succeeded
+from xtrace._src.ops.linalg.matrices import (
+    LEADING,
+    adjoint,
+    as_column,
+    as_row,
+    check_batch,
+    check_matrices,
+    constant_of,
+    identity,
+    lower_triangle,
+    product,
+    symmetrized,
+    transposed,
+    upper_triangle,
+    weak_as_operands,
+)
+from xtrace._src.ops.shape import squeeze
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla import lapack
+
+# Cholesky factorisation
+
+
+@weak_as_operands
+def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
+    check_matrices("cholesky", (x,), square=True)
+    return ShapedArray(x.shape, x.dtype)
+
+
+def _cholesky_emit(builder: FunctionBuilder, x: Value) -> Value:
+    if builder.platform == "tpu":
+        return builder.line(f"stablehlo.cholesky {x.name}, lower = true : {x.type}", builder.results[0])
+    batch = x.aval.ndim - 2
+    results = [builder.results[0], ShapedArray(x.aval.shape[:-2], dtypes.int32)]
+    details: dict[str, Any] = {"batch": batch, "aliases": {0: 0}}
+    if builder.platform == "cpu":
+        factor, status = lapack_call(builder, "potrf", [x], results, options={"uplo": character("L")}, **details)
+    else:
+        target = "cusolver_potrf_ffi"
+        factor, status = foreign_call(builder, target, [x], results, options={"lower": flag(True)}, **details)
+    return nan_unless(builder, succeeded(builder, status), factor)
+
+
+def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    # With A = L Lᴴ: L⁻¹ dA L⁻ᴴ = L⁻¹ dL + (L⁻¹ dL)ᴴ, whose lower triangle, the diagonal halved, is L⁻¹ dL
+    # (Murray 2016, Differentiation of the Cholesky decomposition).
+    factor = lower_triangle(cholesky.apply(primals))
+    solved = triangular_solve(factor, tangents[0], transpose_a=True, conjugate_a=True, lower=True)
+    solved = lower_triangle(triangular_solve(factor, solved, left_side=True, lower=True))
+    aval = aval_of(solved)
+    one = identity(aval.dtype, (*(1,) * (aval.ndim - 2), *aval.shape[-2:]))
+    halved = div(solved, add(one, constant_of(one, 1)))
+    return factor, product(factor, halved)
+
+
+@primitive("cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING)
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """Lower triangular L with x = L Lᴴ for each Hermitian positive definite matrix in the last two axes.
+
+    symmetrize_input: take half the sum of `x` and its adjoint first; otherwise the strict upper triangle is not read.
+    Matrices that are not positive definite give NaN. TypeError or ValueError unless they are square and inexact.
+    """
+    check_matrices("cholesky", (operand_aval("cholesky", x, "x"),), square=True)
+    return lower_triangle(cholesky.apply((symmetrized(x) if symmetrize_input else x,)))
+
+
+# Triangular systems
+
+
+@weak_as_operands
+def _solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> ShapedArray:
+    check_matrices("triangular_solve", (a, b))
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}.")
+    check_batch("triangular_solve", (a, b), (2, 2))
+    if a.shape[-1] != b.shape[-2 if left_side else -1]:
+        side = "rows" if left_side else "columns"
+        raise ValueError(
+            f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}; with "
+            f"left_side={left_side} b must have as many {side} as a"
+        )
+    return ShapedArray(b.shape, b.dtype)
+
+
+def _solve_emit(
+    builder: FunctionBuilder, a: Value, b: Value, *, left_side: bool, lower: bool, transpose_a: bool,
+    conjugate_a: bool, unit_diagonal: bool,
+) -> Value:
+    conjugate_a = conjugate_a and dtypes.is_complex(a.aval.dtype)
+    if conjugate_a and not transpose_a:
+        a, conjugate_a = builder.line(f"chlo.conj {a.name} : {a.type} -> {a.type}", a.aval), False
+    if builder.platform == "cpu" and lapack.supports(a.aval.dtype):
+        options = {
+            "side": character("L" if left_side else "R"),
+            "uplo": character("L" if lower else "U"),
+            "trans_x": character("C" if conjugate_a else "T" if transpose_a else "N"),
+            "diag": character("U" if unit_diagonal else "N"),
+        }
+        batch = b.aval.ndim - 2
+        return lapack_call(builder, "trsm", [a, b], builder.results, batch=batch, options=options, aliases={0: 1})[0]
+    transposition = "ADJOINT" if conjugate_a else "TRANSPOSE" if transpose_a else "NO_TRANSPOSE"
+    return builder.op(
+        "stablehlo.triangular_solve", a, b, left_side=flag(left_side), lower=flag(lower),
+        transpose_a=f"#stablehlo<transpose {transposition}>", unit_diagonal=flag(unit_diagonal),
+    )
+
+
+def _solve_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, left_side: bool, lower: bool, transpose_a: bool,
+    conjugate_a: bool, unit_diagonal: bool,
+) -> tuple[Any, Any]:
+    # op(A) X = B: dX = op(A)⁻¹ (dB - op(dA) X), and the same from the right; what is not read of A has no tangent.
+    a, b = primals
+    da, db = tangents
+    parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
+
+    def solve(x: Any) -> Any:
+        return triangular_solve.apply((a, x), parameters)
+
+    result = solve(b)
+    total = None
+    if da is not None:
+        k = 1 if unit_diagonal else 0
+        da = neg(lower_triangle(da, -k) if lower else upper_triangle(da, k))
+        if transpose_a:
+            da = adjoint(da) if conjugate_a else transposed(da)
+        elif conjugate_a:
+            da = transposed(adjoint(da))
+        rows, columns = aval_of(b).shape[-2:]
+        if left_side:
+            total = product(solve(da), result) if columns > rows else solve(product(da, result))
+        else:
+            total = product(result, solve(da)) if rows > columns else solve(product(result, da))
+    if db is not None:
+        moved = solve(db)
+        total = moved if total is None else add_any(total, moved)
+    return result, total
+
+
+def _solve_transpose(
+    cotangent: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
+    unit_diagonal: bool,
+) -> list[Any]:
+    # Linear in b only. The transpose of op(A)⁻¹ is op(Aᵀ)⁻¹; conjugation stays.
+    parameters = (left_side, lower, not transpose_a, conjugate_a, unit_diagonal)
+    return [None, triangular_solve.apply((a, cotangent), parameters)]
+
+
+def _solve_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, left_side: bool, **parameters: Any
+) -> tuple[Any, int]:
+    a, b = operands
+    values = (left_side, *parameters.values())
+    if axes[0] is None:
+        # One matrix for all: the right-hand sides stand side by side, in one system.
+        assert axes[1] is not None
+        ndim = aval_of(b).ndim
+        b = moved_axis(b, axes[1], ndim - 1 if left_side else ndim - 3)
+        shape = aval_of(b).shape
+        joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
+        solved = triangular_solve.apply((a, reshape(b, joined)), values)
+        return reshape(solved, shape), ndim - 1 if left_side else ndim - 3
+    a, b = with_axis(a, axes[0], mapped.size), with_axis(b, axes[1], mapped.size)
+    return triangular_solve.apply((a, b), values), 0
+
+
+@primitive(
+    "triangular_solve", ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
+    abstract=_solve_abstract, emit=_solve_emit, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
+)
+def triangular_solve(
+    a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
+    conjugate_a: bool = False, unit_diagonal: bool = False,
+) -> Any:
+    """Solve op(a) x = b if `left_side`, else x op(a) = b, for triangular matrices in the last two axes.
+
+    op transposes and conjugates as `transpose_a` and `conjugate_a` say. Only the lower or upper triangle of `a` is
+    read, and not its diagonal if `unit_diagonal`, where ones are meant. `b` may be a vector for each matrix.
+    A zero on the diagonal gives infinities or NaN. TypeError or ValueError for shapes or dtypes that do not agree.
+    """
+    matrix, right = operand_aval("triangular_solve", a, "a"), operand_aval("triangular_solve", b, "b")
+    conjugate_a = conjugate_a and dtypes.is_complex(matrix.dtype)
+    parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
+    if right.ndim == matrix.ndim - 1 and right.ndim:
+        solved = triangular_solve.apply((a, as_column(b) if left_side else as_row(b)), parameters)
+        return squeeze(solved, (right.ndim if left_side else right.ndim - 1,))
+    return triangular_solve.apply((a, b), parameters)

@@ -1,0 +1,139 @@
+"""Tridiagonal systems in plain operations: Gaussian elimination with row exchanges, as a loop over rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops.elementwise import abs, add, div, eq, ge, lt, max, mul, neg, select_n, sub
+from xtrace._src.ops.formulas import repeat_while
+from xtrace._src.ops.linalg.matrices import constant_of, filled
+from xtrace._src.ops.reductions import reduce_max
+from xtrace._src.ops.shape import concatenate, squeeze
+from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
+
+
+def _row(x: Any, position: Any) -> Any:
+    return squeeze(dynamic_slice_in_dim(x, position, 1, 0, allow_negative_indices=False), (0,))
+
+
+def _with_row(x: Any, row: Any, position: Any) -> Any:
+    shape = aval_of(row).shape
+    row = broadcast_in_dim(row, (1, *shape), range(1, len(shape) + 1))
+    return dynamic_update_slice_in_dim(x, row, position, 0, allow_negative_indices=False)
+
+
+def _beside(x: Any) -> Any:
+    """Return a number for each matrix as a factor of its right-hand sides."""
+    shape = aval_of(x).shape
+    return broadcast_in_dim(x, (*shape, 1), range(len(shape)))
+
+
+def _away_from_zero(pivot: Any, smallest: Any) -> Any:
+    """Return the pivot, or one of size `smallest` where it is smaller."""
+    replaced = converted(smallest, aval_of(pivot).dtype)
+    if not dtypes.is_complex(aval_of(pivot).dtype):
+        replaced = select_n(lt(pivot, filled(pivot, 0)), replaced, neg(replaced))
+    return select_n(lt(abs(pivot), smallest), pivot, replaced)
+
+
+def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+    """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are used and forgotten.
+
+    At each step the larger of the row at hand and the next one becomes the pivot row (LAPACK's gtsv). threshold:
+    None, or for each matrix the size that smaller pivots are enlarged to.
+    """
+    size = aval_of(d).shape[0]
+
+    def step(
+        count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: Any, second: Any, right: Any,
+        p: Any, q: Any, r: Any,
+    ) -> list[Any]:
+        # The row at hand is (p, q) from the diagonal on, the next one (low, m, n); r and s are their right-hand sides.
+        following = add(count, np.int32(1))
+        m, n, s = _row(d, following), _row(du, following), _row(b, following)
+        low = _row(dl, following)
+        stays = ge(abs(p), abs(low))
+        pivot = select_n(stays, low, p)
+        if threshold is not None:
+            pivot = _away_from_zero(pivot, smallest)
+        divisor = select_n(eq(pivot, filled(pivot, 0)), pivot, filled(pivot, 1))
+        factor = div(select_n(stays, p, low), divisor)
+        none = zeros(aval_of(q))
+        above, beyond = select_n(stays, m, q), select_n(stays, n, none)
+        spread, wide = _beside(factor), broadcast_in_dim(stays, aval_of(r).shape, range(aval_of(stays).ndim))
+        chosen = select_n(wide, s, r)
+        p = sub(select_n(stays, q, m), mul(factor, above))
+        q = sub(select_n(stays, none, n), mul(factor, beyond))
+        r = sub(select_n(wide, r, s), mul(spread, chosen))
+        moved = [
+            _with_row(x, row, count)
+            for x, row in zip((pivots, upper, second, right), (pivot, above, beyond, chosen), strict=True)
+        ]
+        return [following, smallest, dl, d, du, b, *moved, p, q, r]
+
+    smallest = zeros(aval_of(abs(_row(d, np.int32(0))))) if threshold is None else threshold
+    first = [_row(x, np.int32(0)) for x in (d, du, b)]
+    state = [np.int32(0), smallest, dl, d, du, b, d, du, zeros(aval_of(du)), b, *first]
+    found = repeat_while(lambda count, *_: lt(count, np.int32(size - 1)), step, state)
+    pivots, upper, second, right, p, _, r = found[6:]
+    last = np.int32(size - 1)
+    if threshold is not None:
+        p = _away_from_zero(p, smallest)
+    return [_with_row(pivots, p, last), upper, second, _with_row(right, r, last)]
+
+
+def _substituted(pivots: Any, upper: Any, second: Any, right: Any) -> Any:
+    """Return the solution of an upper triangular system with three diagonals, from the last row on."""
+    size = aval_of(pivots).shape[0]
+
+    def step(count: Any, pivots: Any, upper: Any, second: Any, right: Any, next_row: Any, after_next: Any) -> list[Any]:
+        known = add(mul(_beside(_row(upper, count)), next_row), mul(_beside(_row(second, count)), after_next))
+        row = div(sub(_row(right, count), known), _beside(_row(pivots, count)))
+        return [sub(count, np.int32(1)), pivots, upper, second, _with_row(right, row, count), row, next_row]
+
+    none = zeros(aval_of(_row(right, np.int32(0))))
+    state = [np.int32(size - 1), pivots, upper, second, right, none, none]
+    return repeat_while(lambda count, *_: ge(count, np.int32(0)), step, state)[4]
+
+
+def solve_by_elimination(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
+    """The result of `tridiagonal_solve`; NaN for singular matrices, whose small pivots are enlarged if that is asked.
+
+    A pivot below the precision times the largest element becomes as large as that, which moves the matrix by no more
+    than rounding does.
+    """
+    if 0 in aval_of(b).shape:
+        return b
+    ndim = aval_of(d).ndim
+    axes = (ndim - 1, *range(ndim - 1))
+    dl, d, du = transpose(_only_inside(dl, 0), axes), transpose(d, axes), transpose(_only_inside(du, -1), axes)
+    right = transpose(b, (ndim - 1, *range(ndim - 1), ndim))
+    smallest = None
+    if perturb_singular:
+        largest = max(max(abs(dl), abs(d)), abs(du))
+        info = dtypes.finfo(aval_of(largest).dtype)
+        largest = reduce_max(largest, (0,))
+        smallest = max(mul(largest, constant_of(largest, info.eps)), filled(largest, float(info.tiny / info.eps)))
+    pivots, upper, second, right = _eliminated(smallest, dl, d, du, right)
+    singular = eq(pivots, filled(pivots, 0))
+    solved = _substituted(select_n(singular, pivots, filled(pivots, 1)), upper, second, right)
+    bad = lt(np.int32(0), reduce_sum(converted(singular, dtypes.int32), (0,)))
+    spread = broadcast_in_dim(bad, aval_of(solved).shape, range(1, ndim))
+    solved = select_n(spread, solved, filled(solved, math.nan))
+    return transpose(solved, (*range(1, ndim), 0, ndim))
+
+
+def _only_inside(x: Any, outside: int) -> Any:
+    """Return a diagonal with zero for the element beyond the matrix, which may be anything."""
+    aval = aval_of(x)
+    last, size = aval.ndim - 1, aval.shape[-1]
+    none = zeros(ShapedArray((*aval.shape[:-1], 1), aval.dtype))
+    if outside == 0:
+        return concatenate([none, slice_in_dim(x, 1, size, 1, last)], last)
+    return concatenate([slice_in_dim(x, 0, size - 1, 1, last), none], last)

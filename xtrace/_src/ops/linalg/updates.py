@@ -1,0 +1,138 @@
+"""Updates of symmetric matrices: a product added to one, a rank-1 term added to one that is factored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import add_any, compared
+from xtrace._src.algebra.kinds import FLOAT, check_kind, check_same_dtype
+from xtrace._src.algebra.vector_space import operand_aval, reshape
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.ops.elementwise import abs, add, div, eq, max, mul, neg, select_n, sqrt, sub
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.linalg.matrices import (
+    LEADING,
+    check_batch,
+    constant_of,
+    lower_triangle,
+    product,
+    transposed,
+    weak_as_operands,
+)
+from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Any) -> None:
+    check_kind(name, avals, [(FLOAT,)] * 2)
+    check_same_dtype(name, avals)
+    if any(a.ndim < rank for a, rank in zip(avals, ranks, strict=True)) or square.shape[-2:] != (size, size):
+        raise ValueError(
+            f"{name} takes a square matrix and {'a vector' if 1 in ranks else 'another matrix'} with as many "
+            f"{'elements' if 1 in ranks else 'rows'}; got shapes {avals[0].shape} and {avals[1].shape}"
+        )
+    check_batch(name, avals, ranks)
+
+
+@weak_as_operands
+def _update_abstract(r_matrix: ShapedArray, w_vector: ShapedArray) -> ShapedArray:
+    size = w_vector.shape[-1] if w_vector.ndim else -1
+    _check_update("cholesky_update", (r_matrix, w_vector), r_matrix, size, (2, 1))
+    return ShapedArray(r_matrix.shape, r_matrix.dtype)
+
+
+def _rotated(step: Any, factor: Any, vector: Any) -> list[Any]:
+    """Rotate row `step` of the factor and the vector, as a row, so that element `step` of the vector becomes zero."""
+    axis = aval_of(factor).ndim - 2
+    row = dynamic_slice_in_dim(factor, step, 1, axis, allow_negative_indices=False)
+    first = dynamic_slice_in_dim(row, step, 1, axis + 1, allow_negative_indices=False)
+    second = dynamic_slice_in_dim(vector, step, 1, axis + 1, allow_negative_indices=False)
+    scale = max(abs(first), abs(second))
+    x, y = div(first, scale), div(second, scale)
+    inverse = div(constant_of(x, 1), sqrt(add(mul(x, x), mul(y, y))))
+    settled = eq(second, constant_of(second, 0))
+    cosine = select_n(settled, mul(x, inverse), add(mul(second, constant_of(x, 0)), constant_of(x, 1)))
+    sine = select_n(settled, mul(neg(y), inverse), mul(second, constant_of(x, 0)))
+    turned = sub(mul(cosine, row), mul(sine, vector))
+    vector = add(mul(cosine, vector), mul(sine, row))
+    factor = dynamic_update_slice_in_dim(factor, turned, step, axis)
+    return [add(step, constant_of(step, 1)), factor, vector]
+
+
+@by_formula
+def _as_rows(vector: Any) -> Any:
+    shape = aval_of(vector).shape
+    return reshape(vector, (*shape[:-1], 1, shape[-1]))
+
+
+def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> Value:
+    size = r_matrix.aval.shape[-1]
+    if not size:
+        return r_matrix
+    counter = ShapedArray((), dtypes.int32)
+    vector = _as_rows(builder, w_vector)
+    avals = [counter, r_matrix.aval, vector.aval]
+    condition, body = builder.region(avals), builder.region(avals)
+    more = compared(condition, "LT", condition.arguments[0], condition.constant(size, counter))
+    carried = by_formula(_rotated)(body, *body.arguments)
+    operands = [builder.constant(0, counter), r_matrix, vector]
+    return builder.op_with_regions("stablehlo.while", operands, [(condition, [more]), (body, carried)], avals)[1]
+
+
+@primitive(
+    "cholesky_update", abstract=_update_abstract, emit=_update_emit, batch=LEADING,
+    jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
+)
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The upper triangular R' with R'ᵀ R' = Rᵀ R + w wᵀ, by rotations, for upper triangular R.
+
+    ValueError unless `r_matrix` is square and `w_vector` has as many elements as it has rows.
+    """
+    return cholesky_update.apply((r_matrix, w_vector))
+
+
+@weak_as_operands
+def _product_abstract(a_matrix: ShapedArray, c_matrix: ShapedArray, *, alpha: float, beta: float) -> ShapedArray:
+    size = a_matrix.shape[-2] if a_matrix.ndim > 1 else -1
+    _check_update("symmetric_product", (a_matrix, c_matrix), c_matrix, size, (2, 2))
+    return ShapedArray(c_matrix.shape, c_matrix.dtype)
+
+
+@by_formula
+def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    squared = product(a, transposed(a))
+    return add(mul(constant_of(squared, alpha), squared), mul(constant_of(c, beta), c))
+
+
+def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: float, beta: float) -> tuple[Any, Any]:
+    a, (da, dc) = primals[0], tangents
+    result, total = symmetric_product.apply(primals, (alpha, beta)), None
+    if da is not None:
+        half = product(da, transposed(a))
+        total = mul(constant_of(half, alpha), add(half, transposed(half)))
+    if dc is not None:
+        term = mul(constant_of(dc, beta), dc)
+        total = term if total is None else add_any(total, term)
+    return result, total
+
+
+@primitive(
+    "symmetric_product", ("alpha", "beta"), abstract=_product_abstract, emit=_product_emit, jvp=_product_jvp,
+    batch=LEADING,
+)
+def symmetric_product(
+    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Any:
+    """alpha A Aᵀ + beta C for the real matrices in the last two axes, C square and symmetric.
+
+    symmetrize_output: copy the lower triangle of the result to the upper one, which is wanted where C is not
+    symmetric. ValueError for shapes that do not agree, TypeError for dtypes that are not floating.
+    """
+    operand_aval("symmetric_product", a_matrix, "a_matrix")
+    found = symmetric_product.apply((a_matrix, c_matrix), (float(alpha), float(beta)))
+    if symmetrize_output:
+        return add(lower_triangle(found), transposed(lower_triangle(found, -1)))
+    return found

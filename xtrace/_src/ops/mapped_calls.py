@@ -1,0 +1,52 @@
+"""How functions that xtrace cannot look into are mapped over an axis: what ``vmap_method`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, moved_axis, with_axis
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops.control_flow.scan import scan
+
+METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+def check_method(function: str, method: Any) -> None:
+    """Raise ValueError unless `method` is one of those that `function` takes, or None."""
+    if method is not None and method not in METHODS:
+        raise ValueError(
+            f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviated(method)}"
+        )
+
+
+def called_in_turn(
+    call: Callable[..., Sequence[Any]], operands: Sequence[Any], axes: Sequence[int | None], unroll: bool = False
+) -> list[Any]:
+    """Return the stacked results of ``call(*operands)``, one call for each index of the mapped axis."""
+    moved = [x if i is None else moved_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
+
+    def step(carry: Any, elements: Any) -> tuple[Any, list[Any]]:
+        given = iter(elements)
+        return carry, list(call(*[x if i is None else next(given) for x, i in zip(moved, axes, strict=True)]))
+
+    _, results = scan(step, (), [x for x, i in zip(moved, axes, strict=True) if i is not None], unroll=unroll)
+    return list(results)
+
+
+def with_leading_axis(method: str, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
+    """Return the operands of one call for all indices, with the mapped axis in front.
+
+    Where an operand is not mapped, "expand_dims" gives it an axis of size 1, "broadcast_all" repeats it and
+    "legacy_vectorized" leaves it as it is.
+    """
+    found = []
+    for x, axis in zip(operands, axes, strict=True):
+        if axis is not None or method == "broadcast_all":
+            x = with_axis(x, axis, size)
+        elif method == "expand_dims":
+            shape = aval_of(x).shape
+            x = broadcast_in_dim(x, (1, *shape), range(1, len(shape) + 1))
+        found.append(x)
+    return found

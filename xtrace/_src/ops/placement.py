@@ -1,0 +1,144 @@
+"""Where arrays are, as an operation: moving them to a device, or between the device's memory and its host's."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import in_memory, put_on
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import BatchTracer
+from xtrace._src.transforms.jvp import JVPTracer
+from xtrace._src.xla import clients
+from xtrace._src.xla.buffers import SingleDeviceSharding
+
+
+class CopySemantics(enum.Enum):
+    """Whether what is put somewhere may share the memory of what it was, must not, or takes it over."""
+
+    REUSE_INPUT = 0
+    ALWAYS_COPY = 1
+    DONATE_INPUT = 2
+
+    def __repr__(self) -> str:
+        return f"ArrayCopySemantics.{self.name}"
+
+
+def _memory_of(target: Any, aval: ShapedArray) -> MemorySpace:
+    """Return the memory that a value of type `aval` is in when put on `target`."""
+    if isinstance(target, MemorySpace):
+        return target
+    if isinstance(target, SingleDeviceSharding):
+        return memory_space_of_kind(target.memory_kind)
+    return aval.memory_space
+
+
+def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[ShapedArray]:
+    """The operands, each on the device or in the memory that `devices` says."""
+    return [a.update(memory_space=_memory_of(d, a)) for a, d in zip(avals, devices, strict=True)]
+
+
+def _emit(builder: FunctionBuilder, *values: Value, **_: Any) -> list[Value]:
+    # The program runs on one device, so that its memories alone make a difference; on CPU these are one.
+    return [_emit_one(builder, x, aval) for x, aval in zip(values, builder.results, strict=True)]
+
+
+def _emit_one(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
+    stays = x.aval.memory_space is aval.memory_space is MemorySpace.Device
+    if stays or builder.platform == "cpu":
+        return x.seen_as(aval)
+    return builder.line(
+        f'stablehlo.custom_call @annotate_device_placement({x.name}) {{backend_config = "", has_side_effect = true, '
+        f'mhlo.frontend_attributes = {{_xla_buffer_placement = "{aval.memory_space.kind}"}}}} '
+        f": ({x.type}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: Any) -> list[ConcreteArray]:
+    return [_evaluate_one(x, target) for x, target in zip(arrays, devices, strict=True)]
+
+
+def _evaluate_one(array: ConcreteArray, target: Any) -> ConcreteArray:
+    space = _memory_of(target, array.aval)
+    if isinstance(target, SingleDeviceSharding):
+        return put_on(array, target.device, space)
+    if isinstance(target, clients.Device):
+        return put_on(array, target)
+    return array if space is array.aval.memory_space else in_memory(array, space)
+
+
+def _sharding_of(value: Any) -> Any:
+    """Return where a value is, also one that is differentiated or mapped; None while it is traced."""
+    while isinstance(value, (JVPTracer, BatchTracer)):
+        value = value.primal if isinstance(value, JVPTracer) else value.value
+    return value.sharding if type(value) is ConcreteArray else None
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    results = device_put_p.apply(primals, tuple(parameters.values()))
+    # The way back, which a cotangent takes, is known where the operand is.
+    sources = zip(primals, parameters["srcs"], strict=True)
+    parameters["srcs"] = tuple([_sharding_of(x) if source is None else source for x, source in sources])
+    moved = [i for i, t in enumerate(tangents) if t is not None]
+    chosen = tuple([tuple([values[i] for i in moved]) for values in parameters.values()])
+    found = dict(zip(moved, device_put_p.apply([tangents[i] for i in moved], chosen), strict=True))
+    return results, [found.get(i) for i in range(len(tangents))]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, devices: Sequence[Any], srcs: Sequence[Any], **_: Any) -> Any:
+    """Return the cotangents, put back where the operands were."""
+    given = [i for i, c in enumerate(cotangents) if c is not None]
+    if not given:
+        return [None] * len(operands)
+    back = [_way_back(devices[i], srcs[i], operands[i].aval) for i in given]
+    found = put([cotangents[i] for i in given], back, [devices[i] for i in given])
+    results = dict(zip(given, found, strict=True))
+    return [results.get(i) for i in range(len(operands))]
+
+
+def _way_back(device: Any, source: Any, aval: ShapedArray) -> Any:
+    """Return where an operand of type `aval` that was put on `device` was: its memory, if that changed."""
+    return source if _memory_of(device, aval) is aval.memory_space else aval.memory_space
+
+
+def _batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], Sequence[int | None]]:
+    return device_put_p.apply(operands, tuple(parameters.values())), tuple(axes)
+
+
+device_put_p = Primitive(
+    "device_put",
+    ("devices", "srcs", "copy_semantics"),
+    abstract=_abstract,
+    emit=_emit,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    checks=KEEPS_NUMBERS,
+    multiple_results=True,
+    keys=lambda accounts, **_: list(accounts),
+    # A device that is None is said, as the others are.
+    unprinted={"devices": (), "srcs": ()},
+)
+
+
+def put(
+    values: Sequence[Any], devices: Sequence[Any], sources: Sequence[Any] | None = None,
+    semantics: Sequence[CopySemantics] | None = None,
+) -> list[Any]:
+    """Return `values`, each on a device (or where a sharding says), in a `MemorySpace`, or for None as it is.
+
+    sources: where they were, if that is known. semantics: copies by default.
+    """
+    count = len(values)
+    sources = (None,) * count if sources is None else tuple(sources)
+    semantics = (CopySemantics.ALWAYS_COPY,) * count if semantics is None else tuple(semantics)
+    found: list[Any] = device_put_p.apply(values, (tuple(devices), sources, semantics))
+    return found

@@ -1,0 +1,498 @@
+"""Contractions of operands in groups of rows, and of operands with scales."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import BILINEAR
+from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    convert_element_type,
+    converted,
+    moved_axis,
+    operand_aval,
+    reshape,
+    transpose,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tangents import Linear
+from xtrace._src.ops.contraction import Precision, canonical_precision, dot_general
+from xtrace._src.ops.elementwise import bitwise_and, le, lt, mul, select_n, sub
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.reductions import cumsum
+from xtrace._src.ops.shape import broadcasted_iota
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.lower import emit_private_function
+from xtrace._src.transforms.stage import stage
+
+_Axes = tuple[int, ...]
+_Pairs = tuple[tuple[_Axes, _Axes], tuple[_Axes, _Axes]]
+
+
+def _canonical_pairs(name: str, dimension_numbers: Any) -> _Pairs:
+    try:
+        (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
+        groups = [tuple([int(i) for i in g]) for g in (lhs, rhs, lhs_batch, rhs_batch)]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: dimension numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), each a "
+            f"sequence of axes; got {abbreviated(dimension_numbers)}"
+        ) from None
+    return (groups[0], groups[1]), (groups[2], groups[3])
+
+
+@dataclasses.dataclass(frozen=True)
+class RaggedDotDimensionNumbers:
+    """The axes of a `ragged_dot_general`: those of the dot_general, the one of lhs in groups, and theirs in rhs."""
+
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Any
+    rhs_group_dimensions: Any
+
+    def __post_init__(self) -> None:
+        pairs = _canonical_pairs("RaggedDotDimensionNumbers", self.dot_dimension_numbers)
+        object.__setattr__(self, "dot_dimension_numbers", pairs)
+        for name in ("lhs_ragged_dimensions", "rhs_group_dimensions"):
+            object.__setattr__(self, name, tuple([int(i) for i in getattr(self, name)]))
+
+
+class _Arrangement:
+    """The axes of a ragged product by what they are, for operands of given ranks."""
+
+    def __init__(self, lhs_ndim: int, rhs_ndim: int, numbers: RaggedDotDimensionNumbers) -> None:
+        (self.lhs_summed, self.rhs_summed), (self.lhs_batch, self.rhs_batch) = numbers.dot_dimension_numbers
+        self.group = numbers.rhs_group_dimensions
+        self.ragged = numbers.lhs_ragged_dimensions[0]
+        self.lhs_free = tuple([i for i in range(lhs_ndim) if i not in (*self.lhs_summed, *self.lhs_batch)])
+        taken = (*self.rhs_summed, *self.rhs_batch, *self.group)
+        self.rhs_free = tuple([i for i in range(rhs_ndim) if i not in taken])
+        # The axes among which the ragged one is.
+        self.summed, self.batched = self.ragged in self.lhs_summed, self.ragged in self.lhs_batch
+        self.kind = self.lhs_summed if self.summed else self.lhs_batch if self.batched else self.lhs_free
+        self.place = self.kind.index(self.ragged)
+
+    def outer(self) -> _Axes:
+        """The axes of lhs for each index of which there may be groups of other sizes."""
+        return self.kind[: self.place] if self.batched else (*self.lhs_batch, *self.kind[: self.place])
+
+
+def _undone(x: Any, placed: Sequence[int]) -> Any:
+    """Return `x`, whose axis i is to be at ``placed[i]``."""
+    return transpose(x, sorted(range(len(placed)), key=placed.__getitem__))
+
+
+def _span(start: int, count: int) -> _Axes:
+    return tuple(range(start, start + count))
+
+
+def _ragged_abstract(
+    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, preferred_element_type: Any, **_: Any,
+) -> ShapedArray:
+    name, numbers = "ragged_dot_general", ragged_dot_dimension_numbers
+    pairs, ragged, group = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
+    if not dtypes.is_integer(group_sizes.dtype):
+        raise TypeError(f"{name} requires that group_sizes are integers, got {group_sizes.dtype.name}.")
+    if len(ragged) != 1:
+        raise TypeError(f"{name} expects exactly one lhs ragged dimension, got {ragged}.")
+    if not 0 <= ragged[0] < lhs.ndim:
+        raise TypeError(
+            f"{name} requires lhs ragged dimension numbers to be axes of the lhs, counted from the front, got "
+            f"{ragged[0]} for lhs of rank {lhs.ndim}."
+        )
+    (summed, rhs_summed), (batch, rhs_batch) = pairs
+    free = ragged[0] not in (*summed, *batch)
+    if free and len(group) != 1:
+        raise TypeError(
+            f"{name} requires exactly one rhs group dimension when lhs ragged dimension is noncontracting, got {group}."
+        )
+    if not free and group:
+        raise TypeError(
+            f"{name} requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch, got "
+            f"{group}."
+        )
+    if any(not 0 <= i < rhs.ndim for i in group):
+        raise TypeError(f"{name} requires rhs group dimensions to be axes of the rhs, got {group} for rank {rhs.ndim}.")
+    if any(i in (*rhs_summed, *rhs_batch) for i in group):
+        raise TypeError(
+            f"{name} requires rhs group dimension numbers to be distinct from contracting and batch dimensions, got "
+            f"{group}."
+        )
+    # Without its axis of groups, rhs is an operand of a dot_general.
+    plain = rhs.update(shape=tuple([n for i, n in enumerate(rhs.shape) if i not in group]))
+    shifted = [tuple([i - sum(g < i for g in group) for i in axes]) for axes in (rhs_summed, rhs_batch)]
+    found = dot_general.types_of_results(
+        (lhs, plain), (((summed, shifted[0]), (batch, shifted[1])), None, preferred_element_type, None)
+    )
+    if not group_sizes.ndim:
+        raise TypeError(f"{name}: expected rank of group_sizes to be >=1, got a scalar.")
+    outer = tuple([lhs.shape[i] for i in _Arrangement(lhs.ndim, rhs.ndim, numbers).outer()])
+    count = group_sizes.shape[-1]
+    if group_sizes.ndim > 1 and group_sizes.shape[:-1] != outer:
+        raise TypeError(
+            f"{name}: expected group_sizes to have shape {(*outer, count)} or {(count,)}, got {group_sizes.shape}."
+        )
+    if free and rhs.shape[group[0]] != count:
+        raise TypeError(f"{name}: expected rhs group dimension size to be {count}, got {rhs.shape[group[0]]}.")
+    grouped = ragged[0] in summed
+    weak = lhs.weak_type and rhs.weak_type and group_sizes.weak_type
+    return ShapedArray((count, *found.shape) if grouped else found.shape, found.dtype, weak)
+
+
+def _in_groups(x: Any, sizes: Any, place: int) -> Any:
+    """Return `x` once for each group, on a new first axis, with zeros outside the group's part of the axis `place`.
+
+    The last axis of `sizes` is that of the groups; the others are the first ones of `x`.
+    """
+    shape, aval = aval_of(x).shape, aval_of(sizes)
+    count = aval.shape[-1]
+    outer = shape[:place]
+    if aval.ndim == 1 and outer:
+        sizes = broadcast_in_dim(sizes, (*outer, count), (place,))
+    sizes = converted(sizes, dtypes.int64 if dtypes.bit_width(aval.dtype) == 64 else dtypes.int32)
+    ends = cumsum(sizes, place)
+    whole = (*outer, count, shape[place])
+    rows = broadcasted_iota(aval_of(ends).dtype, whole, place + 1)
+    starts, ends = [broadcast_in_dim(v, whole, _span(0, place + 1)) for v in (sub(ends, sizes), ends)]
+    inside = moved_axis(bitwise_and(le(starts, rows), lt(rows, ends)), place, 0)
+    spread = (count, *shape)
+    inside = broadcast_in_dim(inside, spread, _span(0, place + 2))
+    repeated = broadcast_in_dim(x, spread, _span(1, len(shape)))
+    return select_n(inside, zeros(aval_of(repeated)), repeated)
+
+
+def _ragged_formula(
+    lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any,
+    preferred_element_type: Any, **_: Any,
+) -> Any:
+    numbers = ragged_dot_dimension_numbers
+    if numbers.lhs_ragged_dimensions[0] in numbers.dot_dimension_numbers[1][0]:
+        # Every batch is in some group, and all groups are treated alike.
+        return dot_general(lhs, rhs, numbers.dot_dimension_numbers, precision, preferred_element_type)
+    a = _Arrangement(lhs.ndim, rhs.ndim, numbers)
+    count = len(a.lhs_batch)
+    if a.summed:
+        left = _in_groups(transpose(lhs, (*a.lhs_batch, *a.lhs_summed, *a.lhs_free)), sizes, count + a.place)
+        right = _in_groups(transpose(rhs, (*a.rhs_batch, *a.rhs_summed, *a.rhs_free)), sizes, count + a.place)
+        batch, summed = _span(0, count + 1), _span(count + 1, len(a.lhs_summed))
+        return dot_general(left, right, ((summed, summed), (batch, batch)), precision, preferred_element_type)
+    left = _in_groups(transpose(lhs, (*a.lhs_batch, *a.lhs_free, *a.lhs_summed)), sizes, count + a.place)
+    summed = _span(1 + count + len(a.lhs_free), len(a.lhs_summed))
+    pairs = ((*summed, 0), (*a.rhs_summed, *a.group)), (_span(1, count), a.rhs_batch)
+    return dot_general(left, rhs, pairs, precision, preferred_element_type)
+
+
+def _ragged_emit(
+    builder: FunctionBuilder, lhs: Value, rhs: Value, sizes: Value, *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any, **others: Any,
+) -> Any:
+    numbers, result = ragged_dot_dimension_numbers, builder.results[0]
+    if builder.platform == "cpu":
+        return by_formula(_ragged_formula)(
+            builder, lhs, rhs, sizes, ragged_dot_dimension_numbers=numbers, precision=precision, **others
+        )
+    if lhs.aval.dtype != rhs.aval.dtype:
+        lhs, rhs = builder.convert(lhs, result.dtype), builder.convert(rhs, result.dtype)
+    (summed, rhs_summed), (batch, rhs_batch) = numbers.dot_dimension_numbers
+    fields = {
+        "lhs_batching_dimensions": batch, "rhs_batching_dimensions": rhs_batch,
+        "lhs_contracting_dimensions": summed, "rhs_contracting_dimensions": rhs_summed,
+        "lhs_ragged_dimensions": numbers.lhs_ragged_dimensions, "rhs_group_dimensions": numbers.rhs_group_dimensions,
+    }
+    text = ", ".join([f"{key} = {attributes.bracketed(axes)}" for key, axes in fields.items() if axes])
+    pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT,) * 2
+    return builder.op(
+        "chlo.ragged_dot", lhs, rhs, sizes,
+        precision_config=f"[{', '.join([f'#chlo<precision {p.name}>' for p in pair])}]",
+        ragged_dot_dimension_numbers=f"#chlo.ragged_dot<{text}>",
+    )
+
+
+def _ragged_transpose(
+    cotangent: Any, lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any, preferred_element_type: Any, **_: Any,
+) -> list[Any]:
+    numbers, left = ragged_dot_dimension_numbers, type(lhs) is Linear
+    a = _Arrangement(aval_of(lhs).ndim, aval_of(rhs).ndim, numbers)
+    if a.batched:
+        found = dot_general.rule("transpose")(
+            cotangent, lhs, rhs, dimension_numbers=numbers.dot_dimension_numbers, precision=precision,
+            preferred_element_type=preferred_element_type, out_sharding=None,
+        )
+        return [*found, None]
+    wanted = lhs.aval if left else rhs.aval
+    batch, free, others, summed = len(a.lhs_batch), len(a.lhs_free), len(a.rhs_free), len(a.lhs_summed)
+    # Below, b, m, n, k and g stand for the batch axes, the free ones of lhs and of rhs, the summed ones, the groups.
+    swapped = precision[::-1] if isinstance(precision, tuple) else precision
+    pairs: _Pairs
+    group: _Axes
+    if left and not a.summed:
+        # [b m n] with [g b k n] gives [b m k].
+        known = transpose(rhs, (*a.group, *a.rhs_batch, *a.rhs_summed, *a.rhs_free))
+        operands, order = (cotangent, known), precision
+        pairs = (_span(batch + free, others), _span(1 + batch + summed, others)), (_span(0, batch), _span(1, batch))
+        ragged, group, placed = batch + a.place, (0,), (*a.lhs_batch, *a.lhs_free, *a.lhs_summed)
+    elif left:
+        # [b k n] with [g b m n] gives [b k m].
+        known = transpose(rhs, (*a.rhs_batch, *a.rhs_summed, *a.rhs_free))
+        operands, order = (known, cotangent), swapped
+        pairs = (_span(batch + summed, others), _span(1 + batch + free, others)), (_span(0, batch), _span(1, batch))
+        ragged, group, placed = batch + a.place, (0,), (*a.lhs_batch, *a.lhs_summed, *a.lhs_free)
+    elif not a.summed:
+        # [b m k] with [b m n] gives [g b k n].
+        known = transpose(lhs, (*a.lhs_batch, *a.lhs_free, *a.lhs_summed))
+        operands, order = (known, cotangent), precision
+        pairs = (_span(batch, free), _span(batch, free)), (_span(0, batch), _span(0, batch))
+        ragged, group, placed = batch + a.place, (), (*a.group, *a.rhs_batch, *a.rhs_summed, *a.rhs_free)
+    else:
+        # [b k m] with [g b m n] gives [b k n].
+        known = transpose(lhs, (*a.lhs_batch, *a.lhs_summed, *a.lhs_free))
+        operands, order = (known, cotangent), precision
+        pairs = (_span(batch + summed, free), _span(1 + batch, free)), (_span(0, batch), _span(1, batch))
+        ragged, group, placed = batch + a.place, (0,), (*a.rhs_batch, *a.rhs_summed, *a.rhs_free)
+    found = ragged_dot_general.apply(
+        (*operands, sizes),
+        (RaggedDotDimensionNumbers(pairs, (ragged,), group), order, preferred_element_type, None, None),
+    )
+    found = converted(_undone(found, placed), wanted.dtype, wanted.weak_type)
+    return [found, None, None] if left else [None, found, None]
+
+
+def _mapped_sizes(mapped: Any, sizes: Any, axis: int | None, outer: _Axes, place: int) -> Any:
+    """Return sizes of groups with the mapped axis at `place`; `outer` are the sizes of the other outer axes."""
+    own = aval_of(sizes).ndim - (axis is not None)
+    if axis is None and own == 1:
+        return sizes
+    sizes = with_axis(sizes, axis, mapped.size)
+    if own == 1 and outer:
+        count = aval_of(sizes).shape[-1]
+        sizes = broadcast_in_dim(sizes, (mapped.size, *outer, count), (0, 1 + len(outer)))
+    return moved_axis(sizes, 0, place)
+
+
+def _up(axes: _Axes) -> _Axes:
+    return tuple([i + 1 for i in axes])
+
+
+def _ragged_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, **others: Any,
+) -> tuple[Any, int]:
+    numbers, (lhs, rhs, sizes), (left, right, sized) = ragged_dot_dimension_numbers, operands, axes
+    shape = list(aval_of(lhs).shape)
+    if left is not None:
+        del shape[left]
+    a = _Arrangement(len(shape), aval_of(rhs).ndim - (right is not None), numbers)
+    outer = tuple([shape[i] for i in a.outer()])
+    batch, free = len(a.lhs_batch), not (a.summed or a.batched)
+
+    def product(x: Any, y: Any, sizes: Any, pairs: _Pairs, ragged: int, group: _Axes) -> Any:
+        found = RaggedDotDimensionNumbers(pairs, (ragged,), group)
+        return ragged_dot_general.apply((x, y, sizes), (found, *others.values()))
+
+    if free and right is not None and left is None and sized is None:
+        # One more free axis of rhs.
+        rhs = moved_axis(rhs, right, 0)
+        pairs = (a.lhs_summed, _up(a.rhs_summed)), (a.lhs_batch, _up(a.rhs_batch))
+        return product(lhs, rhs, sizes, pairs, a.ragged, _up(a.group)), batch + len(a.lhs_free)
+    lhs = with_axis(lhs, left, mapped.size)
+    if free and right is None:
+        # One more free axis of lhs, outside of the ragged one: rhs is not repeated.
+        sizes = _mapped_sizes(mapped, sizes, sized, outer, batch)
+        pairs = (_up(a.lhs_summed), a.rhs_summed), (_up(a.lhs_batch), a.rhs_batch)
+        return product(lhs, rhs, sizes, pairs, a.ragged + 1, a.group), batch
+    rhs = with_axis(rhs, right, mapped.size)
+    sizes = _mapped_sizes(mapped, sizes, sized, outer, 0)
+    pairs = (_up(a.lhs_summed), _up(a.rhs_summed)), ((0, *_up(a.lhs_batch)), (0, *_up(a.rhs_batch)))
+    return product(lhs, rhs, sizes, pairs, a.ragged + 1, _up(a.group)), 1 if a.summed else 0
+
+
+@primitive(
+    "ragged_dot_general",
+    ("ragged_dot_dimension_numbers", "precision", "preferred_element_type", "group_offset", "out_sharding"),
+    abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR, transpose=_ragged_transpose, batch=_ragged_batch,
+)
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Multiply as `dot_general`, with an axis of `lhs` taken apart into consecutive groups of the given sizes.
+
+    If the axis is a free one, `rhs` has an axis of groups, and each group of `lhs` meets its own part of it; what is in
+    no group gives zeros. If it is summed over, there is one sum for each group, on a new first axis of the result. If
+    it is a batch axis, groups make no difference. group_sizes is 1-D, or has before its axis of groups the batch axes
+    and those of the ragged one's kind before that. TypeError for axes and sizes that do not agree.
+    """
+    if group_offset is not None:
+        raise NotImplementedError("ragged_dot_general: group_offset is not supported; leave it at None")
+    if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
+        raise TypeError(
+            "ragged_dot_general: ragged_dot_dimension_numbers must be a lax.RaggedDotDimensionNumbers, got "
+            f"{abbreviated(ragged_dot_dimension_numbers)}"
+        )
+    if preferred_element_type is not None:
+        preferred_element_type = requested_dtype("ragged_dot_general", preferred_element_type)
+    parameters = (
+        ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
+        None, no_sharding("ragged_dot_general", out_sharding),
+    )
+    return ragged_dot_general.apply((lhs, rhs, group_sizes), parameters)
+
+
+_MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Multiply consecutive groups of rows of the matrix `lhs` by a matrix each: `rhs` has one for each group.
+
+    The rows after the last group give zeros. TypeError for sizes that do not agree.
+    """
+    return ragged_dot_general(
+        lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset, out_sharding
+    )
+
+
+# Operands with scales
+
+
+def _scaled_abstract(
+    lhs: ShapedArray, rhs: ShapedArray, lhs_scale: ShapedArray, rhs_scale: ShapedArray, *, dimension_numbers: _Pairs,
+    preferred_element_type: Any,
+) -> ShapedArray:
+    ranks = [x.ndim for x in (lhs, rhs, lhs_scale, rhs_scale)]
+    if len(set(ranks)) > 1:
+        raise TypeError(
+            f"scaled_dot: lhs, rhs, lhs_scale and rhs_scale must have the same rank, got {', '.join(map(str, ranks))}"
+        )
+    found = dot_general.types_of_results((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
+    contracting, _ = dimension_numbers
+    for side, x, scale, summed in zip(("lhs", "rhs"), (lhs, rhs), (lhs_scale, rhs_scale), contracting, strict=True):
+        for axis, (size, part) in enumerate(zip(x.shape, scale.shape, strict=True)):
+            if axis not in summed:
+                if size != part:
+                    raise TypeError(
+                        f"scaled_dot: axis {axis} of {side}_scale must have the size {size} of {side}, got {part}"
+                    )
+            elif part == 0 or size % part or size // part < 2:
+                raise TypeError(
+                    f"scaled_dot: axis {axis} of {side}_scale, which is summed over, must divide the size {size} of "
+                    f"{side} into at least two elements for each scale, got {part}"
+                )
+    return ShapedArray(found.shape, found.dtype)
+
+
+def _scaled(x: Any, scale: Any, dtype: Any) -> Any:
+    """Return `x` in `dtype`, times its scales, each repeated over a part of an axis."""
+    own, shape = aval_of(scale).shape, aval_of(x).shape
+    apart = [n for size, part in zip(shape, own, strict=True) for n in (part, size // part if part else 1)]
+    scale = reshape(broadcast_in_dim(scale, apart, _span(0, 2 * len(own))[::2]), shape)
+    return mul(converted(x, dtype), converted(scale, dtype))
+
+
+def _scaled_formula(
+    lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any, *, dimension_numbers: _Pairs, preferred_element_type: Any
+) -> Any:
+    dtype = preferred_element_type
+    left, right = _scaled(lhs, lhs_scale, dtype), _scaled(rhs, rhs_scale, dtype)
+    return dot_general(left, right, dimension_numbers, preferred_element_type=dtype)
+
+
+def _scaled_emit(
+    builder: FunctionBuilder, *values: Value, dimension_numbers: _Pairs, preferred_element_type: Any
+) -> Value:
+    """Write a composite operation, which compilers may know, with its formula."""
+    result = builder.results[0]
+    jaxpr, _ = stage(
+        lambda *xs: [
+            _scaled_formula(*xs, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type)
+        ],
+        [x.aval.strip_weak_type() for x in values],
+        DebugInfo("emission", "scaled_dot", None, None),
+    )
+    function = emit_private_function(builder, jaxpr, "xla.scaled_dot")
+    pairs = ", ".join([f"[{', '.join(map(attributes.bracketed, pair))}]" for pair in dimension_numbers])
+    names, types = ", ".join(x.name for x in values), ", ".join(x.aval.mlir_type for x in values)
+    return builder.line(
+        f'stablehlo.composite "xla.scaled_dot" {names} {{composite_attributes = {{dimension_numbers = [{pairs}], '
+        f"preferred_element_type = {dtypes.mlir_name(preferred_element_type)}}}, decomposition = @{function.name}}} : "
+        f"({types}) -> {result.mlir_type}",
+        result,
+    )
+
+
+def _scaled_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: _Pairs,
+    preferred_element_type: Any,
+) -> tuple[Any, int]:
+    operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
+    pairs = (_up(lhs), _up(rhs)), ((0, *_up(lhs_batch)), (0, *_up(rhs_batch)))
+    return scaled_dot.apply(operands, (pairs, preferred_element_type)), 0
+
+
+@primitive(
+    "scaled_dot", ("dimension_numbers", "preferred_element_type"), abstract=_scaled_abstract, emit=_scaled_emit,
+    jvp=no_rule("Differentiation rule for 'scaled_dot' not implemented: scale the operands and use dot_general"),
+    batch=_scaled_batch,
+)
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Multiply operands of few bits as `dot_general`, each times its scales; one scale is for a part of a summed axis.
+
+    A scale has the shape of its operand, but along summed axes sizes that divide the operand's; None is ones.
+    dimension_numbers None is the product of matrices in the last two axes. The result and the sums are of
+    preferred_element_type, bfloat16 if None. TypeError for ranks and sizes that do not agree. It has no derivative.
+    """
+    left, right = operand_aval("scaled_dot", lhs, "lhs"), operand_aval("scaled_dot", rhs, "rhs")
+    if left.ndim < 2 or right.ndim < 2:
+        raise TypeError(f"scaled_dot: lhs and rhs must have at least 2 axes, got {left.shape} and {right.shape}")
+    if dimension_numbers is None:
+        batch = _span(0, left.ndim - 2)
+        dimension_numbers = (((left.ndim - 1,), (left.ndim - 2,)), (batch, batch))
+    pairs = _canonical_pairs("scaled_dot", dimension_numbers)
+    if preferred_element_type is None:
+        preferred_element_type = dtypes.bfloat16
+    dtype = requested_dtype("scaled_dot", preferred_element_type)
+    scales = [
+        _ones(aval, summed) if scale is None else scale
+        for aval, scale, summed in zip((left, right), (lhs_scale, rhs_scale), pairs[0], strict=True)
+    ]
+    return scaled_dot.apply((lhs, rhs, *scales), (pairs, dtype))
+
+
+def _ones(aval: ShapedArray, summed: _Axes) -> Any:
+    shape = tuple([1 if i in summed else n for i, n in enumerate(aval.shape)])
+    one = convert_element_type(1.0, dtypes.bfloat16)
+    return convert_element_type(broadcast_in_dim(one, shape, ()), "float8_e8m0fnu")

@@ -1,0 +1,308 @@
+"""Random keys: arrays of an extended dtype, and the operations that make keys and bits of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, converted, moved_axis, reshape, with_axis
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.key_uses import leaving_alone
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.random import rbg, threefry
+from xtrace._src.ops.shape import concatenate
+from xtrace._src.runtime.arrays import ConcreteArray, new_array
+from xtrace._src.runtime.transfer import array_from_host, signature_on
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+class Generator:
+    """A way to make bits of keys.
+
+    `name` is what users call it and `tag` what jaxprs print; a key is `words` 32-bit words, which the functions see as
+    the last axis. `dtype` is that of its keys.
+    """
+
+    __slots__ = ("name", "tag", "words", "split", "fold_in", "bits", "dtype")
+
+    def __init__(
+        self,
+        name: str,
+        tag: str,
+        words: int,
+        split: Callable[[Any, tuple[int, ...]], Any],
+        fold_in: Callable[[Any, Any], Any],
+        bits: Callable[[Any, int, tuple[int, ...]], Any],
+    ) -> None:
+        self.name, self.tag, self.words = name, tag, words
+        self.split, self.fold_in, self.bits = split, fold_in, bits
+        self.dtype = ExtendedDType(f"key<{tag}>", dtypes.uint32, (words,), dtypes.prng_key)  # type: ignore[type-abstract]
+
+    def __repr__(self) -> str:
+        return self.tag
+
+    def __reduce__(self) -> Any:
+        return _generator_named, (self.name,)
+
+
+_all = (
+    Generator("threefry2x32", "fry", 2, threefry.threefry_split, threefry.threefry_fold_in, threefry.threefry_bits),
+    Generator("rbg", "rbg", 4, rbg.rbg_split, rbg.rbg_fold_in, rbg.rbg_bits),
+    Generator("unsafe_rbg", "urbg", 4, rbg.unsafe_rbg_split, rbg.unsafe_rbg_fold_in, rbg.rbg_bits),
+)
+generators: dict[str, Generator] = {g.name: g for g in _all}
+_of_dtype: dict[Any, Generator] = {g.dtype: g for g in _all}
+
+
+def _generator_named(name: str) -> Generator:
+    return generators[name]
+
+
+def is_key(aval: ShapedArray) -> bool:
+    """Whether values of this type are random keys."""
+    return type(aval.dtype) is ExtendedDType and aval.dtype.type is dtypes.prng_key
+
+
+def generator_of(dtype: Any) -> Generator:
+    """Return the generator whose keys have the dtype."""
+    return _of_dtype[dtype]
+
+
+def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
+    if not is_key(aval):
+        raise TypeError(f"{name} takes random keys; got {aval.str_short(short_dtypes=False)}")
+    return aval
+
+
+def _key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
+    axis = axes[0]
+    assert axis is not None
+    return moved_axis(operands[0], axis, 0)
+
+
+# Seeds
+
+
+def _seed_abstract(seed: ShapedArray, *, impl: Generator) -> ShapedArray:
+    """A key for each seed."""
+    return ShapedArray(seed.shape, impl.dtype)
+
+
+def _seed_words(seeds: Any, *, impl: Generator) -> Any:
+    low = converted(seeds, dtypes.uint32)
+    high: Any = broadcast_in_dim(Literal(0, ShapedArray((), dtypes.uint32)), aval_of(seeds).shape, ())
+    dtype = aval_of(seeds).dtype
+    if dtypes.bit_width(dtype) == 64:
+        shift = Literal(32, ShapedArray((), dtype))
+        high = converted(elementwise.shift_right_logical.apply((seeds, shift)), dtypes.uint32)
+    shape = aval_of(seeds).shape
+    words = [reshape(x, (*shape, 1)) for x in (high, low)]
+    return concatenate(words * (impl.words // 2), len(shape))
+
+
+_emit_seed_words = by_formula(_seed_words)
+
+
+def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
+    result = builder.results[0]
+    return _emit_seed_words(builder, seeds, impl=impl).seen_as(result)
+
+
+def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
+    # On the host: the first key of a program should not wait for the compiler.
+    return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
+
+
+def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
+    """Return the keys for seeds on the host, NumPy integers of any width."""
+    values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
+    pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
+    words = np.stack(pair * (impl.words // 2), -1).astype(np.uint32)
+    found: ConcreteArray = array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
+    return found
+
+
+def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
+    return random_seed.apply(operands, (impl,)), axes[0]
+
+
+random_seed = Primitive(
+    "random_seed", ("impl",), abstract=_seed_abstract, emit=_seed_emit, jvp=FLAT, batch=_seed_batch,
+    evaluate=_seed_evaluate,
+)
+
+
+# Words as keys and keys as words: the same storage under another type
+
+
+def _as_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
+    return x.seen_as(builder.results[0])
+
+
+def _seen_as(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
+    return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
+
+
+def check_words(aval: Any, impl: Generator) -> None:
+    """Raise TypeError unless arrays of this type are the words of keys of the generator `impl`."""
+    if aval.ndim < 1 or aval.shape[-1] != impl.words:
+        raise TypeError(
+            f"the data of random keys of {impl.name} has the last axis size {impl.words}; got shape {aval.shape}"
+        )
+    if aval.dtype != dtypes.uint32:
+        raise TypeError(f"the data of random keys has dtype uint32; got {dtypes.full_name(aval.dtype)}")
+
+
+def _wrap_abstract(words: ShapedArray, *, impl: Generator) -> ShapedArray:
+    """The keys with the given words."""
+    check_words(words, impl)
+    return ShapedArray(words.shape[:-1], impl.dtype)
+
+
+def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
+    return _seen_as(words, _wrap_abstract(words.aval, impl=impl))
+
+
+def _wrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
+    return random_wrap.apply((_key_axes_first(operands, axes),), (impl,)), 0
+
+
+random_wrap = Primitive(
+    "random_wrap", ("impl",), abstract=_wrap_abstract, emit=_as_result, jvp=FLAT, batch=_wrap_batch,
+    evaluate=_wrap_evaluate,
+)
+
+
+def _unwrap_abstract(keys: ShapedArray) -> ShapedArray:
+    """The words of keys."""
+    dtype = _key_aval("random_unwrap", keys).dtype
+    return ShapedArray((*keys.shape, *dtype.trailing_shape), dtypes.uint32)
+
+
+def _unwrap_evaluate(keys: ConcreteArray) -> ConcreteArray:
+    return _seen_as(keys, _unwrap_abstract(keys.aval))
+
+
+def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
+    return random_unwrap.apply(operands), axes[0]
+
+
+random_unwrap = Primitive(
+    "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=FLAT, batch=_unwrap_batch,
+    evaluate=_unwrap_evaluate, keys=leaving_alone,
+)
+
+
+def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the emission of ``formula(generator, words of the keys, ...)``, whose result is that of the equation."""
+
+    def words(*arrays: Any, impl: Generator, **parameters: Any) -> Any:
+        return formula(impl, *arrays, **parameters)
+
+    emit_words = by_formula(words)
+
+    def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
+        impl, result = generator_of(keys.aval.dtype), builder.results[0]
+        return emit_words(builder, keys.stored(), *others, impl=impl, **parameters).seen_as(result)
+
+    return emit
+
+
+# New keys
+
+
+def _split_abstract(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    """New keys, of `shape` for each of the keys."""
+    return ShapedArray((*_key_aval("random_split", keys).shape, *shape), keys.dtype)
+
+
+def _split_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
+) -> tuple[Any, int]:
+    return random_split.apply((_key_axes_first(operands, axes),), (shape,)), 0
+
+
+random_split = Primitive(
+    "random_split", ("shape",), abstract=_split_abstract,
+    emit=_on_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=FLAT, batch=_split_batch,
+)
+
+
+def _fold_in_abstract(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
+    """A new key for each key and number."""
+    shape = _key_aval("random_fold_in", keys).shape
+    if data.dtype != dtypes.uint32:
+        raise TypeError(f"random_fold_in: data must be uint32, got {data.dtype.name}")
+    if shape and data.shape and shape != data.shape:
+        raise TypeError(f"random_fold_in: keys of shape {shape} and data of shape {data.shape} do not match")
+    return ShapedArray(shape or data.shape, keys.dtype)
+
+
+def _fold_in_words(impl: Generator, words: Any, data: Any) -> Any:
+    shape = aval_of(data).shape
+    if shape and aval_of(words).ndim == 1:
+        words = broadcast_in_dim(words, (*shape, impl.words), (len(shape),))
+    return impl.fold_in(words, data)
+
+
+def _fold_in_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
+    ranks = [aval_of(x).ndim - (i is not None) for x, i in zip(operands, axes, strict=True)]
+    moved = [
+        x if i is None and not (rank or max(ranks)) else with_axis(x, i, mapped.size)
+        for x, i, rank in zip(operands, axes, ranks, strict=True)
+    ]
+    # Scalars among arrays are given their axes, so that the mapped one stays the first.
+    shape = max((aval_of(x).shape for x in moved), key=len)
+    if max(ranks):
+        moved = [broadcast_in_dim(x, shape, range(aval_of(x).ndim)) for x in moved]
+    return random_fold_in.apply(moved), 0
+
+
+random_fold_in = Primitive(
+    "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=FLAT, batch=_fold_in_batch,
+    keys=leaving_alone,
+)
+
+
+# Bits
+
+
+def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+    """Random unsigned integers, of `shape` for each of the keys."""
+    dtype = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}[bit_width]
+    return ShapedArray((*_key_aval("random_bits", keys).shape, *shape), dtype)
+
+
+def _bits_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
+) -> tuple[Any, int]:
+    return random_bits.apply((_key_axes_first(operands, axes),), (bit_width, shape)), 0
+
+
+random_bits = Primitive(
+    "random_bits", ("bit_width", "shape"), abstract=_bits_abstract,
+    emit=_on_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
+    jvp=FLAT, batch=_bits_batch,
+)
+
+
+def _clone_abstract(keys: ShapedArray) -> ShapedArray:
+    """The same keys, which may be used once more."""
+    return keys
+
+
+def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
+    return random_clone.apply(operands), axes[0]
+
+
+random_clone = Primitive(
+    "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=FLAT, batch=_clone_batch,
+    evaluate=lambda keys: _seen_as(keys, keys.aval), keys=leaving_alone,
+)

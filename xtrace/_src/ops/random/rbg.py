@@ -1,0 +1,77 @@
+"""The generators behind `rng_bit_generator`: bits come from XLA, with keys of four 32-bit words.
+
+``rbg`` makes new keys by Threefry, with each half of the key; ``unsafe_rbg`` takes them from XLA's bits too, of which
+it keeps one in ten. For several keys at once the bits of all come from the first key, as under `vmap` in JAX.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape, transpose
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
+from xtrace._src.ops.random_bits import RandomAlgorithm, rng_bit_generator
+from xtrace._src.ops.shape import concatenate, full
+from xtrace._src.ops.slicing import index_in_dim, slice
+
+_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+# How many keys' worth of bits `unsafe_rbg` draws for each key.
+_SPACING = 10
+
+
+def _first(keys: Any) -> Any:
+    """Return the first of the keys."""
+    rank = aval_of(keys).ndim - 1
+    return reshape(slice(keys, (0,) * (rank + 1), (1,) * rank + (4,)), (4,)) if rank else keys
+
+
+def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """Return random unsigned integers of `bit_width` bits, of `shape` for each of the keys."""
+    whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
+    if not math.prod(whole):
+        return full(whole, Literal(0, ShapedArray((), dtype)))
+    return rng_bit_generator.apply((_first(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
+
+
+def _halves(keys: Any) -> Any:
+    return reshape(keys, (*aval_of(keys).shape[:-1], 2, 2))
+
+
+def rbg_split(keys: Any, shape: tuple[int, ...]) -> Any:
+    """Return new keys, of `shape` for each of the keys."""
+    leading = aval_of(keys).ndim - 1
+    found = threefry_split(_halves(keys), shape)
+    axes = (*range(leading), *range(leading + 1, leading + 1 + len(shape)), leading, leading + 1 + len(shape))
+    return reshape(transpose(found, axes), (*aval_of(keys).shape[:-1], *shape, 4))
+
+
+def rbg_fold_in(keys: Any, data: Any) -> Any:
+    """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
+    halves, own = _halves(keys), aval_of(data).shape
+    if own:
+        data = broadcast_in_dim(data, (*own, 2), range(len(own)))
+    return reshape(threefry_fold_in(halves, data), aval_of(keys).shape)
+
+
+def unsafe_rbg_split(keys: Any, shape: tuple[int, ...]) -> Any:
+    """Return new keys, of `shape` for each of the keys."""
+    leading, count = aval_of(keys).shape[:-1], math.prod(shape)
+    drawn = rbg_bits(keys, 32, (_SPACING * count, 4))
+    rank = len(leading)
+    kept = slice(drawn, (0,) * (rank + 2), (*leading, _SPACING * count, 4), (*(1,) * rank, _SPACING, 1))
+    return reshape(kept, (*leading, *shape, 4))
+
+
+def unsafe_rbg_fold_in(keys: Any, data: Any) -> Any:
+    """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
+    own = aval_of(data).shape
+    words = [full((*own, 1), Literal(0, ShapedArray((), dtypes.uint32))), reshape(data, (*own, 1))] * 2
+    drawn = rbg_bits(concatenate(words, len(own)), 32, (_SPACING, 4))
+    chosen, shape = index_in_dim(drawn, _SPACING - 1, -2, keepdims=False), aval_of(keys).shape
+    chosen = broadcast_in_dim(chosen, shape, range(len(shape) - 1 - len(own), len(shape)))
+    return elementwise.bitwise_xor.apply((keys, chosen))

@@ -1,0 +1,179 @@
+"""Threefry-2x32, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
+1, 2, 3" (SC11), section 3.3, with 20 rounds; and the bits, the keys and the folded keys made from it.
+
+A key is two 32-bit words, the last axis of the arrays here; axes before it are axes of many keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.kinds import broadcast_shapes
+from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, converted, reshape
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo, Literal
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.tables import Table
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.shape import broadcasted_iota, concatenate, full
+from xtrace._src.ops.slicing import index_in_dim, slice_in_dim
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.lower import emit_call
+from xtrace._src.transforms.stage import stage
+
+_WORD = ShapedArray((), dtypes.uint32)
+_ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
+_PARITY = 0x1BD11BDA
+
+
+def _word(number: int) -> Literal:
+    return Literal(number, _WORD)
+
+
+def _add(x: Any, y: Any) -> Any:
+    return elementwise.add.apply((x, y))
+
+
+def _rotated(x: Any, count: int) -> Any:
+    low = elementwise.shift_right_logical.apply((x, _word(32 - count)))
+    return elementwise.bitwise_or.apply((elementwise.shift_left.apply((x, _word(count))), low))
+
+
+def _rounds(key0: Any, key1: Any, x0: Any, x1: Any) -> list[Any]:
+    """Return the block (x0, x1) after 20 rounds, with a part of the key added before the first and after each four."""
+    xor = elementwise.bitwise_xor
+    schedule = [key0, key1, xor.apply((xor.apply((key0, key1)), _word(_PARITY)))]
+    x0, x1 = _add(x0, key0), _add(x1, key1)
+    for number in range(1, 6):
+        for count in _ROTATIONS[(number - 1) % 2]:
+            x0 = _add(x0, x1)
+            x1 = xor.apply((x0, _rotated(x1, count)))
+        x0 = _add(x0, schedule[number % 3])
+        x1 = _add(x1, _add(schedule[(number + 1) % 3], _word(number)))
+    return [x0, x1]
+
+
+def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
+    """The two words that Threefry-2x32 makes of a key and a block."""
+    shape = broadcast_shapes("threefry2x32", [a.shape for a in avals])
+    return [ShapedArray(shape, dtypes.uint32)] * 2
+
+
+_jaxprs = Table(256)
+
+
+def _emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
+    avals = tuple([x.aval for x in values])
+    jaxpr = _jaxprs.get(avals)
+    if jaxpr is None:
+        jaxpr, _ = stage(_rounds, avals, DebugInfo("emission", "threefry2x32", None, None))
+        _jaxprs.remember(avals, jaxpr)
+    return emit_call(builder, jaxpr, "threefry2x32", values, "func.call")
+
+
+# Keys and blocks are scalars, or of one rank with equal sizes or 1 on each axis.
+threefry2x32 = Primitive(
+    "threefry2x32", abstract=_abstract, emit=_emit, jvp=FLAT,
+    batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
+    multiple_results=True,
+)
+
+
+def _words_of(keys: Any, trailing: int) -> list[Any]:
+    """Return the two words of each key, with `trailing` axes of size 1 after the axes of the keys."""
+    shape = aval_of(keys).shape[:-1]
+    words = [index_in_dim(keys, i, -1, keepdims=False) for i in (0, 1)]
+    return [reshape(x, shape + (1,) * trailing) if shape and trailing else x for x in words]
+
+
+def _encrypted(keys: Any, x0: Any, x1: Any) -> list[Any]:
+    """Return the words made of blocks of one shape, without the axes of the keys, for each key: keys' axes first."""
+    shape, leading = aval_of(x1).shape, aval_of(keys).ndim - 1
+    key0, key1 = _words_of(keys, len(shape))
+    if leading and shape:
+        x0, x1 = [reshape(x, (1,) * leading + aval_of(x).shape) if aval_of(x).shape else x for x in (x0, x1)]
+    return threefry2x32.apply((key0, key1, x0, x1))
+
+
+def _counted(keys: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return the words made of the numbers 0, 1, 2, ... in row-major order over `shape`, as 64-bit counters."""
+    size = math.prod(shape)
+    if size <= 2**32:
+        low = broadcasted_iota.apply((), (dtypes.uint32, (size,), 0, None))
+        return _encrypted(keys, _word(0), reshape(low, shape))
+    wide = reshape(broadcasted_iota.apply((), (dtypes.uint64, (size,), 0, None)), shape)
+    high = elementwise.shift_right_logical.apply((wide, Literal(32, ShapedArray((), dtypes.uint64))))
+    return _encrypted(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
+
+
+def _halved(keys: Any, count: int) -> Any:
+    """Return `count` words made of 0, 1, 2, ..., those of the second half paired with those of the first."""
+    half = -(-count // 2)
+    numbers = broadcasted_iota.apply((), (dtypes.uint32, (count,), 0, None))
+    if count % 2:
+        numbers = concatenate([numbers, full((1,), _word(0))], 0)
+    words = _encrypted(keys, slice_in_dim(numbers, 0, half), slice_in_dim(numbers, half, 2 * half))
+    joined = concatenate(words, -1 % aval_of(words[0]).ndim)
+    return slice_in_dim(joined, 0, count, axis=-1) if count % 2 else joined
+
+
+def _joined(high: Any, low: Any) -> Any:
+    """Return 64-bit words from their halves."""
+    high, low = converted(high, dtypes.uint64), converted(low, dtypes.uint64)
+    high = elementwise.shift_left.apply((high, Literal(32, ShapedArray((), dtypes.uint64))))
+    return elementwise.bitwise_or.apply((high, low))
+
+
+_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+
+
+def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """Return random unsigned integers of `bit_width` bits, of `shape` for each of the keys."""
+    if not math.prod(shape):
+        return full((*aval_of(keys).shape[:-1], *shape), Literal(0, ShapedArray((), _UNSIGNED[bit_width])))
+    if config.threefry_partitionable.value:
+        high, low = _counted(keys, shape)
+        if bit_width == 64:
+            return _joined(high, low)
+        return converted(elementwise.bitwise_xor.apply((high, low)), _UNSIGNED[bit_width])
+    leading, size = aval_of(keys).shape[:-1], math.prod(shape)
+    words = _halved(keys, -(-bit_width * size // 32))
+    if bit_width == 64:
+        words = _joined(*[slice_in_dim(words, i * size, (i + 1) * size, axis=-1) for i in (0, 1)])
+    elif bit_width < 32:
+        words = slice_in_dim(_pieces(words, bit_width), 0, size, axis=-1)
+    return reshape(words, (*leading, *shape))
+
+
+def _pieces(words: Any, bit_width: int) -> Any:
+    """Return the words of the last axis cut into numbers of `bit_width` bits, the lowest first."""
+    shape, count = aval_of(words).shape, 32 // bit_width
+    cut = (*shape, count)
+    spread = broadcast_in_dim(words, cut, range(len(shape)))
+    places = broadcasted_iota.apply((), (dtypes.uint32, cut, len(shape), None))
+    moved = elementwise.shift_right_logical.apply((spread, elementwise.mul.apply((places, _word(bit_width)), (None,))))
+    return reshape(converted(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
+
+
+def threefry_split(keys: Any, shape: tuple[int, ...]) -> Any:
+    """Return new keys, of `shape` for each of the keys."""
+    leading = aval_of(keys).shape[:-1]
+    if not math.prod(shape):
+        return full((*leading, *shape, 2), _word(0))
+    if config.threefry_partitionable.value:
+        return _paired(_counted(keys, shape))
+    return reshape(_halved(keys, 2 * math.prod(shape)), (*leading, *shape, 2))
+
+
+def _paired(words: Sequence[Any]) -> Any:
+    """Return two words as a key."""
+    shape = aval_of(words[0]).shape
+    return concatenate([reshape(x, (*shape, 1)) for x in words], len(shape))
+
+
+def threefry_fold_in(keys: Any, data: Any) -> Any:
+    """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
+    return _paired(threefry2x32.apply((*_words_of(keys, 0), _word(0), data)))

@@ -1,0 +1,149 @@
+"""Random bits from XLA's generators: counter-based ones with a key, and one whose state is the device's."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.vector_space import FLAT, canonical_shape, moved_axis, operand_aval, zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.shape import concatenate, expand_dims, squeeze
+from xtrace._src.ops.slicing import slice_in_dim
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """The generators: the platform's default, ThreeFry, and Philox."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _bits_abstract(key: ShapedArray, *, shape: tuple[int, ...], dtype: Any, **_: Any) -> list[ShapedArray]:
+    if dtype not in (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64):
+        raise TypeError(
+            f"rng_bit_generator: unsupported dtype {dtype.name}; it is one of uint8, uint16, uint32 and uint64"
+        )
+    if (key.shape, key.dtype) not in (((4,), dtypes.uint32), ((2,), dtypes.uint64)):
+        raise TypeError(
+            f"rng_bit_generator: key must be uint32[4] or uint64[2], got {key.str_short(short_dtypes=False)}; for "
+            "several keys, use vmap"
+        )
+    return [ShapedArray(key.shape, key.dtype), ShapedArray(shape, dtype)]
+
+
+def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorithm, **_: Any) -> list[Value]:
+    state, bits = builder.results
+    pairs, wide = ShapedArray((2, 2), dtypes.uint32), ShapedArray((2,), dtypes.uint64)
+
+    def converted(op: str, x: Value, aval: ShapedArray) -> Value:
+        return builder.line(f"stablehlo.{op} {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+    # XLA's state is of 64-bit numbers.
+    narrow = state.dtype == dtypes.uint32
+    if narrow:
+        key = converted("bitcast_convert", converted("reshape", key, pairs), wide)
+    name = algorithm.name.removeprefix("RNG_")
+    moved, found = builder.line_of_many(
+        f"stablehlo.rng_bit_generator {key.name}, algorithm = {name} : ({wide.mlir_type}) -> "
+        f"({wide.mlir_type}, {bits.mlir_type})",
+        [wide, bits],
+    )
+    if narrow:
+        moved = converted("reshape", converted("bitcast_convert", moved, pairs), state)
+    return [moved, found]
+
+
+def _bits_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...], dtype: Any, **others: Any
+) -> tuple[list[Any], tuple[int, int]]:
+    keys = moved_axis(operands[0], axes[0], 0)
+    if not mapped.size:
+        return [keys, zeros(ShapedArray((0, *shape), dtype))], (0, 0)
+    # The bits for all keys are drawn with the first one, as jax draws them.
+    first = squeeze(slice_in_dim(keys, 0, 1), (0,))
+    moved, bits = rng_bit_generator.apply((first,), ((mapped.size, *shape), dtype, *others.values()))
+    moved = expand_dims(moved, (0,))
+    return [concatenate([moved, slice_in_dim(keys, 1, None)], 0), bits], (0, 0)
+
+
+@primitive(
+    "rng_bit_generator", ("shape", "dtype", "algorithm", "out_sharding"), abstract=_bits_abstract, emit=_bits_emit,
+    jvp=FLAT, batch=_bits_batch, multiple_results=True,
+)
+def rng_bit_generator(
+    key: Any, shape: Any, dtype: Any = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
+    out_sharding: Any = None,
+) -> Any:
+    """Return the next key and an array of random bits, of `dtype` uint8, uint16, uint32 or uint64.
+
+    `key` is uint32[4] or uint64[2]. Which bits come from a key may differ between platforms and releases of XLA for the
+    default algorithm. TypeError for other keys and dtypes, ValueError for an algorithm that is no RandomAlgorithm, its
+    number or its name.
+    """
+    try:
+        found = RandomAlgorithm[algorithm] if isinstance(algorithm, str) else RandomAlgorithm(algorithm)
+    except (KeyError, ValueError):
+        raise ValueError(
+            f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
+            f"{abbreviated(algorithm)}"
+        ) from None
+    dtype = requested_dtype("rng_bit_generator", dtype)
+    sizes = canonical_shape("rng_bit_generator", shape)
+    return tuple(rng_bit_generator.apply((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding))))
+
+
+# What XLA's expansion of the operation accepts: any other type kills the process.
+_UNIFORM_DTYPES = (
+    dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32,
+    dtypes.uint64,
+)
+
+
+def _uniform_abstract(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    if a.dtype != b.dtype:
+        raise ValueError(f"Arguments to rng_uniform must have identical dtypes, got {a.dtype.name} and {b.dtype.name}.")
+    if a.shape or b.shape:
+        raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}.")
+    if a.dtype not in _UNIFORM_DTYPES:
+        names = ", ".join(d.name for d in _UNIFORM_DTYPES)
+        raise TypeError(f"rng_uniform does not support the dtype {a.dtype.name}; it is one of {names}")
+    return ShapedArray(shape, a.dtype, a.weak_type and b.weak_type)
+
+
+def _uniform_emit(builder: FunctionBuilder, a: Value, b: Value, *, shape: tuple[int, ...]) -> Value:
+    aval = builder.results[0]
+    sizes = builder.constant(list(shape), ShapedArray((len(shape),), dtypes.int64))
+    types = ", ".join(x.aval.mlir_type for x in (a, b, sizes))
+    return builder.line(
+        f"stablehlo.rng {a.name}, {b.name}, {sizes.name}, distribution = UNIFORM : ({types}) -> {aval.mlir_type}", aval
+    )
+
+
+_STATEFUL = "rng_uniform draws from a state that is no operand: use rng_bit_generator or xtrace.random"
+
+
+@primitive(
+    "rng_uniform", ("shape",), abstract=_uniform_abstract, emit=_uniform_emit,
+    jvp=no_rule(f"Differentiation rule for 'rng_uniform' not implemented: {_STATEFUL}"),
+    batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
+)
+def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+    """Return numbers drawn uniformly from [a, b), scalars of one dtype, with a state that the device holds.
+
+    The same program may give other numbers each time: `xtrace.random` is reproducible. ValueError unless `a` and `b`
+    are scalars of one dtype, TypeError for a dtype that cannot be drawn.
+    """
+    for position, value in (("a", a), ("b", b)):
+        operand_aval("rng_uniform", value, position)
+    return rng_uniform.apply((a, b), (canonical_shape("rng_uniform", shape),))

@@ -1,0 +1,573 @@
+"""Reductions over axes, cumulative operations along an axis, and positions of extremes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra import vector_space
+from xtrace._src.algebra.families import binary, mul
+from xtrace._src.algebra.kinds import ANY, BITS, COMPLEX, FLOAT, INEXACT, NUMBER, ORDERED, check_kind, no_sharding
+from xtrace._src.algebra.monoids import (
+    AND,
+    MAXIMUM,
+    MINIMUM,
+    OR,
+    PRODUCT,
+    SUM,
+    XOR,
+    Monoid,
+    Reduction,
+    canonical_axes,
+    compare,
+    integers,
+    lowest,
+    select,
+)
+from xtrace._src.algebra.vector_space import (
+    FLAT,
+    LINEAR,
+    broadcast_in_dim,
+    converted,
+    operand_aval,
+    reshape,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tables import Table, table_by_owner
+from xtrace._src.core.trace import Tracer, current_trace
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.shape import concatenate, rev, squeeze
+from xtrace._src.ops.slicing import pad, slice_in_dim
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jvp import jvp
+from xtrace._src.transforms.lower import emit_computation
+from xtrace._src.transforms.stage import stage
+
+# A function of two lists of arrays of one shape that combines them elementwise.
+_Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+def _scalar_like(x: Any, value: Any) -> Literal:
+    dtype = aval_of(x).dtype
+    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
+
+
+def _padded(x: Any, value: Any, axis: int, configuration: tuple[int, int, int]) -> Any:
+    """Return `x` with a scalar added along one axis."""
+    return pad(x, value, [configuration if i == axis else (0, 0, 0) for i in range(aval_of(x).ndim)])
+
+
+def _in_halves(
+    combine: _Combination, operands: Sequence[Any], initial: Sequence[Any], axes: Sequence[int]
+) -> Sequence[Any]:
+    """Return the reduction of `operands` over `axes`: one half is combined with the other until one element is left.
+
+    A half that is shorter is filled up with the elements `initial`.
+    """
+    shape = aval_of(operands[0]).shape
+    kept = [i for i in range(len(shape)) if i not in axes]
+    order, sizes = (*axes, *kept), [shape[i] for i in kept]
+    size = int(np.prod([shape[i] for i in axes], dtype=int))
+    if not size:
+        return [broadcast_in_dim(start, sizes, ()) for start in initial]
+    operands = [reshape(x, (size, *sizes), order) for x in operands]
+    while size > 1:
+        half = (size + 1) // 2
+        first = [slice_in_dim(x, 0, half) for x in operands]
+        second = [slice_in_dim(x, half, size) for x in operands]
+        if size % 2:
+            second = [_padded(x, start, 0, (0, 1, 0)) for x, start in zip(second, initial, strict=True)]
+        operands, size = combine(first, second), half
+    return [squeeze(x, (0,)) for x in operands]
+
+
+def _scanned(combine: Callable[[Any, Any], Any], x: Any, axis: int) -> Any:
+    """Return the combinations of all elements up to each one along `axis`, in logarithmic depth.
+
+    Neighbours are combined in pairs, and the pairs scanned: that gives the elements at odd positions, and these with
+    one more element each those at even positions.
+    """
+    size = aval_of(x).shape[axis]
+    if size < 2:
+        return x
+    pairs = combine(slice_in_dim(x, 0, size - 1, 2, axis), slice_in_dim(x, 1, size, 2, axis))
+    odd = _scanned(combine, pairs, axis)
+    before = slice_in_dim(odd, 0, size // 2 - 1, axis=axis) if size % 2 == 0 else odd
+    even = concatenate([slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis)
+    zero, parity = _scalar_like(x, 0), size % 2
+    return elementwise.add(_padded(even, zero, axis, (0, 1 - parity, 1)), _padded(odd, zero, axis, (1, parity, 1)))
+
+
+def _extreme_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
+) -> tuple[Any, Any]:
+    """The mean of the tangents of those elements that are the extreme."""
+    (x,), (tangent,) = primals, tangents
+    result = primitive.apply((x,), (axes,))
+    spread = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
+    places = converted(elementwise.eq(x, spread), aval_of(x).dtype)
+    return result, elementwise.div(reduce_sum(mul(tangent, places), axes), reduce_sum(places, axes))
+
+
+def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    one = [_scalar_like(primals[0], 1)]
+    results, moved = jvp(lambda x: _in_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents)
+    # The product of no elements does not change.
+    return results[0], zeros(aval_of(results[0])) if moved[0] is None else moved[0]
+
+
+reduce_sum = vector_space.reduce_sum
+reduce_prod = Reduction("reduce_prod", PRODUCT, NUMBER, "Product over `axes`.", jvp=_product_jvp)
+reduce_max = Reduction(
+    "reduce_max", MAXIMUM, ANY, "Largest element over `axes`; NaN if there is one.", jvp=Derived(_extreme_jvp)
+)
+reduce_min = Reduction(
+    "reduce_min", MINIMUM, ANY, "Smallest element over `axes`; NaN if there is one.", jvp=Derived(_extreme_jvp)
+)
+reduce_and = Reduction(
+    "reduce_and", AND, BITS, "Bitwise, for booleans logical, and over `axes`.", keeps_weak=False, jvp=FLAT
+)
+reduce_or = Reduction(
+    "reduce_or", OR, BITS, "Bitwise, for booleans logical, or over `axes`.", keeps_weak=False, jvp=FLAT
+)
+reduce_xor = Reduction(
+    "reduce_xor", XOR, BITS, "Bitwise, for booleans logical, xor over `axes`.", keeps_weak=False, jvp=FLAT
+)
+
+
+class ExtremePosition(Primitive):
+    """The position of an extreme element along one axis: the first NaN if there is one, else the first of equals.
+
+    direction: the comparison by which an element beats another; neutral: what loses to every element.
+    """
+
+    def __init__(self, name: str, direction: str, neutral: Callable[[Any], Any], doc: str) -> None:
+        super().__init__(
+            name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=FLAT, batch=self._batch,
+            operation=self._operation,
+        )
+        self.direction, self.neutral = direction, neutral
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+
+    def _operation(self, operand: Any, axis: int, index_dtype: Any) -> Any:
+        try:
+            number = operator.index(axis)
+        except TypeError:
+            raise vector_space.no_axis(self.name, axis) from None
+        dtype = requested_dtype(self.name, index_dtype)
+        return current_trace.get().process(self, (operand,), ((number,), dtype))
+
+    def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: Any) -> ShapedArray:
+        check_kind(self.name, (operand,), (ORDERED,))
+        (axis,) = axes
+        if not 0 <= axis < operand.ndim:
+            raise ValueError(
+                f"{self.name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
+                f"the axes are 0 to {operand.ndim - 1}, counted from the front"
+            )
+        if not dtypes.is_integer(index_dtype):
+            raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype.name}")
+        if operand.shape[axis] == 0:
+            raise ValueError(
+                f"{self.name}: axis {axis} of operand {operand.str_short()} has no elements, so none is extreme; "
+                "check the size before the call"
+            )
+        return ShapedArray(operand.shape[:axis] + operand.shape[axis + 1 :], index_dtype)
+
+    def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], index_dtype: Any) -> Value:
+        result, x = builder.results[0], builder.widened(x)
+        positions = ShapedArray(x.aval.shape, index_dtype)
+        counted = builder.line(f"stablehlo.iota dim = {axes[0]} : {positions.mlir_type}", positions)
+        element, position = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
+        start = [builder.constant(self.neutral(element.dtype), element), builder.constant(0, position)]
+        inner = builder.region([element, position, element, position])
+        truth = ShapedArray((), dtypes.bool_)
+        a, i, b, j = inner.arguments
+
+        def both(op: str, p: Value, q: Value) -> Value:
+            return inner.line(f"stablehlo.{op} {p.name}, {q.name} : {truth.mlir_type}", truth)
+
+        # A NaN beats everything, and of equals the one that comes first wins.
+        wins = compare(inner, self.direction, a, b, truth)
+        if dtypes.is_inexact(element.dtype):
+            wins = both("or", wins, compare(inner, "NE", a, a, truth))
+        tied = both("and", compare(inner, "EQ", a, b, truth), compare(inner, "LT", i, j, truth))
+        returned = [select(inner, wins, a, b), select(inner, both("or", wins, tied), i, j)]
+        values = result.update(dtype=element.dtype)
+        return builder.op_with_regions(
+            "stablehlo.reduce", [x, counted, *start], [(inner, returned)], [values, result],
+            dimensions=attributes.integers(axes),
+        )[1]
+
+    def _batch(
+        self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axes: tuple[int, ...],
+        index_dtype: Any,
+    ) -> tuple[Any, int]:
+        (axis,), place = axes, where[0]
+        return self.apply(operands, ((axis + (axis >= place),), index_dtype)), place - (axis < place)
+
+
+argmax = ExtremePosition(
+    "argmax", "GT", lowest, "Position of the largest element along `axis`; of the first NaN if there is one."
+)
+argmin = ExtremePosition(
+    "argmin", "LT", MINIMUM.neutral, "Position of the smallest element along `axis`; of the first NaN if there is one."
+)
+
+
+class Cumulative(Primitive):
+    """A monoid applied to all elements up to each one along `axis`, or from each one on if `reverse`.
+
+    combine: the monoid as an operation on arrays, whose derivative gives that of the whole; or rules.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        monoid: Monoid,
+        kinds: Sequence[str],
+        doc: str,
+        combine: Callable[[Any, Any], Any] | None = None,
+        **rules: Any,
+    ) -> None:
+        super().__init__(
+            name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
+            operation=self._operation, **({"jvp": self._jvp} | rules),
+        )
+        self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+
+    def _operation(self, operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        try:
+            number = operator.index(axis)
+        except TypeError:
+            raise vector_space.no_axis(self.name, axis) from None
+        return current_trace.get().process(self, (operand,), (number, bool(reverse)))
+
+    def _abstract(self, operand: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+        check_kind(self.name, (operand,), (self.kinds,))
+        if not 0 <= axis < operand.ndim:
+            raise ValueError(
+                f"{self.name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
+                f"the axes are 0 to {operand.ndim - 1}, counted from the front"
+            )
+        return operand
+
+    def _emit(self, builder: FunctionBuilder, x: Value, *, axis: int, reverse: bool) -> Value:
+        rank, size = x.aval.ndim, x.aval.shape[axis]
+        if x.aval.size == 0 or size == 1:
+            return x
+        window = [1] * rank
+        window[axis] = size
+        padding = [[0, 0] for _ in range(rank)]
+        padding[axis][int(reverse)] = size - 1
+        neutral = self.monoid.neutral_value(builder, x.aval.dtype)
+        # XLA rewrites a window as long as its axis into a scan of logarithmic depth.
+        return builder.op_with_regions(
+            "stablehlo.reduce_window",
+            [x, neutral],
+            [self.monoid.region(builder, x.aval)],
+            builder.results,
+            window_dimensions=attributes.integers(window),
+            window_strides=attributes.integers([1] * rank),
+            base_dilations=attributes.integers([1] * rank),
+            window_dilations=attributes.integers([1] * rank),
+            padding=f"dense<{padding}> : tensor<{rank}x2xi64>",
+        )[0]
+
+    def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
+        combine = self.combine
+        assert combine is not None
+
+        def scan(x: Any) -> list[Any]:
+            found = _scanned(combine, rev(x, (axis,)) if reverse else x, axis)
+            return [rev(found, (axis,)) if reverse else found]
+
+        results, moved = jvp(scan, primals, tangents)
+        return results[0], moved[0]
+
+    def _batch(
+        self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axis: int, reverse: bool
+    ) -> tuple[Any, int]:
+        return self.apply(operands, (axis + (axis >= where[0]), reverse)), where[0]
+
+
+class LogSumExp(Monoid):
+    """``log(exp(x) + exp(y))``, without overflow: ``max(x, y) + log1p(exp(-abs(x - y)))``."""
+
+    def __init__(self) -> None:
+        super().__init__("", lowest)
+
+    def combine(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        aval = x.aval
+
+        def op(name: str, *operands: Value) -> Value:
+            return builder.line(f"stablehlo.{name} {', '.join(v.name for v in operands)} : {aval.mlir_type}", aval)
+
+        largest = MAXIMUM.combine(builder, x, y)
+        total = op("add", x, y)
+        if dtypes.is_complex(aval.dtype):
+            # The smaller less the larger, as the sum less twice the larger; imaginary parts wrap into [-pi, pi).
+            twice = op("multiply", largest, builder.constant(2, aval))
+            power = op("exponential", op("subtract", total, twice))
+            return self._wrapped(builder, op("add", largest, op("log_plus_one", power)))
+        difference = op("subtract", x, y)
+        power = op("exponential", op("negate", op("abs", difference)))
+        found = op("add", largest, op("log_plus_one", power))
+        # The difference of equal infinities is NaN; their sum is the answer.
+        undefined = compare(builder, "NE", difference, difference, aval.update(dtype=dtypes.bool_))
+        return select(builder, undefined, total, found)
+
+    @staticmethod
+    def _wrapped(builder: FunctionBuilder, z: Value) -> Value:
+        """Write the complex number with the imaginary part brought to [-pi, pi) by whole turns."""
+        part = z.aval.update(dtype=dtypes.real_part_dtype(z.aval.dtype))
+        text = f"({z.aval.mlir_type}) -> {part.mlir_type}"
+        real, imaginary = [builder.line(f"stablehlo.{n} {z.name} : {text}", part) for n in ("real", "imag")]
+        half, turn = builder.constant(np.pi, part), builder.constant(2 * np.pi, part)
+
+        def op(name: str, *operands: Value) -> Value:
+            return builder.line(f"stablehlo.{name} {', '.join(v.name for v in operands)} : {part.mlir_type}", part)
+
+        angle = op("remainder", op("add", imaginary, half), turn)
+        negative = compare(builder, "LT", angle, builder.constant(0, part), part.update(dtype=dtypes.bool_))
+        angle = op("subtract", select(builder, negative, op("add", angle, turn), angle), half)
+        text = f"stablehlo.complex {real.name}, {angle.name} : {z.aval.mlir_type}"
+        return builder.line(text, z.aval)
+
+
+def _finite_or_zero(x: Any) -> Any:
+    """Return `x` with zero in the place of infinity."""
+    part = elementwise.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
+    return elementwise.select(elementwise.eq(part, _scalar_like(part, np.inf)), zeros(aval_of(x)), x)
+
+
+def _share(operand: int) -> Callable[..., Any]:
+    """The derivative of log(exp(x) + exp(y)): the operand's share in the sum of exponentials."""
+
+    def derivative(tangent: Any, x: Any, y: Any, result: Any) -> Any:
+        difference = elementwise.sub(_finite_or_zero((x, y)[operand]), _finite_or_zero(result))
+        return mul(tangent, elementwise.exp(difference))
+
+    return derivative
+
+
+_LOG_SUM_EXP = LogSumExp()
+logaddexp = binary(
+    "logaddexp", _LOG_SUM_EXP.combine, INEXACT, "log(exp(x) + exp(y)), without overflow.",
+    derivatives=(_share(0), _share(1)),
+)
+
+
+def _cumsum_transpose(cotangent: Any, operand: Any, *, axis: int, reverse: bool) -> list[Any]:
+    return [cumsum.apply((cotangent,), (axis, not reverse))]
+
+
+cumsum = Cumulative(
+    "cumsum", SUM, NUMBER, "Sums of the elements up to each one along `axis`.", jvp=LINEAR, transpose=_cumsum_transpose
+)
+cumprod = Cumulative("cumprod", PRODUCT, NUMBER, "Products of the elements up to each one along `axis`.", mul)
+cummax = Cumulative("cummax", MAXIMUM, NUMBER, "Largest of the elements up to each one along `axis`.", elementwise.max)
+cummin = Cumulative("cummin", MINIMUM, NUMBER, "Smallest of the elements up to each one along `axis`.", elementwise.min)
+cumlogsumexp = Cumulative(
+    "cumlogsumexp",
+    _LOG_SUM_EXP,
+    (FLOAT, COMPLEX),
+    "Logarithms of the sums of exponentials of the elements up to each one along `axis`.",
+    logaddexp,
+)
+
+
+def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any) -> list[ShapedArray]:
+    count = len(avals) // 2
+    operands, initial = avals[:count], avals[count:]
+    if any(x.shape != operands[0].shape for x in operands):
+        raise ValueError(f"reduce: operands must have one shape, got {', '.join(str(x.shape) for x in operands)}")
+    for position, (x, start) in enumerate(zip(operands, initial, strict=True)):
+        if start.shape or start.dtype != x.dtype:
+            raise (ValueError if start.shape else TypeError)(
+                f"reduce: init_values[{position}] must be a scalar of dtype {x.dtype.name}, got {start.str_short()}"
+            )
+    axes = canonical_axes("reduce", dimensions, operands[0], "dimensions")
+    shape = tuple([n for i, n in enumerate(operands[0].shape) if i not in axes])
+    return [
+        ShapedArray(shape, x.dtype, x.weak_type and start.weak_type) for x, start in zip(operands, initial, strict=True)
+    ]
+
+
+def _reduce_emit(
+    builder: FunctionBuilder, *values: Value, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any
+) -> list[Value]:
+    inner = builder.region(jaxpr.in_avals)
+    returned = emit_computation(inner, jaxpr, "reduce")
+    return builder.op_with_regions(
+        "stablehlo.reduce", values, [(inner, returned)], builder.results, dimensions=attributes.integers(dimensions)
+    )
+
+
+def _over_arrays(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return what `jaxpr`, a function of scalars, gives for the elements of arrays of one shape."""
+
+    def function(*scalars: Any) -> Sequence[Any]:
+        return evaluate(jaxpr, (), scalars)
+
+    def over_axis(inner: Callable[..., Sequence[Any]], size: int) -> Callable[..., Sequence[Any]]:
+        def outer(*values: Any) -> Sequence[Any]:
+            results, axes = batch(inner, MappedAxis(size), values, [0] * len(values))
+            return [with_axis(x, i, size) for x, i in zip(results, axes, strict=True)]
+
+        return outer
+
+    for size in reversed(aval_of(arrays[0]).shape):
+        function = over_axis(function, size)
+    return function(*arrays)
+
+
+def _reduce_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    count = len(primals) // 2
+    initial = primals[count:]
+    if any(t is not None for t in tangents[count:]):
+        raise NotImplementedError(
+            "reduce has no derivative in init_values: they must be neutral elements of the computation, which are "
+            "constants. Combine with other values after the reduction"
+        )
+
+    def halves(*operands: Any) -> Sequence[Any]:
+        return _in_halves(lambda a, b: _over_arrays(jaxpr, [*a, *b]), operands, initial, dimensions)
+
+    return jvp(halves, primals[:count], tangents[:count])
+
+
+def _reduce_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, computation: Any,
+    dimensions: tuple[int, ...], jaxpr: Jaxpr,
+) -> tuple[list[Any], list[int]]:
+    count = len(operands) // 2
+    if any(i is not None for i in axes[count:]):
+        raise NotImplementedError(
+            "reduce cannot be mapped over init_values: they must be neutral elements of the computation, which are "
+            "constants. Combine with other values after the reduction"
+        )
+    arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
+    shifted = tuple([d + 1 for d in dimensions])
+    return reduce.apply([*arrays, *operands[count:]], (computation, shifted, jaxpr)), [0] * count
+
+
+# The computations that are a reduction of their own when they start from the neutral element.
+_MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
+    "add": (reduce_sum, SUM.neutral), "mul": (reduce_prod, PRODUCT.neutral), "max": (reduce_max, MAXIMUM.neutral),
+    "min": (reduce_min, MINIMUM.neutral), "and": (reduce_and, AND.neutral), "or": (reduce_or, OR.neutral),
+    "xor": (reduce_xor, XOR.neutral),
+}
+
+
+@primitive(
+    "reduce",
+    ("computation", "dimensions", "jaxpr"),
+    abstract=_reduce_abstract,
+    emit=_reduce_emit,
+    jvp=_reduce_jvp,
+    batch=_reduce_batch,
+    multiple_results=True,
+)
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """Combine elements along axes with ``computation(x, y)``, an associative function on scalars.
+
+    `operands` is an array or a pytree of arrays of one shape, `init_values` the same of scalars, the function's
+    neutral elements; the function takes two such trees and returns one. It may be applied in any order, and may close
+    over nothing traced. ValueError if shapes or structures do not agree, TypeError for other dtypes.
+    """
+    no_sharding("reduce", out_sharding)
+    arrays, tree = pytree.tree_flatten(operands)
+    initial, initial_tree = pytree.tree_flatten(init_values)
+    if not arrays:
+        raise TypeError("reduce: operands holds no array; give at least one")
+    if tree != initial_tree:
+        raise ValueError(f"reduce: operands and init_values must have one structure, got {tree} and {initial_tree}")
+    avals = [operand_aval("reduce", x, "operands") for x in arrays]
+    found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
+    if found is not None and is_value(initial[0], found[1](avals[0].dtype), avals[0].dtype):
+        return found[0](arrays[0], dimensions)
+
+    jaxpr = reducer_jaxpr("reduce", computation, tree, [ShapedArray((), a.dtype) for a in avals])
+    axes = integers("reduce", "dimensions", dimensions)
+    return pytree.tree_unflatten(tree, reduce.apply([*arrays, *initial], (computation, axes, jaxpr)))
+
+
+_reducers = table_by_owner()
+
+
+def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
+    """Return the jaxpr of a function of two trees of `scalars` that returns one, remembered with the function.
+
+    The same jaxpr each time is what lets compiled programs be found again. ValueError if it returns something else,
+    NotImplementedError if it closes over arrays.
+    """
+    key = name, tree, tuple(scalars), config.enable_x64.value
+    try:
+        memo = _reducers.setdefault(computation, Table(nested=True))
+    except TypeError:  # what cannot be referenced weakly
+        memo = Table(nested=True)
+    jaxpr: Jaxpr | None = memo.get(key)
+    if jaxpr is None:
+        jaxpr = _staged_reducer(name, computation, tree, scalars)
+        memo.remember(key, jaxpr)
+    return jaxpr
+
+
+def _staged_reducer(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
+    out_tree, count = None, len(scalars)
+
+    def flat(*leaves: Any) -> list[Any]:
+        nonlocal out_tree
+        pair = [pytree.tree_unflatten(tree, half) for half in (leaves[:count], leaves[count:])]
+        results, out_tree = pytree.tree_flatten(computation(*pair))
+        return results
+
+    info = DebugInfo(name, getattr(computation, "__name__", "computation"), None, None)
+    jaxpr, constants = stage(flat, [*scalars, *scalars], info)
+    if constants:
+        raise NotImplementedError(f"{name}: computation closes over arrays; close over scalars only")
+    if out_tree != tree or any(a.shape or a.dtype != s.dtype for a, s in zip(jaxpr.out_avals, scalars, strict=True)):
+        raise ValueError(
+            f"{name}: computation must return what it takes, {[s.str_short() for s in scalars]} in the structure "
+            f"{tree}; it returned {[a.str_short() for a in jaxpr.out_avals]} in the structure {out_tree}"
+        )
+    return jaxpr
+
+
+def is_value(given: Any, expected: Any, dtype: Any) -> bool:
+    """Whether a scalar, of Python, NumPy or a concrete array, is the given element of `dtype`."""
+    if isinstance(given, Tracer) or not isinstance(given, (bool, int, float, complex, np.generic, np.ndarray, Array)):
+        return False
+    if getattr(given, "ndim", 0):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.asarray(given).astype(dtype) == np.asarray(expected).astype(dtype))
+
+
+for _operation in (reduce_max, reduce_min):
+    _operation.checks = KEEPS_NUMBERS

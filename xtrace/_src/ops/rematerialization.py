@@ -1,0 +1,319 @@
+"""Rematerialization: a function whose intermediate values are computed again when its derivative needs them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import config, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.effects import Effects
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, primitive
+from xtrace._src.core.source import Position, resolve
+from xtrace._src.core.tangents import Linear
+from xtrace._src.ops.calls import computed, jit_call
+from xtrace._src.ops.saving import inlined, saving
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import (
+    SplitJaxpr,
+    as_called,
+    batch_jaxpr,
+    chosen,
+    dependence,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merged,
+    partial_evaluate_jaxpr,
+    result_types,
+    spread,
+    staged,
+    transpose_jaxpr,
+)
+from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.evaluate import evaluate, one_step, per_jaxpr
+from xtrace._src.transforms.key_reuse import follow
+from xtrace._src.transforms.lower import emit_equations
+
+_logger = logging.getLogger("xtrace")
+
+# Whether the compiler must not find out that an operand is one it has computed with before: for all, or for each.
+_Barrier = bool | tuple[bool, ...]
+
+
+def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    """The results of the function on the operands."""
+    return result_types(jaxpr, avals)
+
+
+def _emit(
+    builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool, **_: Any
+) -> list[Value]:
+    operands = list(values)
+    hidden = [i for i, flag in enumerate(_flags(prevent_cse, len(operands))) if flag] if differentiated else []
+    if hidden:
+        names, types = ", ".join(operands[i].name for i in hidden), ", ".join(operands[i].type for i in hidden)
+        text = f"stablehlo.optimization_barrier {names} : {types}"
+        for i, value in zip(hidden, builder.line_of_many(text, [operands[i].aval for i in hidden]), strict=True):
+            operands[i] = value
+    scope = builder.scope
+    builder.scope = builder.path("checkpoint/rematted_computation" if differentiated else "checkpoint")
+    found = emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, operands, strict=True)))
+    builder.scope = scope
+    return found
+
+
+def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+    return jaxpr.effects
+
+
+def _flags(prevent_cse: _Barrier, count: int) -> tuple[bool, ...]:
+    return (prevent_cse,) * count if isinstance(prevent_cse, bool) else prevent_cse
+
+
+def _moved(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -> _Barrier:
+    """Return the flags of the operands that are `kept` of `count`, and of as many `added` ones."""
+    if isinstance(prevent_cse, bool):
+        return prevent_cse
+    return (*[prevent_cse[i] for i in kept], *(True,) * added)
+
+
+def _bind(
+    closed: ClosedJaxpr, operands: Sequence[Any], prevent_cse: _Barrier, differentiated: bool, policy: Any
+) -> list[Any]:
+    """Bind the function, whose constants become operands."""
+    if closed.consts:
+        if not isinstance(prevent_cse, bool):
+            prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
+        closed, operands = as_called(closed), [*closed.consts, *operands]
+    return remat_call.apply(operands, (closed, prevent_cse, differentiated, policy))
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
+    differentiated: bool, policy: Any,
+) -> tuple[list[Any], list[Any]]:
+    given = tuple([t is not None for t in tangents])
+    both, nonzero = jvp_jaxpr(jaxpr, given)
+    flags = _moved(prevent_cse, len(primals), range(len(primals)), sum(given))
+    results = _bind(both, [*primals, *chosen(tangents, given)], flags, differentiated, policy)
+    count = len(nonzero)
+    return results[:count], spread(results[count:], nonzero)
+
+
+class _Split(NamedTuple):
+    """A function in two parts.
+
+    known: from inputs to results, of which there are `results_known`, then what the policy saves. linear: from the
+    inputs at `inputs`, what was saved, and the nonzero tangents (or where the function was partially evaluated, its
+    unknown inputs), to the results that `nonzero` says; it computes what it needs again.
+    """
+
+    known: ClosedJaxpr
+    linear: ClosedJaxpr
+    nonzero: tuple[bool, ...]
+    inputs: tuple[int, ...]
+    results_known: int
+
+    def apply(
+        self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the results that are known, and bind the linear part."""
+        results = computed(self.known, operands, "checkpoint")
+        if not any(self.nonzero):
+            return results[: self.results_known], []
+        rest = [*results[self.results_known :], *moved]
+        flags = _moved(prevent_cse, len(operands), self.inputs, len(rest))
+        again = _bind(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
+        return results[: self.results_known], again
+
+
+@per_jaxpr
+def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
+    found, saves = _recomputing(linearize_jaxpr(closed, given), policy)
+    return found if saves else found._replace(known=closed)
+
+
+@per_jaxpr
+def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: Any) -> _Split:
+    return _recomputing(partial_evaluate_jaxpr(closed, unknown), policy)[0]
+
+
+def _recomputing(parts: SplitJaxpr, policy: Any) -> tuple[_Split, bool]:
+    """Return the parts with what the policy does not save computed by the linear one, and whether it saves anything."""
+    known = parts.known if policy is None else inlined(parts.known)
+    jaxpr, count = known.jaxpr, parts.results
+    residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
+    found = saving(jaxpr, residuals, policy)
+    saved = found.saved
+    inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in found.read])
+    constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in found.read]
+    recomputed = Jaxpr([v for v, _ in constants], [*[jaxpr.invars[i] for i in inputs], *saved], residuals, found.again)
+    split = len(recomputed.invars)
+
+    def linear(*values: Any) -> list[Any]:
+        found = evaluate(recomputed, [x for _, x in constants], values[:split])
+        return evaluate(parts.linear.jaxpr, parts.linear.consts, [*found, *values[split:]])
+
+    moved = parts.linear.in_avals[len(parts.residuals) :]
+    whole = jaxpr.replace(eqns=found.first, outvars=[*jaxpr.outvars[:count], *saved])
+    linear_jaxpr = staged(linear, [*recomputed.in_avals, *moved], parts.linear.jaxpr.debug_info)
+    whole_closed = ClosedJaxpr(eliminate_dead_code(whole)[0], known.consts)
+    return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs, count), bool(saved)
+
+
+def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
+    """Return what the equations of `jaxpr` compute, in their order, with the words for where each value comes from."""
+    found: dict[Atom, str] = {}
+    for equation in jaxpr.eqns:
+        origin = f"output of {equation.primitive.name}"
+        if equation.primitive is checkpoint_name:
+            origin = f"named {equation.params['name']!r}"
+        elif equation.primitive is jit_call:
+            origin = f"output of jitted function {equation.params['name']!r}"
+        found |= dict.fromkeys(equation.outvars, f"{origin} from {_place(equation.source)}")
+    return found
+
+
+def _place(position: Position | None) -> str:
+    """``FILE:LINE:COLUMN (function)``, with the function's qualified name."""
+    if position is None:
+        return "an unknown place"
+    location = resolve(position)
+    return f"{location.file}:{location.line}:{location.column} ({position[0].co_qualname})"
+
+
+def _log_saved(parts: _Split, level: int) -> None:
+    """Log what differentiating a checkpointed function keeps."""
+    known, computed_by = parts.known, origins(parts.known.jaxpr)
+    lines = [f"  {known.in_avals[i].str_short()}" for i in parts.inputs]
+    saved = [
+        f"  {v.aval.str_short()} {computed_by.get(v, 'that is an input as well')}"
+        for v in known.jaxpr.outvars[parts.results_known :]
+    ]
+    _logger.log(
+        level, "checkpoint: differentiating %s keeps the inputs\n%s\nand the intermediate values\n%s",
+        known.jaxpr.debug_info, "\n".join(lines) or "  none", "\n".join(saved) or "  none",
+    )
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
+    differentiated: bool, policy: Any,
+) -> tuple[list[Any], list[Any]]:
+    given = tuple([t is not None for t in tangents])
+    parts = _linearized(jaxpr, given, policy)
+    level = logging.WARNING if config.log_checkpoint_residuals.value else logging.DEBUG
+    if _logger.isEnabledFor(level):
+        _log_saved(parts, level)
+    results, moved = parts.apply(primals, chosen(tangents, given), prevent_cse, policy)
+    return results, spread(moved, parts.nonzero)
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool, policy: Any
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    works, pending = dependence(jaxpr, unknown)
+    if all(pending) and (differentiated or not works):
+        return None
+    parts = _partially_evaluated(jaxpr, unknown, policy)
+    # What only the unknown results need is to be computed again.
+    if all(parts.nonzero):
+        return None
+    known = [not u for u in unknown]
+    flags = _moved(prevent_cse, len(unknown), chosen(range(len(unknown)), known), 0)
+
+    def in_two_parts(operands: Sequence[Any]) -> list[Any]:
+        results, rest = parts.apply(chosen(operands, known), chosen(operands, unknown), flags, policy)
+        return merged(results, rest, parts.nonzero)
+
+    return in_two_parts
+
+
+def _transpose(
+    cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
+    policy: Any,
+) -> list[Any]:
+    linear = tuple([type(x) is Linear for x in operands])
+    nonzero = tuple([c is not None for c in cotangents])
+    transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
+    known = [i for i, x in enumerate(operands) if type(x) is not Linear]
+    given = [c for c in cotangents if c is not None]
+    flags = _moved(prevent_cse, len(operands), known, len(given))
+    results = _bind(transposed, [*[operands[i] for i in known], *given], flags, differentiated, policy)
+    return spread(spread(results, found), linear)
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr,
+    prevent_cse: _Barrier, differentiated: bool, policy: Any,
+) -> tuple[list[Any], tuple[int | None, ...]]:
+    batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
+    return _bind(batched, operands, prevent_cse, differentiated, policy), out_axes
+
+
+def _checked(
+    checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
+    policy: Any,
+) -> list[Any]:
+    inner = checker.of(jaxpr)
+    outputs = _bind(inner.jaxpr, operands, prevent_cse, differentiated, policy)
+    return checker.take(inner, outputs)
+
+
+remat_call = Primitive(
+    "remat2",
+    ("jaxpr", "prevent_cse", "differentiated", "policy"),
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    linearize=_linearize,
+    partial_evaluate=_partial_evaluate,
+    transpose=_transpose,
+    batch=_batch,
+    steps=one_step("jaxpr"),
+    multiple_results=True,
+    memoised=False,
+    checked=_checked,
+    # What is computed once more draws the same numbers on purpose.
+    keys=lambda accounts, *, jaxpr, differentiated, **_: None if differentiated else follow(jaxpr, accounts),
+    # The policy is shown, None included, as the other parameters are.
+    unprinted={"policy": ()},
+)
+
+
+def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+    return checkpoint_name.apply(primals, (name,)), tangents[0]
+
+
+def _name_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, name: str) -> tuple[Any, int]:
+    return checkpoint_name.apply(operands, (name,)), axes[0]
+
+
+def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
+    """The value, as it is."""
+    return x
+
+
+@primitive(
+    "name",
+    ("name",),
+    abstract=_name_abstract,
+    emit=lambda builder, x, *, name: x,
+    jvp=_name_jvp,
+    batch=_name_batch,
+    checks=KEEPS_NUMBERS,
+)
+def checkpoint_name(x: Any, name: str) -> Any:
+    """Return the tree of arrays `x` as it is, its values named for the policies of `checkpoint`.
+
+    TypeError if `name` is no string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name: name must be a string, got {abbreviated(name)}")
+    leaves, tree = pytree.tree_flatten(x)
+    return pytree.tree_unflatten(tree, [checkpoint_name.apply((leaf,), (name,)) for leaf in leaves])

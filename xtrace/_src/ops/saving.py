@@ -1,0 +1,294 @@
+"""What a policy of `checkpoint` saves of a jaxpr, and what of it is computed again: in loops and branches too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.source import replay
+from xtrace._src.core.trace import current_trace
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.control_flow.cond import cond_p
+from xtrace._src.ops.control_flow.scan import Loop, scan_p
+from xtrace._src.ops.placement import CopySemantics, device_put_p, put
+from xtrace._src.transforms.closed import chosen, staged
+from xtrace._src.transforms.evaluate import evaluate
+
+Policy = Callable[..., Any]
+
+
+class SaveableType:
+    """What a policy may answer for a value that is kept; True is the same."""
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+class RecomputeType:
+    """What a policy may answer for a value that is computed again; False is the same."""
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+class Offloadable(NamedTuple):
+    """What a policy may answer for a value that is kept in another kind of memory: `dst`, such as ``pinned_host``."""
+
+    src: str
+    dst: str
+
+
+Saveable, Recompute = SaveableType(), RecomputeType()
+
+
+def _verdict(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
+    """Return whether the results of the equation are kept, or where, if not in the memory they are in.
+
+    They are if computing them again would do something again, other than showing values.
+    """
+    if equation.effects and has_consequences(equation.effects - DEBUG_EFFECTS):
+        return True
+    if policy is None:
+        return False
+    found = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
+    if isinstance(found, Offloadable):
+        return found
+    return isinstance(found, SaveableType) or (not isinstance(found, RecomputeType) and bool(found))
+
+
+def _moved(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Var] = ()) -> JaxprEqn:
+    """Return the equation that moves variables, results of `maker`, to that kind of memory: into new ones, or `to`."""
+    space = memory_space_of_kind(kind)
+    results = list(to) or [Var(v.aval.update(memory_space=space)) for v in variables]
+    count = len(results)
+    parameters = ((space,) * count, (None,) * count, (CopySemantics.ALWAYS_COPY,) * count)
+    return JaxprEqn(list(variables), results, device_put_p, parameters, NO_EFFECTS, maker.source)
+
+
+class Saving(NamedTuple):
+    """The equations of a jaxpr twice: `first`, which make the `saved` variables too, and those that go `again`.
+
+    read: what the latter take from elsewhere or hand on, the saved variables and inputs of the jaxpr among it.
+    """
+
+    first: list[JaxprEqn]
+    again: list[JaxprEqn]
+    saved: list[Var]
+    read: set[Atom]
+
+
+def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Saving:
+    """Return how `outputs`, variables of `jaxpr`, are found again from its inputs and what `policy` saves.
+
+    Without a policy nothing is saved. Calls are to be inlined before: policies look at each operation.
+    """
+    read: set[Atom] = set(outputs)
+    first: list[JaxprEqn] = []
+    again: list[JaxprEqn] = []
+    saved: list[Var] = []
+    for equation in reversed(jaxpr.eqns):
+        wanted = [v in read for v in equation.outvars]
+        now = equation
+        then: JaxprEqn | None = None
+        if any(wanted) and policy is not None and equation.primitive in _INSIDE:
+            now, then, kept = _INSIDE[equation.primitive](equation, wanted, policy)
+            saved += kept
+        elif any(wanted) and (verdict := _verdict(policy, equation)):
+            kept = chosen(equation.outvars, wanted)
+            if isinstance(verdict, Offloadable):
+                away = _moved(equation, kept, verdict.dst)
+                first.append(away)
+                then = _moved(equation, away.outvars, verdict.src, kept)
+                kept = away.outvars
+            saved += kept
+        elif any(wanted) or not DEBUG_EFFECTS.isdisjoint(equation.effects):
+            then = equation
+        first.append(now)
+        if then is not None:
+            again.append(then)
+            read.update(then.invars)
+    return Saving(first[::-1], again[::-1], [v for v in dict.fromkeys(saved) if v in read], read)
+
+
+def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return `closed` with the equations of called functions in the place of the calls."""
+    jaxpr = closed.jaxpr
+    if not any(e.primitive is jit_call for e in jaxpr.eqns):
+        return closed
+    return staged(lambda *values: _evaluate_inlined(jaxpr, closed.consts, values), jaxpr.in_avals, jaxpr.debug_info)
+
+
+def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    trace = current_trace.get()
+    values: dict[Var, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    for equation in jaxpr.eqns:
+        operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
+        if equation.primitive is jit_call:
+            called = equation.params["jaxpr"]
+            results = _evaluate_inlined(called.jaxpr, called.consts, operands)
+        else:
+            result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+            results = result if equation.primitive.multiple_results else [result]
+        values.update(zip(equation.outvars, results, strict=True))
+    return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
+
+
+_Twice = tuple[JaxprEqn, JaxprEqn | None, list[Var]]
+
+
+def _with_parameters(equation: JaxprEqn, invars: list[Atom], outvars: list[Var], **changes: Any) -> JaxprEqn:
+    parameters = equation.params | changes
+    return equation.replace(invars=invars, outvars=outvars, parameters=tuple(parameters.values()))
+
+
+def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _Twice:
+    """Return the scan that also stacks what is saved of each step, the one over that, and the stacked variables."""
+    closed = _opened(equation.params["jaxpr"])
+    loop = Loop(*equation.parameters[1:])
+    jaxpr = closed.jaxpr
+    inputs = loop.split(jaxpr.invars)
+    ys = jaxpr.outvars[loop.num_carry :]
+    carried, ys_wanted = list(wanted[: loop.num_carry]), wanted[loop.num_carry :]
+    while True:
+        found = saving(jaxpr, [*chosen(jaxpr.outvars[: loop.num_carry], carried), *chosen(ys, ys_wanted)], policy)
+        after = [c or v in found.read for c, v in zip(carried, inputs[1], strict=True)]
+        if after == carried:
+            break
+        carried = after
+    stacked = {y: v for y, v in zip(ys, equation.outvars[loop.num_carry :], strict=True) if isinstance(y, Var)}
+    saved = found.saved
+    new = [v for v in saved if v not in stacked]
+    stacked |= {v: Var(v.aval.update(shape=(loop.length, *v.aval.shape))) for v in new}
+    body = jaxpr.replace(eqns=found.first, outvars=[*jaxpr.outvars, *new])
+    first = _with_parameters(
+        equation, equation.invars, [*equation.outvars, *[stacked[v] for v in new]], jaxpr=ClosedJaxpr(body, [])
+    )
+    # What is stacked already is not stacked again.
+    ys_again = [w and y not in saved for w, y in zip(ys_wanted, ys, strict=True)]
+    outputs = [*chosen(jaxpr.outvars[: loop.num_carry], carried), *chosen(ys, ys_again)]
+    if not outputs:
+        return first, None, [stacked[v] for v in saved]
+    read: set[Atom] = {x for e in found.again for x in e.invars} | set(outputs)
+    takes = [[v in read for v in inputs[0]], carried, [v in read for v in inputs[2]]]
+    groups = [chosen(v, w) for v, w in zip(inputs, takes, strict=True)]
+    operands = [chosen(v, w) for v, w in zip(loop.split(equation.invars), takes, strict=True)]
+    over = [v for v in saved if v in read]
+    again_body = Jaxpr([], [*groups[0], *groups[1], *groups[2], *over], outputs, found.again, jaxpr.effects)
+    results = [v if w else Var(v.aval) for v, w in zip(equation.outvars, wanted, strict=True)]
+    again = _with_parameters(
+        equation,
+        [*operands[0], *operands[1], *operands[2], *[stacked[v] for v in over]],
+        [*chosen(results[: loop.num_carry], carried), *chosen(results[loop.num_carry :], ys_again)],
+        jaxpr=ClosedJaxpr(again_body.replace(debug_info=jaxpr.debug_info), []),
+        num_consts=len(groups[0]), num_carry=len(groups[1]),
+    )
+    return first, again, [stacked[v] for v in saved]
+
+
+def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the body or branch, which has no constants, with calls inlined."""
+    found = inlined(closed)
+    assert not found.consts
+    return found
+
+
+def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _Twice:
+    """Return the choice that also gives what is saved of its branches, the one that takes it, and these variables.
+
+    Of each type as many values are saved as the branch with most of them has; the others give zeros.
+    """
+    branches = [_opened(b).jaxpr for b in equation.params["branches"]]
+    wanted = list(wanted)
+    again = wanted
+    while True:
+        found = [saving(b, chosen(b.outvars, again), policy) for b in branches]
+        # A result that every branch saves, or makes of nothing, is not computed again.
+        kept = [_is_kept(branches, found, i) for i in range(len(wanted))]
+        after = [a and not k for a, k in zip(again, kept, strict=True)]
+        if after == again:
+            break
+        again = after
+    results = [v for v, w, a in zip(equation.outvars, wanted, again, strict=True) if w and not a]
+    read = [f.read for f in found]
+    places = [_numbered(b, f) for b, f in zip(branches, found, strict=True)]
+    taken = list(dict.fromkeys(slot for numbered in places for slot in numbered.values()))
+    slots = [(aval, number) for aval, number in taken if aval is not None]
+    new = {(a, i): Var(a) if a is not None else equation.outvars[i] for a, i in taken}
+    first = _with_parameters(
+        equation, equation.invars, [*equation.outvars, *[new[slot] for slot in slots]],
+        branches=tuple([_giving(b, f, p, slots) for b, f, p in zip(branches, found, places, strict=True)]),
+    )
+    if not any(again):
+        return first, None, results
+    takes = [any(b.invars[i] in needed for b, needed in zip(branches, read, strict=True))
+             for i in range(len(equation.invars) - 1)]
+    taking = []
+    for b, f, p in zip(branches, found, places, strict=True):
+        own = {slot: v for v, slot in p.items()}
+        inputs = [*chosen(b.invars, takes), *[own.get(slot) or Var(new[slot].aval) for slot in taken]]
+        taking.append(ClosedJaxpr(b.replace(invars=inputs, outvars=chosen(b.outvars, again), eqns=f.again), []))
+    then = _with_parameters(
+        equation, [equation.invars[0], *chosen(equation.invars[1:], takes), *new.values()],
+        chosen(equation.outvars, again), branches=tuple(taking),
+    )
+    return first, then, [*results, *new.values()]
+
+
+# A value that a branch saves: the how manieth of its type, or which result of the branch it is.
+_Slot = tuple[ShapedArray | None, int]
+
+
+def _numbered(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
+    """Return where the branch puts each of the values that it saves."""
+    counts: dict[ShapedArray, int] = {}
+    found: dict[Var, _Slot] = {}
+    for v in parts.saved:
+        if v in branch.outvars:
+            found[v] = (None, branch.outvars.index(v))
+        else:
+            found[v] = (v.aval, counts.get(v.aval, 0))
+            counts[v.aval] = found[v][1] + 1
+    return found
+
+
+def _is_kept(branches: Sequence[Jaxpr], found: Sequence[Saving], i: int) -> bool:
+    """Whether the result `i` is saved in some branch, and in the others too or computed from nothing."""
+    saves, others = False, True
+    for branch, parts in zip(branches, found, strict=True):
+        atom = branch.outvars[i]
+        if atom in parts.saved:
+            saves = True
+        else:
+            makers = [e for e in branch.eqns if atom in e.outvars]
+            of_nothing = all(isinstance(x, Literal) for e in makers for x in e.invars) and atom not in branch.invars
+            others = others and of_nothing
+    return saves and others
+
+
+def _giving(
+    branch: Jaxpr, parts: Saving, places: dict[Var, _Slot], slots: Sequence[tuple[ShapedArray, int]]
+) -> ClosedJaxpr:
+    """Return the branch that also gives its saved values, and zeros in the places of those of others."""
+    own = {slot: v for v, slot in places.items()}
+    whole = branch.replace(eqns=parts.first, outvars=[*branch.outvars, *[own[s] for s in slots if s in own]])
+    count = len(branch.outvars)
+
+    def giving(*values: Any) -> list[Any]:
+        results = evaluate(whole, [], values)
+        saved = iter(results[count:])
+        return [*results[:count], *[next(saved) if s in own else _zeros(s[0]) for s in slots]]
+
+    return staged(giving, branch.in_avals, branch.debug_info)
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    """Return zeros, in the memory that `aval` says."""
+    found = zeros(aval.update(memory_space=MemorySpace.Device))
+    return found if aval.memory_space is MemorySpace.Device else put([found], [aval.memory_space])[0]
+
+
+_INSIDE: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _Twice]] = {scan_p: _inside_scan, cond_p: _inside_cond}

@@ -1,0 +1,607 @@
+"""Making, spreading, joining, splitting and reversing arrays."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import NUMBER, check_kind, check_same_dtype, no_sharding
+from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.vector_space import (
+    FLAT,
+    LINEAR,
+    broadcast_in_dim,
+    canonical_axis,
+    canonical_shape,
+    converted,
+    operand_aval,
+    reduce_sum,
+    reshape,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.key_uses import moving
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.tangents import Linear
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla.buffers import SingleDeviceSharding
+
+
+def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
+    """Return where axes are once one at position `axis` has been added."""
+    return tuple([d + (d >= axis) for d in dimensions])
+
+
+def shift_over(axis: int, entries: Sequence[Any], entry: Any) -> tuple[Any, ...]:
+    """Return a tuple of entries for each axis, with `entry` for one added at position `axis`."""
+    return (*entries[:axis], entry, *entries[axis:])
+
+
+def _pieces_jvp(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+) -> tuple[list[Any], list[Any]]:
+    values = tuple(parameters.values())
+    return primitive.apply(primals, values), primitive.apply(tangents, values)
+
+
+# The jvp rule of an operation that takes its one operand apart.
+PIECES = Derived(_pieces_jvp)
+
+
+def _instantiated(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    return [zeros(a) if c is None else c for c, a in zip(cotangents, avals, strict=True)]
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Repeat `operand` along new leading axes of the given sizes."""
+    sizes = canonical_shape("broadcast", integers("broadcast", "sizes", sizes))
+    shape = operand_aval("broadcast", operand).shape
+    if not sizes and isinstance(operand, Array):
+        return operand
+    dimensions = tuple(range(len(sizes), len(sizes) + len(shape)))
+    return broadcast_in_dim.apply((operand,), (sizes + shape, dimensions, no_sharding("broadcast", out_sharding)))
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """Give `x` leading axes of size 1 until it has `rank` axes."""
+    missing = operator.index(rank) - operand_aval("broadcast_to_rank", x, "x").ndim
+    return x if missing <= 0 else expand_dims(x, range(missing))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """Spread `arr` over the shape of `like_arr`, aligning last axes as NumPy does."""
+    aval, like = operand_aval("broadcast_like", arr, "arr"), operand_aval("broadcast_like", like_arr, "like_arr")
+    return broadcast_in_dim(arr, like.shape, range(like.ndim - aval.ndim, like.ndim))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that all `shapes` broadcast to by NumPy's rule; ValueError if there is none."""
+    canonical = [canonical_shape("broadcast_shapes", s) for s in shapes]
+    if not canonical:
+        raise ValueError("broadcast_shapes: no shapes were given")
+    rank = max(map(len, canonical))
+    result = []
+    for axis in range(-rank, 0):
+        sizes = {s[axis] for s in canonical if len(s) >= -axis} - {1}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"broadcast_shapes: Incompatible shapes for broadcasting: {', '.join(map(str, canonical))}; "
+                f"axis {axis} has the sizes {', '.join(map(str, sorted(sizes)))}"
+            )
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """Add axes of size 1 at the positions `dimensions` of the result, negative ones counted from its end.
+
+    ValueError if a position is out of bounds or given twice.
+    """
+    shape = operand_aval("expand_dims", array, "array").shape
+    dimensions = integers("expand_dims", "dimensions", dimensions)
+    rank = len(shape) + len(dimensions)
+    added = {canonical_axis("expand_dims", d, rank) for d in dimensions}
+    if len(added) != len(dimensions):
+        raise ValueError(f"expand_dims: repeated axis in dimensions {dimensions}")
+    if not added and isinstance(array, Array):
+        return array
+    sizes, kept = iter(shape), tuple([i for i in range(rank) if i not in added])
+    result = tuple([1 if i in added else next(sizes) for i in range(rank)])
+    return broadcast_in_dim.apply((array,), (result, kept, None))
+
+
+def _iota_abstract(*, dtype: Any, shape: tuple[int, ...], dimension: int, **_: Any) -> ShapedArray:
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"iota: dimension {dimension} must be an axis of shape {shape}, 0 to {len(shape) - 1}")
+    aval = ShapedArray(shape, dtype)
+    check_kind("iota", (aval,), (NUMBER,))
+    return aval
+
+
+def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
+    aval = builder.results[0]
+    return builder.line(f"stablehlo.iota dim = {dimension} : {aval.mlir_type}", aval)
+
+
+@primitive(
+    "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
+    jvp=FLAT, batch=no_rule("iota has no operand that could be mapped"),
+)
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+    """Return the index along axis `dimension` at every position of an array of the given shape and dtype.
+
+    ValueError if there is no such axis, TypeError for a dtype that is not numeric.
+    """
+    shape = canonical_shape("broadcasted_iota", shape)
+    dtype = requested_dtype("broadcasted_iota", dtype)
+    no_sharding("broadcasted_iota", out_sharding)
+    return broadcasted_iota.apply((), (dtype, shape, operator.index(dimension), None))
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """Return 0, 1, …, size - 1."""
+    return broadcasted_iota(dtype, canonical_shape("iota", (size,)), 0)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """Return an array filled with a scalar, in its own dtype or the one given.
+
+    TypeError if `fill_value` is no scalar or the shape is no sequence of non-negative integers.
+    """
+    aval = operand_aval("full", fill_value, "fill_value")
+    wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
+    value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    return _placed("full", spread_scalar(value, canonical_shape("full", shape)), sharding)
+
+
+def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
+    """Return a scalar as an operand of type `aval`, a literal if it is no array; TypeError if it is an array."""
+    given = operand_aval(name, value, argument)
+    if given.shape:
+        raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
+    if type(aval.dtype) is dtypes.ExtendedDType:
+        return value if given.dtype == aval.dtype else Literal(int(value), aval)
+    if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
+        return converted(value, aval.dtype, aval.weak_type)
+    host = np.asarray(value)
+    if dtypes.is_complex(host.dtype) and not dtypes.is_complex(aval.dtype):
+        raise TypeError(f"{name}: {argument} {value} is complex and does not convert to {aval.dtype.name}")
+    if dtypes.is_floating(host.dtype) and dtypes.is_integer(aval.dtype):
+        return converted(value, aval.dtype, aval.weak_type)
+    with np.errstate(all="ignore"):
+        return Literal(host.astype(aval.dtype)[()], aval)
+
+
+def _placed(function: str, array: Any, sharding: Any) -> Any:
+    """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
+    if isinstance(sharding, SingleDeviceSharding):
+        return _put(array, sharding.device)
+    no_sharding(function, sharding, "sharding")
+    return array
+
+
+def _put(array: Any, device: Any) -> Any:
+    # Under a trace everything is where the compiled program will run.
+    return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
+
+
+def spread_scalar(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a scalar operand, literals included, over `shape`."""
+    if shape:
+        return broadcast_in_dim.apply((value,), (shape, (), None))
+    return array_from_host(scalar_to_host(value.val, value.aval), value.aval) if type(value) is Literal else value
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+    """Return an array like `x` filled with a scalar, with another dtype or shape if these are given."""
+    aval = operand_aval("full_like", x, "x")
+    shape = aval.shape if shape is None else canonical_shape("full_like", shape)
+    wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
+    value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    found = spread_scalar(value, shape)
+    return _put(found, committed_device(x)) if sharding is None else _placed("full_like", found, sharding)
+
+
+def zeros_like(x: Any) -> Any:
+    """Return zeros of the shape, dtype and weak type of `x`."""
+    return full_like(x, False if dtypes.is_boolean(operand_aval("zeros_like", x, "x").dtype) else 0)
+
+
+def ones_like(x: Any) -> Any:
+    """Return ones of the shape, dtype and weak type of `x`."""
+    return full_like(x, True if dtypes.is_boolean(operand_aval("ones_like", x, "x").dtype) else 1)
+
+
+def _empty_abstract(*, shape: tuple[int, ...], dtype: Any, **_: Any) -> ShapedArray:
+    return ShapedArray(shape, dtype)
+
+
+def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
+    aval = builder.results[0]
+    return builder.broadcast(builder.literal(0, aval.update(shape=())), aval.shape)
+
+
+@primitive(
+    "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
+    jvp=FLAT, batch=no_rule("empty has no operand that could be mapped"),
+)
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+    """Return an array whose elements are unspecified (zeros, at present)."""
+    dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    return empty.apply((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
+
+
+def shape_as_value(shape: Any) -> Any:
+    """Return a shape as an array of integers."""
+    sizes = canonical_shape("shape_as_value", shape)
+    dtype = dtypes.default_int(config.enable_x64.value)
+    return array_from_host(np.array(sizes, dtype), ShapedArray((len(sizes),), dtype))
+
+
+def _squeeze_abstract(array: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
+    if any(array.shape[d] != 1 for d in dimensions):
+        raise ValueError(
+            "squeeze: cannot select an axis to squeeze out which has size not equal to one, got shape "
+            f"{array.shape} and dimensions {dimensions}"
+        )
+    shape = tuple([n for i, n in enumerate(array.shape) if i not in dimensions])
+    return ShapedArray(shape, array.dtype, array.weak_type)
+
+
+def _reshape_to_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
+    return write_reshape(builder, x, builder.results[0])
+
+
+def write_reshape(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
+    """Write `x` in another shape."""
+    return builder.line(f"stablehlo.reshape {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+
+def _squeeze_transpose(cotangent: Any, array: Any, **_: Any) -> list[Any]:
+    return [reshape.apply((cotangent,), (array.aval.shape, None, None))]
+
+
+def _squeeze_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
+) -> tuple[Any, int]:
+    axis, dropped = axes[0], shift_past(axes[0], dimensions)
+    return squeeze.apply(operands, (dropped,)), axis - sum(d < axis for d in dropped)
+
+
+@primitive(
+    "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result,
+    jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch, moves_elements=True,
+    keys=moving(lambda places, *, dimensions: places.squeeze(dimensions)),
+)
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """Drop axes of size 1; negative axes count from the end.
+
+    ValueError if an axis is out of bounds, given twice, or of another size.
+    """
+    ndim = operand_aval("squeeze", array, "array").ndim
+    axes = tuple([canonical_axis("squeeze", d, ndim) for d in integers("squeeze", "dimensions", dimensions)])
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"squeeze: dimensions are not unique: {axes}")
+    if not axes and isinstance(array, Array):
+        return array
+    return squeeze.apply((array,), (tuple(sorted(axes)),))
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Make one axis of the axes from `start_dimension` up to, not including, `stop_dimension` (by default the rest)."""
+    shape = operand_aval("collapse", operand).shape
+    first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if last < first:
+        raise ValueError(
+            f"collapse: start_dimension {start_dimension} is behind stop_dimension {stop_dimension} for shape {shape}"
+        )
+    return reshape(operand, (*shape[:first], math.prod(shape[first:last]), *shape[last:]))
+
+
+def _concatenate_abstract(*operands: ShapedArray, dimension: int) -> ShapedArray:
+    first = operands[0].shape
+    shapes = ", ".join(str(x.shape) for x in operands)
+    if any(x.ndim != len(first) for x in operands):
+        raise TypeError(f"concatenate: arrays must have the same number of dimensions, got {shapes}")
+    if not 0 <= dimension < len(first):
+        raise TypeError(f"concatenate: dimension {dimension} is out of bounds for shapes {shapes}")
+    check_same_dtype("concatenate", operands, "concatenate")
+    others = {x.shape[:dimension] + x.shape[dimension + 1 :] for x in operands}
+    if len(others) > 1:
+        raise TypeError(
+            "concatenate: arrays must have equal sizes on all axes but the one being concatenated, "
+            f"{dimension}; got the shapes {shapes}"
+        )
+    size = sum(x.shape[dimension] for x in operands)
+    shape = (*first[:dimension], size, *first[dimension + 1 :])
+    return ShapedArray(shape, operands[0].dtype, all(x.weak_type for x in operands))
+
+
+def write_concatenate(builder: FunctionBuilder, values: Sequence[Value], dimension: int, aval: ShapedArray) -> Value:
+    """Write the values joined along an axis."""
+    values = [builder.widened(v) for v in values]
+    joined = aval.update(dtype=values[0].aval.dtype)
+    names, types = ", ".join(v.name for v in values), ", ".join(v.aval.mlir_type for v in values)
+    text = f"stablehlo.concatenate {names}, dim = {dimension} : ({types}) -> {joined.mlir_type}"
+    return builder.convert(builder.line(text, joined), aval.dtype)
+
+
+def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) -> Value:
+    return write_concatenate(builder, values, dimension, builder.results[0])
+
+
+def _concatenate_transpose(cotangent: Any, *operands: Any, dimension: int) -> list[Any]:
+    sizes = tuple([aval_of(x).shape[dimension] for x in operands])
+    pieces = split.apply((cotangent,), (sizes, dimension))
+    return [p if type(x) is Linear else None for p, x in zip(pieces, operands, strict=True)]
+
+
+def _with_axes(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Return all operands with the mapped axis at the place that the first of them has it, and the place."""
+    place = next(i for i in axes if i is not None)
+    return [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)], place
+
+
+def _concatenate_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int
+) -> tuple[Any, int]:
+    operands, place = _with_axes(mapped, operands, axes)
+    return concatenate.apply(operands, shift_past(place, [dimension])), place
+
+
+@primitive(
+    "concatenate", ("dimension",), abstract=_concatenate_abstract, emit=_concatenate_emit,
+    jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
+)
+def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """Join arrays of one dtype along an axis, on which alone their sizes may differ.
+
+    ValueError if there are no arrays; TypeError if dtypes, ranks or other sizes differ or there is no such axis.
+    """
+    arrays = _sequence("concatenate", operands)
+    if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
+        return arrays[0]
+    return concatenate.apply(arrays, (operator.index(dimension),))
+
+
+def _sequence(name: str, operands: Any) -> list[Any]:
+    try:
+        arrays = list(operands)
+    except TypeError:
+        raise TypeError(f"{name}: operands must be a sequence of arrays, got {abbreviated(operands)}") from None
+    if not arrays:
+        raise ValueError(f"{name}: operands must be a non-empty sequence of arrays")
+    return arrays
+
+
+def _stack_abstract(*operands: ShapedArray, axis: int) -> ShapedArray:
+    check_same_dtype("stack", operands, "stack")
+    shape = operands[0].shape
+    if any(x.shape != shape for x in operands):
+        raise ValueError(f"stack: operands must have the same shape, got {', '.join(str(x.shape) for x in operands)}")
+    return ShapedArray(
+        (*shape[:axis], len(operands), *shape[axis:]), operands[0].dtype, all(x.weak_type for x in operands)
+    )
+
+
+def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
+    shape = values[0].aval.shape
+    dimensions = [i for i in range(len(shape) + 1) if i != axis]
+    spread = [builder.broadcast(x, (*shape[:axis], 1, *shape[axis:]), dimensions) for x in values]
+    return write_concatenate(builder, spread, axis, builder.results[0])
+
+
+def _stack_transpose(cotangent: Any, *operands: Any, axis: int) -> list[Any]:
+    pieces = unstack.apply((cotangent,), (axis,))
+    return [p if type(x) is Linear else None for p, x in zip(pieces, operands, strict=True)]
+
+
+def _stack_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int) -> tuple[Any, int]:
+    operands, place = _with_axes(mapped, operands, axes)
+    # The new axis stands where it did among the others: before the mapped one or behind it.
+    before = axis <= place
+    return stack.apply(operands, (axis if before else axis + 1,)), place + before
+
+
+@primitive(
+    "stack", ("axis",), abstract=_stack_abstract, emit=_stack_emit,
+    jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
+)
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """Join arrays of one shape and dtype along a new axis of the result, negative ones counted from its end."""
+    arrays = _sequence("stack", operands)
+    ndim = operand_aval("stack", arrays[0], "operands[0]").ndim
+    return stack.apply(arrays, (canonical_axis("stack", axis, ndim + 1),))
+
+
+def _unstack_abstract(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    return [ShapedArray(shape, x.dtype, x.weak_type)] * x.shape[axis]
+
+
+def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Value]:
+    pieces = write_pieces(builder, x, axis, [1] * x.aval.shape[axis])
+    return [write_reshape(builder, p, a) for p, a in zip(pieces, builder.results, strict=True)]
+
+
+def _unstack_transpose(cotangents: Sequence[Any], x: Any, *, axis: int) -> list[Any]:
+    return [stack.apply(_instantiated(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
+
+
+def _unstack_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, axis: int
+) -> tuple[list[Any], list[int]]:
+    (own,) = shift_past(axes[0], [axis])
+    results = unstack.apply(operands, (own,))
+    return results, [axes[0] - (own < axes[0])] * len(results)
+
+
+@primitive(
+    "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
+    jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
+)
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """Return the arrays along an axis, as a tuple; ValueError if there is no such axis."""
+    return tuple(unstack.apply((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),)))
+
+
+def write_pieces(builder: FunctionBuilder, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+    """Write the consecutive pieces of `x` along an axis."""
+    found, start = [], 0
+    for size in sizes:
+        shape = (*x.aval.shape[:axis], size, *x.aval.shape[axis + 1 :])
+        ranges = [f"{start if i == axis else 0}:{(start if i == axis else 0) + n}" for i, n in enumerate(shape)]
+        aval = x.aval.update(shape=shape)
+        text = f"stablehlo.slice {x.name} [{', '.join(ranges)}] : ({x.aval.mlir_type}) -> {aval.mlir_type}"
+        found.append(builder.line(text, aval))
+        start += size
+    return found
+
+
+def _split_abstract(operand: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> list[ShapedArray]:
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"split: sizes must be non-negative, got {sizes}")
+    if sum(sizes) != operand.shape[axis]:
+        raise ValueError(
+            f"split: the sum of sizes {sizes} is {sum(sizes)} and must be the size {operand.shape[axis]} of axis "
+            f"{axis} of the operand, which has shape {operand.shape}"
+        )
+    before, after = operand.shape[:axis], operand.shape[axis + 1 :]
+    return [ShapedArray((*before, n, *after), operand.dtype, operand.weak_type) for n in sizes]
+
+
+def _split_emit(builder: FunctionBuilder, x: Value, *, sizes: tuple[int, ...], axis: int) -> list[Value]:
+    return write_pieces(builder, x, axis, sizes)
+
+
+def _split_transpose(cotangents: Sequence[Any], operand: Any, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
+    avals = _split_abstract(operand.aval, sizes=sizes, axis=axis)
+    return [concatenate.apply(_instantiated(cotangents, avals), (axis,))]
+
+
+def _split_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, sizes: tuple[int, ...], axis: int
+) -> tuple[list[Any], list[int]]:
+    results = split.apply(operands, (sizes, *shift_past(axes[0], [axis])))
+    return results, [axes[0]] * len(results)
+
+
+@primitive(
+    "split", ("sizes", "axis"), abstract=_split_abstract, emit=_split_emit, multiple_results=True,
+    jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
+)
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
+    """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
+    number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
+    return list(split.apply((operand,), (integers("split", "sizes", sizes), number)))
+
+
+def _tile_abstract(operand: ShapedArray, *, reps: tuple[int, ...]) -> ShapedArray:
+    if len(reps) != operand.ndim or any(n < 0 for n in reps):
+        raise TypeError(
+            f"tile: reps must have one non-negative integer for each of the operand's {operand.ndim} axes, got {reps}"
+        )
+    shape = tuple([n * r for n, r in zip(operand.shape, reps, strict=True)])
+    return ShapedArray(shape, operand.dtype, operand.weak_type)
+
+
+def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> Value:
+    shape = x.aval.shape
+    apart = write_reshape(builder, x, x.aval.update(shape=tuple([n for size in shape for n in (1, size)])))
+    repeated = tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
+    return write_reshape(builder, builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
+
+
+def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> list[Any]:
+    own = operand.aval.shape
+    apart = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
+    return [reduce_sum(reshape.apply((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))]
+
+
+def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]) -> tuple[Any, int]:
+    return tile.apply(operands, (shift_over(axes[0], reps, 1),)), axes[0]
+
+
+@primitive(
+    "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit,
+    jvp=LINEAR, transpose=_tile_transpose, batch=_tile_batch, moves_elements=True,
+)
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """Repeat `operand` ``reps[i]`` times along its axis i."""
+    return tile.apply((operand,), (integers("tile", "reps", reps),))
+
+
+def _rev_abstract(operand: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < operand.ndim for d in dimensions):
+        raise TypeError(
+            f"rev: dimensions {dimensions} must be distinct axes of the operand, from 0 to {operand.ndim - 1}; "
+            f"it has shape {operand.shape}"
+        )
+    return operand
+
+
+def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]) -> Value:
+    if not dimensions:
+        return x
+    axes = attributes.bracketed(dimensions)
+    return builder.line(f"stablehlo.reverse {x.name}, dims = {axes} : {x.aval.mlir_type}", x.aval)
+
+
+def _rev_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...]) -> list[Any]:
+    return [rev.apply((cotangent,), (dimensions,))]
+
+
+def _rev_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
+) -> tuple[Any, int]:
+    return rev.apply(operands, (shift_past(axes[0], dimensions),)), axes[0]
+
+
+@primitive(
+    "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit,
+    jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch, moves_elements=True,
+    keys=moving(lambda places, *, dimensions: np.flip(places, dimensions)),
+)
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """Reverse the order of elements along axes."""
+    return rev.apply((operand,), (integers("rev", "dimensions", dimensions),))
+
+
+def _copy_abstract(x: ShapedArray) -> ShapedArray:
+    """A copy, in memory of its own."""
+    return x
+
+
+def _copy_emit(builder: FunctionBuilder, x: Value) -> Value:
+    return x
+
+
+def _copy_transpose(cotangent: Any, x: Any) -> list[Any]:
+    return [copy.apply((cotangent,))]
+
+
+def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
+    return copy.apply(operands), axes[0]
+
+
+copy = Primitive(
+    "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
+    keys=moving(lambda places: places),
+)
+
+
+for _operation in (copy, empty, broadcasted_iota):
+    _operation.checks = KEEPS_NUMBERS

@@ -1,0 +1,605 @@
+"""Parts of an array at fixed positions (`slice`) or at computed ones (`dynamic_slice`), and padding, the reverse."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import ANY, check_kind, check_same_dtype
+from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.vector_space import (
+    LINEAR,
+    broadcast_in_dim,
+    canonical_axis,
+    converted,
+    operand_aval,
+    reduce_sum,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.key_uses import choosing, moving
+from xtrace._src.core.primitive import primitive
+from xtrace._src.core.tangents import Linear
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.gathering import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+)
+from xtrace._src.ops.shape import full, shift_over, squeeze, stack
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def _slice_abstract(
+    operand: ShapedArray,
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+) -> ShapedArray:
+    steps = strides if strides is not None else (1,) * operand.ndim
+    for argument, values in (("start_indices", start_indices), ("limit_indices", limit_indices), ("strides", steps)):
+        if len(values) != operand.ndim:
+            raise TypeError(
+                f"slice: {argument} must have one entry for each of the operand's {operand.ndim} axes, got {values} "
+                f"for an operand of shape {operand.shape}"
+            )
+    shape = []
+    for axis, (start, limit, step) in enumerate(zip(start_indices, limit_indices, steps, strict=True)):
+        size = operand.shape[axis]
+        if not 0 <= start <= limit <= size:
+            raise TypeError(
+                f"slice: start_indices {start_indices} and limit_indices {limit_indices} must satisfy "
+                f"0 <= start <= limit <= size on each axis; axis {axis} of the operand has size {size}"
+            )
+        if step < 1:
+            raise TypeError(f"slice: strides must be positive, got {steps}; reverse with rev")
+        shape.append(-(-(limit - start) // step))
+    return ShapedArray(tuple(shape), operand.dtype, operand.weak_type)
+
+
+def _slice_emit(
+    builder: FunctionBuilder,
+    x: Value,
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+) -> Value:
+    steps = strides if strides is not None else (1,) * len(start_indices)
+    ranges = [
+        f"{a}:{b}:{c}" if c != 1 else f"{a}:{b}" for a, b, c in zip(start_indices, limit_indices, steps, strict=True)
+    ]
+    return _write_slice(builder, x, ranges, builder.results[0])
+
+
+def _write_slice(builder: FunctionBuilder, x: Value, ranges: Sequence[str], aval: ShapedArray) -> Value:
+    return builder.line(
+        f"stablehlo.slice {x.name} [{', '.join(ranges)}] : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval
+    )
+
+
+def _slice_transpose(
+    cotangent: Any, operand: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+) -> list[Any]:
+    configuration = []
+    steps = strides or (1,) * len(start_indices)
+    counts = aval_of(cotangent).shape
+    for start, count, size, step in zip(start_indices, counts, operand.aval.shape, steps, strict=True):
+        # The elements that were read end before `end`.
+        end = start + (count - 1) * step + 1 if count else start
+        configuration.append((start, size - end, step - 1))
+    return [pad.apply((cotangent, _zero_like(cotangent)), (tuple(configuration),))]
+
+
+def _slice_of_array(
+    x: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
+) -> Any:
+    return x[tuple(map(builtins.slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
+
+
+def _slice_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...], strides: tuple[int, ...] | None,
+) -> tuple[Any, int]:
+    axis = axes[0]
+    steps = None if strides is None else shift_over(axis, strides, 1)
+    ranges = shift_over(axis, start_indices, 0), shift_over(axis, limit_indices, mapped.size)
+    return slice.apply(operands, (*ranges, steps)), axis
+
+
+@primitive(
+    "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
+    jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch, moves_elements=True,
+    keys=moving(_slice_of_array),
+)
+def slice(
+    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Any:
+    """Return the elements from `start_indices` up to, not including, `limit_indices`, every ``strides[i]``-th.
+
+    TypeError unless 0 <= start <= limit <= size and the stride is positive, on every axis.
+    """
+    starts = integers("slice", "start_indices", start_indices)
+    limits = integers("slice", "limit_indices", limit_indices)
+    steps = None if strides is None else integers("slice", "strides", strides)
+    return slice.apply((operand,), (starts, limits, steps))
+
+
+def _padded_shape(shape: Sequence[int], padding_config: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+    return tuple(
+        [
+            low + high + n + max(n - 1, 0) * interior
+            for n, (low, high, interior) in zip(shape, padding_config, strict=True)
+        ]
+    )
+
+
+def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_config: Any) -> ShapedArray:
+    if operand.dtype != padding_value.dtype:
+        raise TypeError(
+            f"pad: operand and padding_value must have the same dtype, got {operand.dtype.name} and "
+            f"{padding_value.dtype.name}; convert padding_value with astype"
+        )
+    check_kind("pad", [operand], [ANY])
+    if padding_value.shape:
+        raise ValueError(f"pad: padding_value must be a scalar, got an array of shape {padding_value.shape}")
+    if len(padding_config) != operand.ndim:
+        raise ValueError(
+            f"pad: padding_config must have one (low, high, interior) for each of the operand's {operand.ndim} axes, "
+            f"got {padding_config}"
+        )
+    if any(interior < 0 for _, _, interior in padding_config):
+        raise ValueError(f"pad: interior padding must be non-negative, got padding_config {padding_config}")
+    shape = _padded_shape(operand.shape, padding_config)
+    if any(n < 0 for n in shape):
+        raise ValueError(
+            f"pad: negative padding takes away more than there is: the result's shape would be {shape}, for "
+            f"padding_config {padding_config} and an operand of shape {operand.shape}"
+        )
+    return ShapedArray(shape, operand.dtype, operand.weak_type and padding_value.weak_type)
+
+
+def _pad_emit(builder: FunctionBuilder, x: Value, padding_value: Value, *, padding_config: Any) -> Value:
+    return write_pad(builder, x, padding_value, padding_config).seen_as(builder.results[0])
+
+
+def write_pad(
+    builder: FunctionBuilder, x: Value, padding_value: Value, padding_config: Sequence[tuple[int, int, int]]
+) -> Value:
+    """Write `x` with (low, high, interior) elements added along each axis; negative low and high take away."""
+    x, padding_config = write_without_cropped(builder, x, padding_config)
+    if not any(map(any, padding_config)):
+        return x
+    aval = x.aval.update(shape=_padded_shape(x.aval.shape, padding_config))
+    low, high, interior = [attributes.bracketed(c[i] for c in padding_config) for i in range(3)]
+    return builder.line(
+        f"stablehlo.pad {x.name}, {padding_value.name}, low = {low}, high = {high}, interior = {interior} : "
+        f"({x.aval.mlir_type}, {padding_value.aval.mlir_type}) -> {aval.mlir_type}",
+        aval,
+    )
+
+
+def write_without_cropped(
+    builder: FunctionBuilder, x: Value, padding_config: Sequence[tuple[int, int, int]]
+) -> tuple[Value, list[tuple[int, int, int]]]:
+    """Write `x` without the elements that negative padding takes away, and return it with the padding that is left.
+
+    XLA must see none: it joins it to the windows of other operations, which then read memory that is not theirs
+    (openxla/xla#48713, #48715), and it adds what other sides need before it takes any away.
+    """
+    if not any(low < 0 or high < 0 for low, high, _ in padding_config):
+        return x, list(padding_config)
+    kept, left = [], []
+    for n, (low, high, interior) in zip(x.aval.shape, padding_config, strict=True):
+        # Elements stand `step` apart; taking away ends at most `interior` positions before the next one.
+        step = interior + 1
+        start, stop = -(min(low, 0) // step), n + min(high, 0) // step
+        if start < stop:
+            kept.append((start, stop))
+            left.append((low + start * step, high + (n - stop) * step, interior))
+        else:
+            kept.append((0, 0))
+            left.append((max(sum(_padded_shape((n,), [(low, high, interior)])), 0), 0, interior))
+    aval = x.aval.update(shape=tuple([stop - start for start, stop in kept]))
+    return _write_slice(builder, x, [f"{start}:{stop}" for start, stop in kept], aval), left
+
+
+def _zero_like(x: Any) -> Literal:
+    """Return the scalar zero in the dtype of `x`, strongly typed."""
+    dtype = aval_of(x).dtype
+    return Literal(dtypes.scalar_type_of(dtype)(0), ShapedArray((), dtype))
+
+
+def _pad_transpose(
+    cotangent: Any, operand: Any, padding_value: Any, *, padding_config: tuple[tuple[int, int, int], ...]
+) -> list[Any]:
+    # Padding is taken away, and zeros come for elements that negative padding took; the others stand in steps.
+    inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
+    spaced = pad.apply((cotangent, _zero_like(cotangent)), (inverse,))
+    steps = tuple([interior + 1 for _, _, interior in padding_config])
+    own = slice.apply((spaced,), ((0,) * len(steps), aval_of(spaced).shape, steps))
+    value = None
+    if type(padding_value) is Linear:
+        axes = range(len(padding_config))
+        value = elementwise.sub(reduce_sum(cotangent, axes), reduce_sum(own, axes))
+    return [own if type(operand) is Linear else None, value]
+
+
+def _pad_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, padding_config: Any
+) -> tuple[Any, int]:
+    (operand, value), (axis, own) = operands, axes
+    if own is None:
+        assert axis is not None
+        return pad.apply(operands, (shift_over(axis, padding_config, (0, 0, 0)),)), axis
+    place = 0 if axis is None else axis
+    operand = with_axis(operand, axis, mapped.size, place)
+    configuration = shift_over(place, padding_config, (0, 0, 0))
+    padded = pad.apply((operand, _zero_like(operand)), (configuration,))
+    inside = full(aval_of(operand).shape, True)
+    inside = pad.apply((inside, _zero_like(inside)), (configuration,))
+    value = broadcast_in_dim.apply((value,), (aval_of(padded).shape, (place,), None))
+    return elementwise.select_n(inside, value, padded), place
+
+
+@primitive(
+    "pad", ("padding_config",), abstract=_pad_abstract, emit=_pad_emit,
+    jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
+)
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """Add a scalar around and between elements: ``padding_config[i]`` is (low, high, interior) along axis i.
+
+    Negative low and high take elements away. TypeError if dtypes differ; ValueError if nothing would be left.
+    """
+    try:
+        configuration = tuple([tuple([operator.index(n) for n in axis]) for axis in padding_config])
+    except TypeError:
+        raise TypeError(
+            "pad: padding_config must be a sequence of (low, high, interior) integers, got "
+            f"{abbreviated(padding_config)}"
+        ) from None
+    if any(len(axis) != 3 for axis in configuration):
+        raise ValueError(
+            f"pad: padding_config must have (low, high, interior) for each axis, got {abbreviated(padding_config)}"
+        )
+    return pad.apply((operand, padding_value), (configuration,))
+
+
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+    """Slice along one axis; negative indices count from its end, None is its beginning or end."""
+    shape = operand_aval("slice_in_dim", operand).shape
+    axis = canonical_axis("slice_in_dim", axis, len(shape))
+    size = shape[axis]
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = size if limit_index is None else operator.index(limit_index)
+    starts[axis] = start + size if start < 0 else start
+    limits[axis] = limit + size if limit < 0 else limit
+    strides[axis] = operator.index(stride)
+    return slice.apply((operand,), (tuple(starts), tuple(limits), tuple(strides)))
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """Return the part at one index of an axis, which is kept with size 1 if `keepdims`.
+
+    Negative indices count from the end. IndexError if there is no such index.
+    """
+    shape = operand_aval("index_in_dim", operand).shape
+    axis = canonical_axis("index_in_dim", axis, len(shape))
+    try:
+        number = operator.index(index)
+    except TypeError:
+        raise TypeError(
+            f"index_in_dim: index must be an integer known while tracing, got {abbreviated(index)}; "
+            "dynamic_index_in_dim takes a traced one"
+        ) from None
+    if not -shape[axis] <= number < shape[axis]:
+        raise IndexError(f"index_in_dim: index {number} is out of bounds for axis {axis} with size {shape[axis]}")
+    number %= shape[axis]
+    found = slice_in_dim(operand, number, number + 1, 1, axis)
+    return found if keepdims else squeeze(found, (axis,))
+
+
+def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
+    if len(indices) != operand.ndim:
+        raise ValueError(
+            f"{name}: start_indices must have one entry for each of the operand's {operand.ndim} axes, got "
+            f"{len(indices)} for an operand of shape {operand.shape}"
+        )
+    if any(i.shape for i in indices):
+        raise TypeError(f"{name}: start_indices must be scalars, got shapes {', '.join(str(i.shape) for i in indices)}")
+    found = {i.dtype for i in indices}
+    if len(found) > 1 or not all(map(dtypes.is_integer, found)):
+        raise TypeError(
+            f"{name}: start_indices must be integers of the same type, got "
+            f"{', '.join(i.dtype.name for i in indices)}; convert them with astype"
+        )
+
+
+def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]) -> ShapedArray:
+    _check_indices("dynamic_slice", operand, indices)
+    if len(slice_sizes) != operand.ndim or any(
+        not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
+    ):
+        raise TypeError(
+            f"dynamic_slice: slice_sizes must have one entry for each axis of the operand, from 0 to its size; got "
+            f"{slice_sizes} for an operand of shape {operand.shape}"
+        )
+    return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
+
+
+def _dynamic_slice_emit(builder: FunctionBuilder, x: Value, *indices: Value, slice_sizes: tuple[int, ...]) -> Value:
+    aval = builder.results[0]
+    if not indices:
+        return x
+    names, types = _joined([x, *indices])
+    sizes = attributes.bracketed(slice_sizes)
+    return builder.line(f"stablehlo.dynamic_slice {names}, sizes = {sizes} : ({types}) -> {aval.mlir_type}", aval)
+
+
+def _joined(values: Sequence[Value]) -> tuple[str, str]:
+    return ", ".join(v.name for v in values), ", ".join(v.aval.mlir_type for v in values)
+
+
+def _dynamic_slice_transpose(cotangent: Any, operand: Any, *indices: Any, **_: Any) -> list[Any]:
+    empty = zeros(operand.aval.update(weak_type=False))
+    return [dynamic_update_slice.apply([empty, cotangent, *indices]), *[None] * len(indices)]
+
+
+def _positions(mapped: Any, indices: Sequence[Any], axes: Sequence[int | None]) -> Any:
+    """Return the start indices for each index of the mapped axis, as the rows of a matrix."""
+    return stack.apply([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
+
+
+def _with_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the start indices with zero for an axis that has been added."""
+    return shift_over(axis, indices, _zero_like(indices[0]))
+
+
+def _dynamic_slice_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, slice_sizes: tuple[int, ...]
+) -> tuple[Any, int | None]:
+    (operand, *indices), (axis, *places) = operands, axes
+    if not indices:
+        return operand, axis
+    if all(i is None for i in places):
+        assert axis is not None
+        sizes = shift_over(axis, slice_sizes, mapped.size)
+        return dynamic_slice.apply((operand, *_with_zero(axis, indices)), (sizes,)), axis
+    every = tuple(range(len(indices)))
+    return gather.rule("batch")(
+        mapped, (operand, _positions(mapped, indices, places)), (axis, 0),
+        dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
+        unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
+    )
+
+
+def _bounds_checks(checker: Any, whole: Any, sizes: Sequence[int], indices: Sequence[Any]) -> None:
+    shape = aval_of(whole).shape
+    for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+        checker.bounds(index, shape[axis] - size, axis, shape)
+
+
+def _dynamic_slice_checks(
+    checker: Any, operands: Sequence[Any], results: Sequence[Any], *, slice_sizes: tuple[int, ...]
+) -> None:
+    _bounds_checks(checker, operands[0], slice_sizes, operands[1:])
+
+
+def _dynamic_update_slice_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    _bounds_checks(checker, operands[0], aval_of(operands[1]).shape, operands[2:])
+
+
+@primitive(
+    "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
+    jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
+    keys=choosing, checks=_dynamic_slice_checks,
+)
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """Return a part of fixed size at a position that may be traced, moved as needed to lie inside the operand.
+
+    `start_indices` is a sequence of scalars, or a vector. Negative ones count from the end where
+    `allow_negative_indices` says so, one bool for all or one for each. ValueError or TypeError if counts, sizes or
+    dtypes of indices do not fit.
+    """
+    indices = _indices("dynamic_slice", operand, start_indices, allow_negative_indices)
+    return dynamic_slice.apply([operand, *indices], (integers("dynamic_slice", "slice_sizes", slice_sizes),))
+
+
+def _indices(name: str, operand: Any, start_indices: Any, allow_negative: Any) -> list[Any]:
+    """Return the start indices one by one, each counted from the front."""
+    shape = operand_aval(name, operand).shape
+    if isinstance(start_indices, (tuple, list)):
+        indices = list(start_indices)
+    else:
+        aval = operand_aval(name, start_indices, "start_indices")
+        if aval.ndim != 1:
+            raise TypeError(
+                f"{name}: start_indices must be a sequence of scalars or a vector, got {abbreviated(start_indices)}"
+            )
+        if isinstance(start_indices, np.ndarray):
+            indices = list(start_indices)
+        else:
+            indices = [index_in_dim(start_indices, i, 0, False) for i in range(aval.shape[0])]
+    if len(indices) != len(shape):
+        raise ValueError(
+            f"{name}: start_indices must have one entry for each of the operand's {len(shape)} axes, got "
+            f"{len(indices)} for an operand of shape {shape}"
+        )
+    if isinstance(allow_negative, (bool, int)):
+        allowed = [bool(allow_negative)] * len(shape)
+    else:
+        allowed = [bool(a) for a in allow_negative]
+    if len(allowed) != len(shape):
+        raise ValueError(f"{name}: allow_negative_indices must have one bool for each of the {len(shape)} axes")
+    return [_from_the_front(name, i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
+
+
+def _from_the_front(name: str, index: Any, size: int, allow_negative: bool) -> Any:
+    """Return the index with a negative one counted from the end, in place for numbers and on the device otherwise."""
+    if isinstance(index, (bool, np.bool_, Literal)):
+        return index
+    if isinstance(index, (int, np.integer)):
+        if index < 0 and not allow_negative:
+            raise ValueError(
+                f"{name}: index {index} is out of bounds for an axis of size {size} if allow_negative_indices is False"
+            )
+        dtype = dtypes.canonicalize(int if isinstance(index, int) else index.dtype, config.enable_x64.value)
+        return Literal(int(index) + (size if index < 0 else 0), ShapedArray((), dtype))
+    aval = operand_aval(name, index, "start_indices")
+    if not allow_negative or aval.shape or not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
+        return index
+    if size > dtypes.iinfo(aval.dtype).max:
+        # The size does not fit the index's type.
+        index = converted(index, dtypes.int32)
+        aval = operand_aval(name, index)
+    negative = elementwise.lt(index, Literal(0, aval))
+    moved = elementwise.add(converted(index, aval.dtype), Literal(size, ShapedArray((), aval.dtype)))
+    return elementwise.select_n(negative, index, moved)
+
+
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
+    """Return `slice_size` elements along an axis from a traced index on, moved as needed to lie inside."""
+    shape = operand_aval("dynamic_slice_in_dim", operand).shape
+    axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
+    starts, sizes = _starts(operand, start_index, axis), list(shape)
+    sizes[axis] = operator.index(slice_size)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def _starts(operand: Any, index: Any, axis: int) -> list[Any]:
+    """Return start indices that are zero, in the index's dtype, but on one axis."""
+    aval = operand_aval("dynamic_slice", index, "start_index")
+    starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval("dynamic_slice", operand).ndim
+    starts[axis] = index
+    return starts
+
+
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
+    """Return the part at one traced index of an axis, which is kept with size 1 if `keepdims`.
+
+    An index that is out of bounds gives the first or the last part.
+    """
+    axis = canonical_axis("dynamic_index_in_dim", axis, operand_aval("dynamic_index_in_dim", operand).ndim)
+    found = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return found if keepdims else squeeze(found, (axis,))
+
+
+def _dynamic_update_slice_abstract(operand: ShapedArray, update: ShapedArray, *indices: ShapedArray) -> ShapedArray:
+    check_same_dtype("dynamic_update_slice", (operand, update))
+    if update.ndim != operand.ndim:
+        raise TypeError(
+            "dynamic_update_slice: update must have the same rank as operand, got shapes "
+            f"{update.shape} and {operand.shape}"
+        )
+    if any(n > size for n, size in zip(update.shape, operand.shape, strict=True)):
+        raise TypeError(
+            f"dynamic_update_slice: update of shape {update.shape} does not fit into the operand of shape "
+            f"{operand.shape}"
+        )
+    _check_indices("dynamic_update_slice", operand, indices)
+    return ShapedArray(operand.shape, operand.dtype, not operand.ndim and operand.weak_type and update.weak_type)
+
+
+def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value, *indices: Value) -> Value:
+    aval = builder.results[0]
+    if not indices:
+        return update
+    names, types = _joined([x, update, *indices])
+    return builder.line(f"stablehlo.dynamic_update_slice {names} : ({types}) -> {aval.mlir_type}", aval)
+
+
+def _dynamic_update_slice_transpose(cotangent: Any, operand: Any, update: Any, *indices: Any) -> list[Any]:
+    own = part = None
+    sizes = aval_of(update).shape
+    if type(operand) is Linear:
+        own = dynamic_update_slice.apply([cotangent, zeros(aval_of(update)), *indices])
+    if type(update) is Linear:
+        part = dynamic_slice.apply([cotangent, *indices], (sizes,))
+    return [own, part, *[None] * len(indices)]
+
+
+def _dynamic_update_slice_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]
+) -> tuple[Any, int | None]:
+    (operand, update, *indices), (axis, own, *places) = operands, axes
+    if not indices:
+        return update, own
+    if all(i is None for i in places):
+        place = next(i for i in axes if i is not None)
+        operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
+        return dynamic_update_slice.apply([operand, update, *_with_zero(place, indices)]), place
+    every = tuple(range(len(indices)))
+    return scatter.rule("batch")(
+        mapped, (operand, _positions(mapped, indices, places), update), (axis, 0, own),
+        dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
+        mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
+    )
+
+
+@primitive(
+    "dynamic_update_slice", abstract=_dynamic_update_slice_abstract, emit=_dynamic_update_slice_emit,
+    jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
+    checks=_dynamic_update_slice_checks,
+)
+def dynamic_update_slice(
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
+    """Return `operand` with `update` in place of a part, at a position that may be traced.
+
+    The position is moved as needed for the update to lie inside; indices are those of `dynamic_slice`. TypeError if
+    dtypes or ranks differ or the update is larger than the operand.
+    """
+    indices = _indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice.apply([operand, update, *indices])
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """Return `operand` with `update` in place of a part along an axis, at 0 on the others."""
+    axis = canonical_axis("dynamic_update_slice_in_dim", axis, operand_aval("dynamic_update_slice", operand).ndim)
+    starts = _starts(operand, start_index, axis)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """Return `operand` with `update` in place of the part at one index of an axis, which `update` may lack."""
+    name = "dynamic_update_index_in_dim"
+    whole, part = operand_aval(name, operand), operand_aval(name, update, "update")
+    axis = canonical_axis(name, axis, whole.ndim)
+    if part.ndim == whole.ndim - 1:
+        shape = (*part.shape[:axis], 1, *part.shape[axis:])
+        kept = tuple([i for i in range(whole.ndim) if i != axis])
+        update = broadcast_in_dim(update, shape, kept)
+    elif part.ndim != whole.ndim or part.shape[axis] != 1:
+        raise TypeError(
+            f"{name}: update must have the operand's axes, with size 1 or left out at axis {axis}; got shape "
+            f"{part.shape} for an operand of shape {whole.shape}"
+        )
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

@@ -1,0 +1,346 @@
+"""Solutions of equations by a user's solver, differentiated as solutions and not through the solver's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.algebra.families import add_any, neg
+from xtrace._src.algebra.vector_space import converted, with_axis, zeros
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.effects import Effects
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import Linear, tangent_aval
+from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
+from xtrace._src.ops.custom_rules import Rule, custom_jvp_call, given
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.closed import as_called, batch_jaxpr, transpose_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jvp import jvp
+from xtrace._src.transforms.lower import emit_equations
+
+
+class LinearSolve(NamedTuple):
+    """What belongs to each of the four functions of a linear system; None for the last two where there is no transpose.
+
+    matvec and solve are of the system itself, vecmat and transpose_solve of its transpose.
+    """
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def transposed(self) -> LinearSolve:
+        """Return the same for the transposed system."""
+        return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+def _split(values: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve, list[Any]]:
+    """Return the constants of each function, and the right-hand side."""
+    parts, start = [], 0
+    for length in const_lengths:
+        parts.append(list(values[start : start + length]))
+        start += length
+    return LinearSolve(*parts), list(values[start:])
+
+
+def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> list[Any]:
+    lengths = LinearSolve(*map(len, consts))
+    operands = [*[c for part in consts for c in part], *right]
+    return linear_solve.apply(operands, (lengths, jaxprs))
+
+
+def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
+    """The solution of a linear system, and what else the solver returns."""
+    consts, right = _split(avals, const_lengths)
+    expected = jaxprs.solve.in_avals
+    operands = [*consts.solve, *right]
+    if len(operands) != len(expected) or not all(map(same_type, operands, expected)):
+        raise TypeError(f"custom_linear_solve: the solver takes {expected}, it was called with {operands}")
+    return jaxprs.solve.out_avals
+
+
+def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
+    consts, right = _split(values, const_lengths)
+    jaxpr, results = jaxprs.solve.jaxpr, builder.results
+    operands: dict[Atom, Value] = dict(zip(jaxpr.invars, [*consts.solve, *right], strict=True))
+    emitted = emit_equations(builder, jaxpr, operands)
+    builder.results = results
+    return emitted
+
+
+def _effects(*, jaxprs: LinearSolve, **_: Any) -> Effects:
+    return jaxprs.solve.effects
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> tuple[list[Any], list[Any]]:
+    # A x = b: dx = A⁻¹ (db - dA x), where dA x is the tangent of matvec at a fixed x.
+    consts, right = _split(primals, const_lengths)
+    dconsts, dright = _split(tangents, const_lengths)
+    results = _bind(consts, jaxprs, right)
+    count = len(right)
+    solution = results[:count]
+    change: Sequence[Any] = [None] * count
+    if any(t is not None for t in dconsts.matvec):
+        change = _moved(jaxprs.matvec, [*consts.matvec, *solution], [*dconsts.matvec, *[None] * count])
+    moved = [_difference(t, c) for t, c in zip(dright, change, strict=True)]
+    if all(t is None for t in moved):
+        return results, [None] * len(results)
+    filled = [zeros(tangent_aval(aval_of(x))) if t is None else t for x, t in zip(right, moved, strict=True)]
+    return results, [*_bind(consts, jaxprs, filled)[:count], *[None] * (len(results) - count)]
+
+
+def _moved(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """Return the tangents of the results of `closed`."""
+    return jvp(lambda *args: evaluate(closed.jaxpr, closed.consts, args), primals, tangents)[1]
+
+
+def _difference(x: Any, y: Any) -> Any:
+    if y is None:
+        return x
+    return neg(y) if x is None else add_any(x, neg(y))
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+    consts, right = _split(operands, const_lengths)
+    if jaxprs.transpose_solve is None:
+        raise TypeError(
+            "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve; pass it, or "
+            "symmetric=True for a symmetric system"
+        )
+    if any(type(c) is Linear for part in consts for c in part):
+        raise NotImplementedError("custom_linear_solve is linear in its right-hand side only, not in the system")
+    filled = [
+        zeros(tangent_aval(aval_of(x))) if c is None else c
+        for x, c in zip(right, cotangents[: len(right)], strict=True)
+    ]
+    found = _bind(consts.transposed(), jaxprs.transposed(), filled)[: len(right)]
+    return [*[None] * sum(const_lengths), *found]
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, const_lengths: LinearSolve,
+    jaxprs: LinearSolve,
+) -> tuple[list[Any], list[int]]:
+    consts, right = _split(operands, const_lengths)
+    where, places = _split(axes, const_lengths)
+    new_consts: list[Any] = []
+    new_jaxprs: list[Any] = []
+    for closed, own, at in zip(jaxprs, consts, where, strict=True):
+        if closed is None:
+            new_consts.append([])
+            new_jaxprs.append(None)
+            continue
+        batched, _ = batch_jaxpr(closed, mapped, (*at, *[0] * len(right)), (True,) * len(closed.out_avals))
+        new_consts.append([*batched.consts, *own])
+        new_jaxprs.append(as_called(batched))
+    right = [with_axis(x, i, mapped.size) for x, i in zip(right, places, strict=True)]
+    results = _bind(LinearSolve(*new_consts), LinearSolve(*new_jaxprs), right)
+    return results, [0] * len(results)
+
+
+def _steps(
+    run: Callable[..., list[Any]], operands: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> list[Any]:
+    consts, right = _split(operands, const_lengths)
+    return run("", jaxprs.solve, [*consts.solve, *right])
+
+
+linear_solve = Primitive(
+    "custom_linear_solve",
+    ("const_lengths", "jaxprs"),
+    abstract=_abstract,
+    emit=_emit,
+    effects=_effects,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    steps=_steps,
+    multiple_results=True,
+    memoised=False,
+)
+
+
+def _check_like(function: str, what: str, body: Body, tree: Any, avals: Sequence[ShapedArray], has_aux: bool) -> Any:
+    """Return the tree of what else the function returns, None for nothing; the rest must be like `avals`."""
+    out_tree, aux = body.out_tree, None
+    if has_aux:
+        parts = out_tree.children() if out_tree is not None else []
+        if len(parts) != 2:
+            raise ValueError(f"{function}: {what} must return a pair with has_aux=True, it returned {out_tree}")
+        out_tree, aux = parts
+    if out_tree != tree:
+        raise TypeError(f"{function}: {what} must return the structure {tree} of its argument, it returned {out_tree}")
+    found = body.out_avals[: len(avals)]
+    if not all(map(same_type, found, avals)):
+        raise ValueError(
+            f"{function}: {what} output shapes and dtypes must match its argument, got "
+            f"{[a.str_short() for a in found]} and {[a.str_short() for a in avals]}"
+        )
+    return aux
+
+
+def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
+    """Return `function` that is not traced again for an argument of the types for which it was staged as `body`.
+
+    A function around others of the kind would be traced as often as solvers call it, to the power of the levels.
+    """
+
+    def call(x: Any) -> Any:
+        leaves, found = pytree.tree_flatten(x)
+        if found != tree or [aval_of(leaf) if is_array_like(leaf) else None for leaf in leaves] != list(avals):
+            return function(x)
+        results = evaluate(body.jaxpr.jaxpr, body.jaxpr.consts, [*body.consts, *leaves])
+        return pytree.tree_unflatten(body.out_tree, map(given, results))
+
+    return call
+
+
+def custom_linear_solve(
+    matvec: Callable[..., Any],
+    b: Any,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Return ``solve(matvec, b)``, the x with ``matvec(x) = b``, differentiated as the solution of that equation.
+
+    matvec: a linear function of pytrees like `b`. transpose_solve(vecmat, b) solves the transposed system, which
+    reverse mode needs; a `symmetric` system is its own transpose. has_aux: the solvers return (x, something else),
+    which has no derivative. Derivatives are those of exact solutions. TypeError or ValueError if a function returns
+    something unlike `b`.
+    """
+    name = "custom_linear_solve"
+    for argument, function in (("matvec", matvec), ("solve", solve)):
+        check_function(name, argument, function)
+    leaves, tree, avals = leaves_of(name, "b", b)
+    in_tree, count = pytree.treedef_tuple([tree]), len(leaves)
+    product = stage_body(name, matvec, in_tree, avals)
+    _check_like(name, "matvec", product, tree, avals, False)
+
+    staged = _as_staged(matvec, product, tree, avals)
+
+    def solution(x: Any) -> Any:
+        return solve(staged, x)
+
+    solver = stage_body(name, solution, in_tree, avals)
+    aux = _check_like(name, "solve", solver, tree, avals, has_aux)
+    vecmat: ClosedJaxpr | None = None
+    back: ClosedJaxpr | None = None
+    vecmat_consts: list[Any] = []
+    back_consts: list[Any] = []
+    if symmetric:
+        vecmat, vecmat_consts, back, back_consts = product.jaxpr, product.consts, solver.jaxpr, solver.consts
+    elif transpose_solve is not None:
+        check_function(name, "transpose_solve", transpose_solve)
+        linear = (*(False,) * len(product.consts), *(True,) * count)
+        found, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
+        vecmat, vecmat_consts = as_called(found), [*found.consts, *product.consts]
+        closed = vecmat
+
+        def times_transposed(x: Any) -> Any:
+            values = [converted(given(y), a.dtype) for y, a in zip(pytree.tree_leaves(x), avals, strict=True)]
+            return pytree.tree_unflatten(tree, evaluate(closed.jaxpr, [], [*vecmat_consts, *values]))
+
+        def transposed_solution(x: Any) -> Any:
+            return transpose_solve(times_transposed, x)
+
+        body = stage_body(name, transposed_solution, in_tree, avals)
+        _check_like(name, "transpose_solve", body, tree, avals, has_aux)
+        back, back_consts = body.jaxpr, body.consts
+    consts = LinearSolve(product.consts, vecmat_consts, solver.consts, back_consts)
+    results = _bind(consts, LinearSolve(product.jaxpr, vecmat, solver.jaxpr, back), leaves)
+    x = pytree.tree_unflatten(tree, results[:count])
+    return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
+
+
+def custom_root(
+    f: Callable[..., Any],
+    initial_guess: Any,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
+    has_aux: bool = False,
+) -> Any:
+    """Return ``solve(f, initial_guess)``, an x with ``f(x) = 0``, differentiated as the root of that function.
+
+    f: a function of pytrees like `initial_guess`. tangent_solve(g, y) solves ``g(x) = y`` for the linear function g
+    that f is close to its root; use `custom_linear_solve` in it for reverse mode through an iterative solver. has_aux:
+    `solve` returns (x, something else), which has no derivative. The guess has none either. TypeError or ValueError if
+    a function returns something unlike the guess.
+    """
+    name = "custom_root"
+    for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
+        check_function(name, argument, function)
+    leaves, tree, avals = leaves_of(name, "initial_guess", initial_guess)
+    in_tree, count = pytree.treedef_tuple([tree]), len(leaves)
+    residual = stage_body(name, f, in_tree, avals)
+    _check_like(name, "f", residual, tree, avals, False)
+
+    staged = _as_staged(f, residual, tree, avals)
+
+    def root(x: Any) -> Any:
+        return solve(staged, x)
+
+    solver = stage_body(name, root, in_tree, avals)
+    aux = _check_like(name, "solve", solver, tree, avals, has_aux)
+    split = len(residual.consts)
+
+    def linear_solution(at: Any, y: Any) -> Any:
+        point = [*residual.consts, *pytree.tree_leaves(at)]
+
+        def linear(direction: Any) -> Any:
+            moved = [converted(given(t), a.dtype) for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)]
+            return pytree.tree_unflatten(tree, _filled(_moved(residual.jaxpr, point, [*[None] * split, *moved]), avals))
+
+        return tangent_solve(linear, y)
+
+    directions = [tangent_aval(a) for a in avals]
+    linear_solver = stage_body(name, linear_solution, pytree.treedef_tuple([tree, tree]), [*avals, *directions])
+    if linear_solver.out_tree != tree or not all(map(same_type, linear_solver.out_avals, avals)):
+        raise TypeError(
+            f"custom_root: tangent_solve must return arrays like the initial guess, {tree} of "
+            f"{[a.str_short() for a in avals]}; it returned {linear_solver.out_tree} of "
+            f"{[a.str_short() for a in linear_solver.out_avals]}"
+        )
+    closed_over = [*residual.consts, *solver.consts, *linear_solver.consts]
+    # The call takes all that the functions close over: the derivative is with respect to that of f, and values of the
+    # rest have their part in it.
+    opened = solver.jaxpr.jaxpr
+    first, last = split + len(solver.consts), len(closed_over)
+    inputs = [
+        *[Var(a) for a in residual.jaxpr.in_avals[:split]], *opened.invars[: len(solver.consts)],
+        *[Var(aval_of(c)) for c in linear_solver.consts], *opened.invars[len(solver.consts) :],
+    ]
+    call = ClosedJaxpr(opened.replace(invars=inputs), [])
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        # f(x, θ) = 0: ∂f/∂x dx = - ∂f/∂θ dθ.
+        results = bound(primals)
+        solution = results[:count]
+        change = [None] * count
+        if any(t is not None for t in tangents[:split]):
+            change = _moved(residual.jaxpr, [*primals[:split], *solution], [*tangents[:split], *[None] * count])
+        if all(t is None for t in change):
+            return results, [None] * len(results)
+        operands = [*primals[first:last], *solution, *_filled(change, avals)]
+        found = evaluate(linear_solver.jaxpr.jaxpr, linear_solver.jaxpr.consts, operands)
+        return results, [*[neg(t) for t in found], *[None] * (len(results) - count)]
+
+    def bound(values: Sequence[Any]) -> list[Any]:
+        parameters = (name, call, Rule(rule, "root_jvp"), 0, False)
+        return custom_jvp_call.apply(values, parameters)
+
+    results = bound([*closed_over, *leaves])
+    x = pytree.tree_unflatten(tree, results[:count])
+    return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
+
+
+def _filled(tangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    return [zeros(tangent_aval(a)) if t is None else t for t, a in zip(tangents, avals, strict=True)]

@@ -1,0 +1,178 @@
+"""Sorting along an axis, of several arrays together, and the largest elements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import ANY, check_kind
+from xtrace._src.algebra.monoids import compare, select
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_axis, write_transpose
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
+from xtrace._src.ops.gathering import GatherDimensionNumbers, GatherScatterMode, gather
+from xtrace._src.ops.shape import broadcasted_iota, expand_dims, shift_past
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: Any) -> list[ShapedArray]:
+    if any(x.shape != operands[0].shape for x in operands):
+        raise TypeError(f"sort: arguments must have equal shapes, got {', '.join(str(x.shape) for x in operands)}")
+    if not 1 <= num_keys <= len(operands):
+        raise ValueError(f"sort: num_keys={num_keys} must be between 1 and the number of operands, {len(operands)}")
+    check_kind("sort", operands, [ANY] * len(operands))
+    return list(operands)
+
+
+def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    values = tuple([builder.widened(x) for x in values])
+    scalars = [x.aval.update(shape=()) for x in values]
+    inner = builder.region([a for a in scalars for _ in range(2)])
+    truth = ShapedArray((), dtypes.bool_)
+    pairs: list[tuple[Value, Value]] = []
+    for i in range(num_keys):
+        left, right = [_ordered_parts(inner, x) for x in inner.arguments[2 * i : 2 * i + 2]]
+        pairs += zip(left, right, strict=True)
+
+    def order(direction: str, pair: tuple[Value, Value]) -> Value:
+        kind = "TOTALORDER" if dtypes.is_floating(pair[0].aval.dtype) else ""
+        return compare(inner, direction, *pair, truth, kind)
+
+    before = order("LT", pairs[-1])
+    for pair in reversed(pairs[:-1]):
+        smaller, equal = order("LT", pair), order("EQ", pair)
+        tied = inner.line(f"stablehlo.and {equal.name}, {before.name} : {truth.mlir_type}", truth)
+        before = inner.line(f"stablehlo.or {smaller.name}, {tied.name} : {truth.mlir_type}", truth)
+    wide = [a.update(dtype=x.aval.dtype) for a, x in zip(builder.results, values, strict=True)]
+    found = builder.op_with_regions(
+        "stablehlo.sort", values, [(inner, [before])], wide,
+        dimension=f"{dimension} : i64", is_stable="true" if is_stable else "false",
+    )
+    return [builder.convert(x, a.dtype) for x, a in zip(found, builder.results, strict=True)]
+
+
+def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
+    """Write what an element is ordered by: zeros made equal, NaNs made equal and last, complex numbers in two parts."""
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        part = x.aval.update(dtype=dtypes.real_part_dtype(dtype))
+        text = f"{x.name} : ({x.aval.mlir_type}) -> {part.mlir_type}"
+        parts = [builder.line(f"stablehlo.{name} {text}", part) for name in ("real", "imag")]
+        return [p for part_value in parts for p in _ordered_parts(builder, part_value)]
+    if not dtypes.is_floating(dtype):
+        return [x]
+    truth = x.aval.update(dtype=dtypes.bool_)
+    zero, nan = builder.constant(0, x.aval), builder.constant(np.nan, x.aval)
+    x_or_zero = select(builder, compare(builder, "EQ", x, zero, truth), zero, x)
+    return [select(builder, compare(builder, "NE", x, x, truth), nan, x_or_zero)]
+
+
+def taken(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
+    """Return the elements of `x` at positions along an axis, distinct if `unique`; on other axes both run together."""
+    shape = aval_of(x).shape
+    others = tuple([i for i in range(len(shape)) if i != axis])
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    vectors = expand_dims(positions, (len(shape),))
+    parameters = (numbers, tuple([min(1, n) for n in shape]), False, unique, GatherScatterMode.PROMISE_IN_BOUNDS, None)
+    return gather.apply((x, vectors), parameters)
+
+
+def _sort_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int, is_stable: bool, num_keys: int
+) -> tuple[list[Any], list[Any]]:
+    # Positions are sorted along, and say where the tangents go.
+    places = broadcasted_iota(dtypes.uint32, aval_of(primals[0]).shape, dimension)
+    *results, places = sort.apply([*primals, places], (dimension, is_stable, num_keys))
+    return results, [None if t is None else taken(t, places, dimension) for t in tangents]
+
+
+def _sort_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool, num_keys: int
+) -> tuple[list[Any], list[int]]:
+    place = next(i for i in axes if i is not None)
+    operands = [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)]
+    results = sort.apply(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
+    return results, [place] * len(results)
+
+
+@primitive(
+    "sort", ("dimension", "is_stable", "num_keys"), abstract=_sort_abstract, emit=_sort_emit, multiple_results=True,
+    jvp=_sort_jvp, batch=_sort_batch,
+)
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sort along an axis, ascending; NaNs come last, and complex numbers go by real, then imaginary part.
+
+    A sequence of arrays of one shape is sorted together, by the first `num_keys` in lexicographic order, and a tuple
+    comes back. With `is_stable` equal elements keep their order. TypeError if shapes differ.
+    """
+    several = isinstance(operand, (tuple, list))
+    operands = list(operand) if several else [operand]
+    if not operands:
+        raise TypeError("sort: at least one operand is required, got an empty sequence")
+    axis = canonical_axis("sort", dimension, operand_aval("sort", operands[0]).ndim)
+    results = sort.apply(operands, (axis, bool(is_stable), operator.index(num_keys)))
+    return tuple(results) if several else results[0]
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+    """Sort `keys` along an axis and put `values` in the same order."""
+    found: tuple[Any, Any] = sort((keys, values), dimension, is_stable)
+    return found
+
+
+def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+    if dtypes.is_complex(operand.dtype):
+        raise ValueError("top_k: complex numbers are not ordered; take the real part or abs first")
+    if not 0 <= k <= operand.shape[axis]:
+        raise ValueError(
+            f"top_k: k must be from 0 to the size {operand.shape[axis]} of axis {axis} of the operand, which has "
+            f"shape {operand.shape}; got {k}"
+        )
+    shape = (*operand.shape[:axis], k, *operand.shape[axis + 1 :])
+    # The positions take over the weak type of the values, as in JAX.
+    return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, dtypes.int32, operand.weak_type)]
+
+
+def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> list[Value]:
+    results = list(builder.results)
+    last = x.aval.ndim - 1
+    order = [*[i for i in range(last + 1) if i != axis], axis]
+    if axis != last:
+        x = write_transpose(builder, x, order)
+        results = [a.update(shape=(*x.aval.shape[:-1], k)) for a in results]
+    outputs = ", ".join(a.mlir_type for a in results)
+    found = builder.line_of_many(f"chlo.top_k({x.name}, k = {k}) : {x.aval.mlir_type} -> ({outputs})", results)
+    back = [order.index(i) for i in range(last + 1)]
+    return found if axis == last else [write_transpose(builder, v, back) for v in found]
+
+
+def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:
+    values, places = top_k.apply(primals, (k, axis))
+    return [values, places], [taken(tangents[0], places, axis), None]
+
+
+def _top_k_batch(
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, k: int, axis: int
+) -> tuple[list[Any], list[int]]:
+    return top_k.apply(operands, (k, *shift_past(axes[0], [axis]))), [axes[0]] * 2
+
+
+@primitive(
+    "top_k", ("k", "axis"), abstract=_top_k_abstract, emit=_top_k_emit, multiple_results=True,
+    jvp=_top_k_jvp, batch=_top_k_batch,
+)
+def top_k(operand: Any, k: int, *, axis: int = -1) -> Sequence[Any]:
+    """Return the `k` largest elements along an axis, largest first, and their positions; of equals the first.
+
+    ValueError if `k` is negative or above the size of the axis, or the operand is complex.
+    """
+    number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
+    return list(top_k.apply((operand,), (operator.index(k), number)))
+
+
+for _operation in (sort, top_k):
+    _operation.checks = KEEPS_NUMBERS

@@ -1,0 +1,539 @@
+"""Special functions of lax: error functions, Bessel functions, the gamma functions and the incomplete ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import Elementwise, Unary, binary, elementwise, mul, neg, unary
+from xtrace._src.algebra.kinds import FLOAT
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_element_type, spread_like
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.primitive import no_rule
+from xtrace._src.ops.elementwise import (
+    abs,
+    add,
+    clamp,
+    constant_like,
+    constants_like,
+    div,
+    exp,
+    gt,
+    log,
+    log1p,
+    reciprocal,
+    select,
+    sign,
+    sqrt,
+    square,
+    sub,
+)
+from xtrace._src.ops.formulas import by_formula, repeat_while
+from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.transforms.jvp import jvp
+
+
+def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `formula` computed in float32 for dtypes of fewer bits."""
+
+    def widened(*operands: Any) -> Any:
+        dtype = operands[0].dtype
+        if dtypes.bit_width(dtype) < 32:
+            operands = tuple([convert_element_type(x, dtypes.float32) for x in operands])
+        return convert_element_type(formula(*operands), dtype)
+
+    widened.__name__ = formula.__name__
+    return widened
+
+
+# Error functions
+
+
+def _gaussian(t: Any, x: Any, factor: float) -> Any:
+    """Return factor t exp(-x²)."""
+    return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
+
+
+erf = unary(
+    "erf", "chlo.erf", (FLOAT,), "Error function.", derivatives=lambda t, x, r: _gaussian(t, x, 2 / math.sqrt(math.pi))
+)
+erfc = unary(
+    "erfc", "chlo.erfc", (FLOAT,), "Complementary error function, 1 - erf(x), exact for large x.",
+    derivatives=lambda t, x, r: _gaussian(t, x, -2 / math.sqrt(math.pi)),
+)
+erf_inv = unary(
+    "erf_inv", "chlo.erf_inv", (FLOAT,), "Inverse of the error function.",
+    derivatives=lambda t, x, r: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(r)))),
+)
+
+
+# Bessel functions
+
+
+# Chebyshev coefficients of exp(-x) I0(x) on [0, 8], in x / 4 - 1, and of sqrt(x) exp(-x) I0(x) from 8 on, in
+# 16 / x - 1, each from the constant term; computed to 100 digits. Cephes has the same series.
+_I0E_NEAR = (
+    0.6767952744094761, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764, 0.04930528423967071,
+    -0.02373741480589947, 0.010546460394594998, -0.004324309995050576, 0.0016394756169413357, -0.0005763755745385824,
+    0.00018850288509584165, -5.754195010082104e-05, 1.6448448070728896e-05, -4.4167383584587505e-06,
+    1.1173875391201037e-06, -2.670793853940612e-07, 6.046995022541919e-08, -1.300025009986248e-08,
+    2.6598237246823866e-09, -5.189795601635263e-10, 9.675809035373237e-11, -1.726826291441556e-11,
+    2.95505266312964e-12, -4.856446783111929e-13, 7.676185498604936e-14, -1.1685332877993451e-14,
+    1.715391285555133e-15, -2.431279846547955e-16, 3.3307945188222384e-17, -4.4153416464793395e-18,
+)
+_I0E_FAR = (
+    0.8044904110141088, 0.0033691164782556943, 6.889758346916825e-05, 2.8913705208347567e-06, 2.0489185894690638e-07,
+    2.266668990498178e-08, 3.3962320257083865e-09, 4.94060238822497e-10, 1.1889147107846439e-11,
+    -3.1499165279632416e-11, -1.3215811840447713e-11, -1.7941785315068062e-12, 7.180124451383666e-13,
+    3.8527783827421426e-13, 1.54008621752141e-14, -4.150569347287222e-14, -9.554846698828307e-15,
+    3.8116806693526224e-15, 1.7725601330565263e-15, -3.425485619677219e-16, -2.8276239805165836e-16,
+    3.461222867697461e-17, 4.46562142029676e-17, -4.830504485944182e-18,
+)
+
+
+def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
+    """Return the Chebyshev series at x / 2, by Clenshaw's recurrence, without terms below the dtype's precision."""
+    smallest = float(dtypes.finfo(x.dtype).eps) * 1e-2
+    kept = [c for c in coefficients if c > smallest or -c > smallest]
+    one = two = later = constants_like(x, 0)
+    for coefficient in reversed(kept):
+        one, two, later = x * one - two + coefficient, one, two
+    return 0.5 * (one - later)
+
+
+@by_formula
+@_in_float32
+def _bessel_i0e(x: Any) -> Any:
+    x = abs(x)
+    near = chebyshev(0.5 * x - 2, _I0E_NEAR)
+    far = chebyshev(32 / x - 2, _I0E_FAR) / sqrt(x)
+    return select(x <= 8, near, far)
+
+
+# I0' = I1
+bessel_i0e: Unary = unary(
+    "bessel_i0e", _bessel_i0e, (FLOAT,), "Modified Bessel function of order 0, times exp(-|x|).",
+    derivatives=lambda t, x, r: mul(t, sub(bessel_i1e(x), mul(sign(x), r))),
+)
+
+
+# I1'(x) = I0(x) - I1(x) / x, which is 1/2 at 0; the factor exp(-|x|) adds -sign(x).
+def _bessel_i1e_derivative(t: Any, x: Any, r: Any) -> Any:
+    smallest = constant_like(x, dtypes.finfo(aval_of(x).dtype).eps)
+    is_far = gt(abs(x), smallest)
+    divisor = select(is_far, x, spread_like(smallest, x))
+    slope = sub(bessel_i0e(divisor), mul(r, add(sign(divisor), reciprocal(divisor))))
+    return mul(t, select(is_far, slope, constants_like(x, 0.5)))
+
+
+bessel_i1e: Unary = unary(
+    "bessel_i1e", "chlo.bessel_i1e", (FLOAT,), "Modified Bessel function of order 1, times exp(-|x|).",
+    derivatives=_bessel_i1e_derivative,
+)
+
+
+# The gamma function and its derivatives
+
+lgamma = unary(
+    "lgamma", "chlo.lgamma", (FLOAT,), "Logarithm of the absolute value of the gamma function.",
+    derivatives=lambda t, x, r: mul(t, digamma(x)),
+)
+digamma: Unary = unary(
+    "digamma", "chlo.digamma", (FLOAT,), "Derivative of the logarithm of the gamma function.",
+    derivatives=lambda t, x, r: mul(t, polygamma(constant_like(x, 1), x)),
+)
+
+
+def _polygamma_by_order(*_: Any) -> Any:
+    raise ValueError("polygamma gradient with respect to m is not supported; only that with respect to x is known")
+
+
+polygamma: Elementwise = binary(
+    "polygamma", "chlo.polygamma", (FLOAT,), "Derivative of order m + 1 of log gamma at x.", names=("m", "x"),
+    derivatives=(_polygamma_by_order, lambda t, m, x, r: mul(t, polygamma(add(m, constant_like(m, 1)), x))),
+)
+zeta: Elementwise = binary(
+    "zeta", "chlo.zeta", (FLOAT,), "Hurwitz zeta function: the sum of (k + q) ** -x.", names=("x", "q"),
+    derivatives=(
+        no_rule("zeta: the derivative with respect to x is not implemented; only that with respect to q is known"),
+        lambda t, x, q, r: mul(t, mul(neg(x), zeta(add(x, constant_like(x, 1)), q))),
+    ),
+)
+
+
+# The incomplete gamma functions P and Q = 1 - P: a series for P where x is small, a continued fraction for Q elsewhere
+# (Abramowitz and Stegun 6.5.29 and 6.5.31; the fraction's convergents as in Cephes' igamc). What they give by their
+# derivatives with respect to a follows the recurrences term by term (Figurnov, Mohamed and Mnih, Implicit
+# Reparameterization Gradients, 2018).
+
+# How often a recurrence is applied at most. It is needed most often where x is near a, in proportion to the square root
+# of a; a float32 a + n that rounds to a would go on for ever.
+_MOST_TERMS, _MOST_CONVERGENTS = 20000, 2000
+
+
+def _until_small(
+    step: Callable[..., Any], active: Any, values: Sequence[Any], given: Sequence[Any], most: int = _MOST_CONVERGENTS
+) -> list[Any]:
+    """Return `values` after repeating ``more, values = step(n, *values, *given)`` for n = 1, 2, ….
+
+    An element stays as it is once it is not `active`, or its step says there is no more; the loop ends when all do, or
+    after `most` steps.
+    """
+    count, axes = len(values), tuple(range(active.ndim))
+
+    def going(n: Any, active: Any, *_: Any) -> Any:
+        return reduce_or(active, axes) & (n < most)
+
+    def advance(n: Any, active: Any, *rest: Any) -> list[Any]:
+        more, found = step(n + 1, *rest)
+        kept = [select(active, new, old) for new, old in zip(found, rest[:count], strict=True)]
+        return [n + 1, active & more, *kept, *rest[count:]]
+
+    first = broadcast_in_dim(constant_like(values[0], 0), (), ())
+    return repeat_while(going, advance, [first, active, *values, *given])[2 : 2 + count]
+
+
+def _gamma_series(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[Any, Any]:
+    """Return the sum of x**n / ((a + 1) … (a + n)) over n = 0, 1, …, and its derivative by a.
+
+    The sum ends when what is asked for, the derivative if `differentiated`, does not change any more.
+    """
+    smallest = float(dtypes.finfo(x.dtype).eps)
+
+    def step(n: Any, divisor: Any, term: Any, total: Any, term_slope: Any, slope: Any, x: Any) -> Any:
+        divisor = divisor + 1
+        ratio = x / divisor
+        term_slope = term_slope * ratio - term * x / (divisor * divisor)
+        term = term * ratio
+        total, slope = total + term, slope + term_slope
+        change = abs(term_slope / slope) if differentiated else term / total
+        return change > smallest, (divisor, term, total, term_slope, slope)
+
+    zero, one = constants_like(x, 0), constants_like(x, 1)
+    _, _, total, _, slope = _until_small(step, active, [a, one, one, zero, zero], [x], _MOST_TERMS)
+    return total, slope
+
+
+def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[Any, Any]:
+    """Return the continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - …)) of Q, and its derivative by a."""
+    smallest = float(dtypes.finfo(x.dtype).eps)
+
+    def step(
+        n: Any, found: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any, dq1: Any,
+        a: Any, x: Any,
+    ) -> Any:
+        # The numerators and denominators of three successive convergents, and their derivatives.
+        y = n + 1 - a
+        z = x + y + n + 1
+        numerator = y * n
+        p, q = p1 * z - p2 * numerator, q1 * z - q2 * numerator
+        dp = dp1 * z - p1 - dp2 * numerator + p2 * n
+        dq = dq1 * z - q1 - dq2 * numerator + q2 * n
+        divides = q != 0
+        divisor = select(divides, q, constants_like(q, 1))
+        now = select(divides, p / divisor, found)
+        now_slope = select(divides, (dp - now * dq) / divisor, slope)
+        if differentiated:
+            change = abs(now_slope - slope)
+        else:
+            change = abs((found - now) / now)
+        change = select(divides, change, constants_like(change, 1))
+        scale = select(abs(p) > 1 / smallest, constants_like(p, smallest), constants_like(p, 1))
+        kept = [value * scale for value in (p1, q1, p, q, dp1, dq1, dp, dq)]
+        return change > smallest, (now, now_slope, *kept)
+
+    zero, one = constants_like(x, 0), constants_like(x, 1)
+    p1, q1 = x + 1, (x + 2 - a) * x
+    found = p1 / q1
+    # The derivative of q1 by a is -x.
+    start = [found, found * x / q1, one, x, p1, q1, zero, zero, zero, -x]
+    found, slope, *_ = _until_small(step, active, start, [a, x])
+    return found, slope
+
+
+def _is_far(x: Any) -> Any:
+    """Return where `x` is so large that P(a, x) is 0 for a > x and 1 for a < x, and that its square may overflow."""
+    return x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
+
+
+def _inner(a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return where P(a, x) needs to be computed, and `a` and `x` with 1 elsewhere."""
+    regular = (a > 0) & (x > 0) & ~_is_far(x)
+    one = constants_like(x, 1)
+    return regular, select(regular, a, one), select(regular, x, one)
+
+
+# The logarithms of the densities are differences of large numbers for large parameters. There and near the mean, by
+# Stirling's formula (DLMF 5.11.1), the large parts cancel: with u = (x - a) / a, for one, a log x - x - log Γ(a) is
+# a (log(1 + u) - u) + log(a / 2π) / 2 - δ(a).
+_LARGE = 16
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+
+
+def _stirling_rest(a: Any) -> Any:
+    """Return δ(a), what Stirling's formula for log Γ(a) leaves, for large `a`."""
+    rest = constants_like(a, 0)
+    for coefficient in reversed(_STIRLING):
+        rest = rest / (a * a) + coefficient
+    return rest / a
+
+
+# (artanh(r) - r) / r³ of r² up to 1/9, in float32 and in float64: polynomials through its values at Chebyshev's points.
+_ARTANH_REST = {
+    32: (0.33333333325011805, 0.2000000538497483, 0.1428515286094183, 0.11132355604500663, 0.08732351232720387,
+         0.10393808427873376),
+    64: (0.3333333333333333, 0.19999999999999762, 0.1428571428580005, 0.11111111099118386, 0.09090909948981357,
+         0.07692271982430275, 0.06667589315724629, 0.05867139530651599, 0.05422589197440007, 0.03746071897775383,
+         0.07815288900461426),
+}
+
+
+def _log1p_rest(u: Any) -> Any:
+    """Return log(1 + u) - u for u in [-1/2, 1/2], as 2 artanh(r) - u with r = u / (2 + u)."""
+    r = u / (2 + u)
+    square = r * r
+    total = constants_like(u, 0)
+    for coefficient in reversed(_ARTANH_REST[dtypes.bit_width(u.dtype)]):
+        total = total * square + coefficient
+    return 2 * square * r * total - u * r
+
+
+def _log_density(a: Any, x: Any) -> Any:
+    """Return log(x**a exp(-x) / Γ(a))."""
+    u = (x - a) / a
+    near = (a > _LARGE) & (abs(u) < 0.5)
+    u = select(near, u, constants_like(u, 0))
+    central = a * _log1p_rest(u) + 0.5 * log(a / (2 * math.pi)) - _stirling_rest(a)
+    return select(near, central, a * log(x) - x - lgamma(a))
+
+
+# From this parameter on, in float32 and in float64, Temme's uniform expansion has all digits, where the series and the
+# fraction would take as many terms as the square root of the parameter: DLMF 8.12.3, the coefficients of 8.12.8.
+_UNIFORM = {32: 2.0**14, 64: 2.0**17}
+_UNIFORM_TERMS = (
+    (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600),
+    (-1 / 540, -1 / 288, 1 / 378, -77 / 77760, 1 / 4860),
+)
+
+
+def _uniform(a: Any, x: Any, upper: bool) -> Any:
+    """Return Q(a, x) if `upper`, P(a, x) otherwise, for large `a`."""
+    # Beyond these bounds both are 0 or 1.
+    u = clamp(constants_like(x, -0.5), (x - a) / a, constants_like(x, 0.5))
+    # -η² / 2 = log(1 + u) - u.
+    half_square = -_log1p_rest(u)
+    eta = sign(u) * sqrt(2 * half_square)
+    rest = constants_like(x, 0)
+    for terms in reversed(_UNIFORM_TERMS):
+        total = constants_like(x, 0)
+        for coefficient in reversed(terms):
+            total = total * eta + coefficient
+        rest = rest / a + total
+    rest = rest * exp(-a * half_square) / sqrt(2 * math.pi * a)
+    distance = eta * sqrt(a / 2)
+    return 0.5 * erfc(distance) + rest if upper else 0.5 * erfc(-distance) - rest
+
+
+def _incomplete_gamma(upper: bool) -> Any:
+    """Return the formula of Q if `upper`, of P otherwise."""
+
+    def formula(a: Any, x: Any) -> Any:
+        regular, inner_a, inner_x = _inner(a, x)
+        # On the border P is computed by its series and Q by its fraction.
+        if upper:
+            by_fraction = (inner_x >= 1) & (inner_x >= inner_a)
+        else:
+            by_fraction = (inner_x > 1) & (inner_x > inner_a)
+        uniform = (inner_a > _UNIFORM[dtypes.bit_width(x.dtype)]) & (inner_a < math.inf)
+        total, _ = _gamma_series(inner_a, inner_x, regular & ~by_fraction & ~uniform, False)
+        fraction, _ = _gamma_fraction(inner_a, inner_x, regular & by_fraction & ~uniform, False)
+        density = exp(_log_density(inner_a, inner_x))
+        below, above = total * density / inner_a, fraction * density
+        inside = select(by_fraction, above, 1 - below) if upper else select(by_fraction, 1 - above, below)
+        nowhere, everywhere = [constants_like(x, v) for v in ((1, 0) if upper else (0, 1))]
+        if not upper:
+            # The density underflows where P is 1 to rounding.
+            inside = select(inner_a < 1e-3 * float(dtypes.finfo(x.dtype).eps), everywhere, inside)
+        inside = select(uniform, _uniform(select(uniform, inner_a, inner_x + 1), inner_x, upper), inside)
+        # P is 0 for x = 0, and 1 for a = 0 and for x = inf; NaN outside and where both are 0.
+        edge = select((x == 0) & (a > 0), nowhere, constants_like(x, math.nan))
+        far = select(a > x, nowhere, select((a == x) & (x < math.inf), constants_like(x, 0.5), everywhere))
+        edge = select((a > 0) & _is_far(x), far, edge)
+        edge = select((a == 0) & (x > 0), everywhere, edge)
+        return select(regular, inside, edge)
+
+    formula.__name__ = "igammac" if upper else "igamma"
+    return by_formula(_in_float32(formula))
+
+
+def _slope_over_density(a: Any, x: Any) -> Any:
+    """Return where dP(a, x)/da is computed, it divided by x**a exp(-x) / Γ(a), and `a` and `x` there."""
+    regular, inner_a, inner_x = _inner(a, x)
+    by_fraction = (inner_x > 1) & (inner_x > inner_a)
+    total, slope = _gamma_series(inner_a, inner_x, regular & ~by_fraction, True)
+    # The series has the factor x**a exp(-x) / Γ(a + 1).
+    below = (slope + total * (log(inner_x) - digamma(inner_a + 1))) / inner_a
+    fraction, slope = _gamma_fraction(inner_a, inner_x, regular & by_fraction, True)
+    above = slope + fraction * (log(inner_x) - digamma(inner_a))
+    return regular, select(by_fraction, -above, below), inner_a, inner_x
+
+
+def _with_edges(a: Any, x: Any, regular: Any, inside: Any) -> Any:
+    """Return `inside` where it was computed, 0 for x = 0 and for large finite `x`, and NaN elsewhere."""
+    zero = constants_like(x, 0)
+    flat = (a > 0) & ((x == 0) | (_is_far(x) & (x < math.inf)))
+    return select(regular, inside, select(flat, zero, constants_like(x, math.nan)))
+
+
+@by_formula
+@_in_float32
+def _igamma_grad_a(a: Any, x: Any) -> Any:
+    regular, ratio, inner_a, inner_x = _slope_over_density(a, x)
+    return _with_edges(a, x, regular, ratio * exp(_log_density(inner_a, inner_x)))
+
+
+def _sample_slope(a: Any, x: Any) -> Any:
+    # By the implicit function theorem -(dP/da) / (dP/dx), and dP/dx is the density over x.
+    regular, ratio, _, inner_x = _slope_over_density(a, x)
+    return _with_edges(a, x, regular, -ratio * inner_x)
+
+
+@by_formula
+@_in_float32
+def _sample_slope_by_a(a: Any, x: Any) -> Any:
+    return jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
+
+
+# The density x**(a - 1) exp(-x) / Γ(a).
+def _igamma_by_x(t: Any, a: Any, x: Any) -> Any:
+    exponent = sub(add(neg(x), mul(sub(a, constants_like(a, 1)), log(x))), lgamma(a))
+    return mul(t, exp(exponent))
+
+
+igamma = binary(
+    "igamma", _incomplete_gamma(upper=False), (FLOAT,),
+    "Regularized lower incomplete gamma function, the integral of t**(a - 1) exp(-t) / Γ(a) up to x.",
+    names=("a", "x"),
+    derivatives=(lambda t, a, x, r: mul(t, igamma_grad_a(a, x)), lambda t, a, x, r: _igamma_by_x(t, a, x)),
+)
+igammac = binary(
+    "igammac", _incomplete_gamma(upper=True), (FLOAT,),
+    "Regularized upper incomplete gamma function, 1 - igamma(a, x), exact for large x.",
+    names=("a", "x"),
+    derivatives=(lambda t, a, x, r: neg(mul(t, igamma_grad_a(a, x))), lambda t, a, x, r: neg(_igamma_by_x(t, a, x))),
+)
+igamma_grad_a: Elementwise = binary(
+    "igamma_grad_a", _igamma_grad_a, (FLOAT,), "Derivative of igamma(a, x) by a.", names=("a", "x"),
+    derivatives=(
+        no_rule("igamma_grad_a: the second derivative of igamma with respect to a is not implemented"),
+        lambda t, a, x, r: mul(_igamma_by_x(t, a, x), sub(log(x), digamma(a))),
+    ),
+)
+_random_gamma_grad_by_a = binary(
+    "random_gamma_grad_by_a", _sample_slope_by_a, (FLOAT,), "Derivative of random_gamma_grad by a.",
+    names=("a", "sample"),
+    jvp=no_rule("random_gamma_grad: its second derivatives are not implemented"),
+)
+
+
+# The derivative of -(dP/da) / p by x, with the density p: dp/da = p (log x - ψ(a)) and dp/dx = p ((a - 1) / x - 1).
+def _random_gamma_grad_by_sample(t: Any, a: Any, x: Any, r: Any) -> Any:
+    one = constants_like(a, 1)
+    by_a = sub(log(x), digamma(a))
+    by_x = sub(div(sub(a, one), x), one)
+    return mul(t, neg(add(by_a, mul(r, by_x))))
+
+
+@elementwise(
+    "random_gamma_grad", by_formula(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
+    derivatives=(lambda t, a, x, r: mul(t, _random_gamma_grad_by_a(a, x)), _random_gamma_grad_by_sample),
+)
+def random_gamma_grad(*args: Any) -> Any:
+    """Derivative of a sample from the gamma distribution of shape a, as a function of a with its percentile fixed.
+
+    Called with the shape and the sample, by position as in JAX; TypeError for any other number of arguments.
+    """
+    if len(args) != 2:
+        raise TypeError(f"random_gamma_grad takes the shape a and the sample; got {len(args)} arguments")
+    return random_gamma_grad.apply(args)
+
+
+# The incomplete beta function by its continued fraction (DLMF 8.17.22), evaluated by the modified Lentz method
+# (Thompson and Barnett, 1986). It converges fast for x < (a + 1) / (a + b + 2); elsewhere I_x(a, b) = 1 - I_1-x(b, a).
+def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
+    tiny, smallest = float(dtypes.finfo(x.dtype).tiny), float(dtypes.finfo(x.dtype).eps)
+
+    def nonzero(y: Any) -> Any:
+        return select(abs(y) < tiny, constants_like(y, tiny), y)
+
+    def step(n: Any, found: Any, c: Any, d: Any, a: Any, b: Any, x: Any) -> Any:
+        factor: Any = None
+        twice = n + n
+        # d_2n = n (b - n) x / ((a + 2n - 1) (a + 2n)) and d_2n+1 = -(a + n) (a + b + n) x / ((a + 2n) (a + 2n + 1))
+        for numerator in (
+            n * (b - n) * x / ((a + twice - 1) * (a + twice)),
+            -(a + n) * (a + b + n) * x / ((a + twice) * (a + twice + 1)),
+        ):
+            d = 1 / nonzero(1 + numerator * d)
+            c = nonzero(1 + numerator / c)
+            factor = c * d
+            found = found * factor
+        return abs(factor - 1) > smallest, (found, c, d)
+
+    one = constants_like(x, 1)
+    d = 1 / nonzero(1 - (a + b) * x / (a + 1))
+    found, _, _ = _until_small(step, active, [d, one, d], [a, b, x])
+    return found
+
+
+def _log_beta_density(p: Any, q: Any, y: Any, z: Any) -> Any:
+    """Return log(y**p z**q / (p B(p, q))), where y + z = 1."""
+    distance = y * q - p * z
+    u, v = distance / p, -distance / q
+    near = (p > _LARGE) & (q > _LARGE) & (abs(u) < 0.5) & (abs(v) < 0.5)
+    u, v = [select(near, w, constants_like(w, 0)) for w in (u, v)]
+    rests = _stirling_rest(p + q) - _stirling_rest(p) - _stirling_rest(q)
+    central = p * _log1p_rest(u) + q * _log1p_rest(v) + 0.5 * log(q / (2 * math.pi * p * (p + q))) + rests
+    return select(near, central, p * log(y) + q * log(z) + lgamma(p + q) - lgamma(p + 1) - lgamma(q))
+
+
+@by_formula
+@_in_float32
+def _betainc(a: Any, b: Any, x: Any) -> Any:
+    regular = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
+    one, half, zero, nan = [constants_like(x, v) for v in (1, 0.5, 0, math.nan)]
+    inner_a, inner_b, inner_x = select(regular, a, one), select(regular, b, one), select(regular, x, half)
+    swapped = inner_x > (inner_a + 1) / (inner_a + inner_b + 2)
+    p, q = select(swapped, inner_b, inner_a), select(swapped, inner_a, inner_b)
+    y, z = select(swapped, 1 - inner_x, inner_x), select(swapped, inner_x, 1 - inner_x)
+    factor = exp(_log_beta_density(p, q, y, z))
+    fraction = _beta_fraction(p, q, y, regular)
+    inside = select(swapped, 1 - fraction * factor, fraction * factor)
+    # In the limits of a and b all is at 0, or all at 1.
+    below, above = (a == 0) | (b == math.inf), (b == 0) | (a == math.inf)
+    edge = select((x == 0) | ((x < 1) & above), zero, one)
+    valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~(below & above)
+    return select(regular, inside, select(valid, edge, nan))
+
+
+def _betainc_by_parameter(*_: Any) -> Any:
+    raise ValueError("betainc gradient with respect to a and b is not supported; only that with respect to x is known")
+
+
+# The density x**(a - 1) (1 - x)**(b - 1) / B(a, b).
+def _betainc_by_x(t: Any, a: Any, b: Any, x: Any, r: Any) -> Any:
+    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    one_a, one_b = constant_like(a, 1), constant_like(b, 1)
+    logarithm = sub(add(mul(sub(b, one_b), log1p(neg(x))), mul(sub(a, one_a), log(x))), log_beta)
+    return mul(exp(logarithm), t)
+
+
+@elementwise(
+    "regularized_incomplete_beta", _betainc, (FLOAT,), operands=3,
+    derivatives=(_betainc_by_parameter, _betainc_by_parameter, _betainc_by_x),
+)
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Regularized incomplete beta function, the integral of t**(a - 1) (1 - t)**(b - 1) / B(a, b) from 0 to x."""
+    return betainc.apply((a, b, x))

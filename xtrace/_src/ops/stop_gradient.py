@@ -1,0 +1,56 @@
+"""The identity whose derivative is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import FLAT
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+
+
+def _abstract(x: ShapedArray) -> ShapedArray:
+    """The operand itself, as a constant to differentiation."""
+    return x
+
+
+def _emit(builder: FunctionBuilder, x: Value) -> Value:
+    return x
+
+
+def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
+    return stop_gradient_of_one.apply(operands), axes[0]
+
+
+def _transpose(cotangent: Any, operand: Any) -> list[Any]:
+    # A branch that is not taken under vmap gets tangents, too, as constants: nothing goes back through it.
+    return [None]
+
+
+stop_gradient_of_one = Primitive(
+    "stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, transpose=_transpose, batch=_batch, checks=KEEPS_NUMBERS
+)
+
+
+def stop_gradient(x: Any) -> Any:
+    """Return `x`, an array or a pytree of them, as a constant to differentiation: its derivative is zero.
+
+    TypeError for a leaf that is no array.
+    """
+    if current_trace.get() is base_trace:
+        if type(x) is not ConcreteArray:
+            for leaf in pytree.tree_leaves(x):
+                aval_of(leaf)
+        return x
+    return pytree.tree_map(_of_leaf, x)
+
+
+def _of_leaf(leaf: Any) -> Any:
+    return stop_gradient_of_one.apply((leaf,)) if is_differentiable(aval_of(leaf)) else leaf

@@ -1,0 +1,61 @@
+"""Tokens: values without data, which say that one operation comes after another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like, shown
+from xtrace._src.core.primitive import Primitive, no_rule, primitive
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+_CONSTANT = no_rule("a token has no data, so there is nothing in it to differentiate")
+
+
+def _create_abstract() -> ShapedArray:
+    """A new token, which nothing comes before."""
+    return AbstractToken()
+
+
+def _create_emit(builder: FunctionBuilder) -> Value:
+    return builder.line("stablehlo.create_token : !stablehlo.token", builder.results[0])
+
+
+create_token_p = Primitive(
+    "create_token", abstract=_create_abstract, emit=_create_emit, jvp=_CONSTANT,
+    batch=no_rule("create_token has no operand that could be mapped"),
+)
+
+
+def create_token(_: Any = None) -> Any:
+    """Return a new token. The argument is ignored; older programs pass one."""
+    return create_token_p.apply(())
+
+
+def _after_abstract(*tokens: ShapedArray) -> ShapedArray:
+    for position, aval in enumerate(tokens):
+        if type(aval) is not AbstractToken:
+            raise _no_token(position, aval.str_short())
+    return AbstractToken()
+
+
+def _no_token(position: int, found: str) -> TypeError:
+    return TypeError(
+        f"Arguments to after_all must be tokens; argument {position} is {found}. Tokens come from lax.create_token()"
+    )
+
+
+def _after_emit(builder: FunctionBuilder, *tokens: Value) -> Value:
+    names = ", ".join([x.name for x in tokens])
+    return builder.line(f"stablehlo.after_all {names}{' ' if names else ''}: !stablehlo.token", builder.results[0])
+
+
+@primitive(
+    "after_all", abstract=_after_abstract, emit=_after_emit, jvp=_CONSTANT,
+    batch=no_rule("after_all of tokens that are mapped: a token has no axis"),
+)
+def after_all(*operands: Any) -> Any:
+    """Return a token that comes after all tokens given. TypeError for an operand that is none."""
+    for position, x in enumerate(operands):
+        if not is_array_like(x) or type(aval_of(x)) is not AbstractToken:
+            raise _no_token(position, shown(x))
+    return after_all.apply(operands)

@@ -1,0 +1,67 @@
+"""What an operation makes of a value from outside: its element type, and its place in the program being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import LINEAR
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array, shown
+from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
+from xtrace._src.core.trace import Tracer, current_trace
+from xtrace._src.runtime.transfer import to_concrete
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def dtype(x: Any) -> Any:
+    """Return the dtype that `x` has as an array: an array, scalar, or what names a dtype, 64 bits only where enabled.
+
+    ValueError for None, TypeError for anything else that has no dtype arrays can have.
+    """
+    if x is None:
+        raise ValueError("dtype: x is None; give an array, a scalar or a dtype")
+    try:
+        return dtypes.dtype_and_weak(x, config.enable_x64.value, config.keeps_wide_dtypes())[0]
+    except TypeError as error:
+        raise TypeError(f"dtype: Cannot determine dtype of {shown(x)}: {error}") from None
+
+
+def _stage_abstract(x: ShapedArray) -> ShapedArray:
+    return x
+
+
+def _stage_emit(builder: FunctionBuilder, x: Value) -> Value:
+    return x
+
+
+def _stage_transpose(cotangent: Any, x: Any) -> list[Any]:
+    return [cotangent]
+
+
+def _stage_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
+    return stage.apply(operands), axes[0]
+
+
+@primitive(
+    "stage", abstract=_stage_abstract, emit=_stage_emit, jvp=LINEAR, transpose=_stage_transpose, batch=_stage_batch,
+    checks=KEEPS_NUMBERS,
+)
+def stage(x: Any, /) -> Any:
+    """Return `x` as a value of the program being traced, so that what Python does with it is recorded.
+
+    Outside a trace an array; a traced value is returned as it is. TypeError for what is no array or scalar.
+    """
+    if isinstance(x, Tracer):
+        return x
+    try:
+        aval = aval_of(x)
+    except TypeError:
+        raise TypeError(f"stage: {not_an_array(x)}") from None
+    value = x if isinstance(x, Array) else to_concrete(x)
+    # What the caller may write to afterwards was copied.
+    staged = current_trace.get().constant(np.asarray(value) if not aval.shape else value, aval)
+    return value if staged is None else staged

@@ -1,0 +1,595 @@
+"""Windows that move over an array: their reductions, and what picks and scatters the elements chosen in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
+from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, compare, integers, select
+from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.convolution import padtype_to_pads
+from xtrace._src.ops.reductions import is_value, reducer_jaxpr
+from xtrace._src.ops.slicing import pad, write_pad, write_without_cropped
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.jvp import jvp
+from xtrace._src.transforms.lower import emit_computation, emit_equations
+from xtrace._src.transforms.stage import stage
+
+
+class Window(NamedTuple):
+    """How windows lie on an operand, along each of its axes; the parameters of operations on windows, in order.
+
+    window_dimensions: how many elements a window has; window_strides: the step from one to the next; padding: how many
+    neutral elements are before and after the operand; base_dilation and window_dilation: the distances at which the
+    elements of the operand and of a window lie.
+    """
+
+    window_dimensions: tuple[int, ...]
+    window_strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    base_dilation: tuple[int, ...]
+    window_dilation: tuple[int, ...]
+
+    def result_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return how many windows there are on an operand of that shape."""
+        found = []
+        for n, size, stride, (low, high), base, dilation in zip(shape, *self, strict=True):
+            free = _dilated(n, base) + low + high - _dilated(size, dilation)
+            found.append(free // stride + 1 if free >= 0 else 0)
+        return tuple(found)
+
+    def with_axis(self, axis: int) -> Window:
+        """Return the windows on an operand with one more axis at that place, each on one element of it."""
+        trivial: tuple[Any, ...] = (1, 1, (0, 0), 1, 1)
+        return Window(*[(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
+
+    def texts(self) -> dict[str, str]:
+        """Return the attributes of the StableHLO operation."""
+        return {
+            "window_dimensions": attributes.integers(self.window_dimensions),
+            "window_strides": attributes.integers(self.window_strides),
+            "base_dilations": attributes.integers(self.base_dilation),
+            "window_dilations": attributes.integers(self.window_dilation),
+            "padding": _padding_text(self.padding),
+        }
+
+
+def _dilated(size: int, dilation: int) -> int:
+    return (size - 1) * dilation + 1 if size else 0
+
+
+def _padding_text(padding: Sequence[tuple[int, int]]) -> str:
+    if not padding:
+        return "dense<> : tensor<0x2xi64>"
+    return f"dense<{[list(pair) for pair in padding]}> : tensor<{len(padding)}x2xi64>"
+
+
+def _canonical_window(
+    name: str,
+    shape: Sequence[int],
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any = None,
+    window_dilation: Any = None,
+) -> Window:
+    """Return the checked window on an operand of that shape; TypeError or ValueError say which argument is wrong."""
+    rank = len(shape)
+    given = {
+        "window_dimensions": window_dimensions, "window_strides": window_strides, "base_dilation": base_dilation,
+        "window_dilation": window_dilation,
+    }
+    found = {}
+    for argument, values in given.items():
+        numbers = (1,) * rank if values is None else integers(name, argument, values)
+        if len(numbers) != rank:
+            raise TypeError(
+                f"{name}: {argument} must have one entry for each of the operand's {rank} axes, got {numbers} for an "
+                f"operand of shape {tuple(shape)}"
+            )
+        if any(n < 1 for n in numbers):
+            raise TypeError(f"{name}: {argument} must be positive on every axis, got {numbers}")
+        found[argument] = numbers
+    if isinstance(padding, str):
+        # As in JAX, the operand's size counts without its dilation here.
+        windows = [_dilated(n, d) for n, d in zip(found["window_dimensions"], found["window_dilation"], strict=True)]
+        padding = padtype_to_pads(shape, windows, found["window_strides"], padding)
+    try:
+        pads = [integers(name, "padding", pair) for pair in padding]
+    except TypeError:
+        pads = [()]
+    if len(pads) != rank or any(len(pair) != 2 for pair in pads):
+        raise TypeError(
+            f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) of integers for each of "
+            f"the operand's {rank} axes, got {abbreviated(padding)}"
+        )
+    return Window(
+        found["window_dimensions"], found["window_strides"], tuple([(low, high) for low, high in pads]),
+        found["base_dilation"], found["window_dilation"],
+    )
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """Return the shape of the result of `reduce_window`; TypeError if an argument has not one entry for each axis."""
+    window = _canonical_window(
+        "reduce_window_shape_tuple", operand_shape, window_dimensions, window_strides, padding, base_dilation,
+        window_dilation,
+    )
+    return window.result_shape(operand_shape)
+
+
+def _write_windows(
+    builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
+    region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
+) -> list[Value]:
+    """Write the reduction of each window from the elements `start`, by what `region` writes."""
+    if not results[0].size:
+        return [builder.spread(x, aval.shape) for x, aval in zip(start, results, strict=True)]
+    if any(n < 0 for pair in window.padding for n in pair):
+        # XLA fails to simplify windows of one element that have negative padding (openxla/xla#48719).
+        whole = [(*pair, d - 1) for pair, d in zip(window.padding, window.base_dilation, strict=True)]
+        cropped = [write_without_cropped(builder, x, whole) for x in operands]
+        operands, (left, *_) = [x for x, _ in cropped], [configuration for _, configuration in cropped]
+        window = window._replace(padding=tuple([(low, high) for low, high, _ in left]))
+    values, texts = [*operands, *start], window.texts()
+    return builder.op_with_regions("stablehlo.reduce_window", values, [region()], results, **texts)
+
+
+class WindowReduction(Primitive):
+    """A monoid applied to the elements in each window; of padding it sees the neutral element."""
+
+    def __init__(self, name: str, monoid: Monoid, kinds: Sequence[str], doc: str, **rules: Any) -> None:
+        super().__init__(name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
+        self.monoid, self.kinds = monoid, tuple(kinds)
+        self.__doc__ = doc
+
+    def _abstract(self, operand: ShapedArray, **window: Any) -> ShapedArray:
+        check_kind(self.name, (operand,), (self.kinds,))
+        return ShapedArray(Window(**window).result_shape(operand.shape), operand.dtype, operand.weak_type)
+
+    def _emit(self, builder: FunctionBuilder, x: Value, **window: Any) -> Value:
+        start = self.monoid.neutral_value(builder, x.aval.dtype)
+        return _write_windows(
+            builder, [x], [start], lambda: self.monoid.region(builder, x.aval), Window(**window), builder.results
+        )[0]
+
+    def _batch(
+        self, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **window: Any
+    ) -> tuple[Any, int]:
+        return self.apply(operands, Window(**window).with_axis(axes[0])), axes[0]
+
+
+def _sum_transpose(cotangent: Any, operand: Any, **parameters: Any) -> list[Any]:
+    """Each element gets the sum of the cotangents of the windows it lies in: a sum over windows that move backwards."""
+    window, shape = Window(**parameters), operand.aval.shape
+    configuration = []
+    for n, windows, size, stride, (low, _), base, dilation in zip(
+        shape, aval_of(cotangent).shape, *window, strict=True
+    ):
+        extent = _dilated(size, dilation)
+        before = extent - 1 - low
+        after = _dilated(n, base) + extent - 1 - _dilated(windows, stride) - before
+        configuration.append((before, after, stride - 1))
+    spread = pad(cotangent, _zero(operand.aval), configuration)
+    ones = (1,) * len(shape)
+    back = Window(window.window_dimensions, window.base_dilation, ((0, 0),) * len(shape), ones, window.window_dilation)
+    return [reduce_window_sum.apply((spread,), back)]
+
+
+def _zero(aval: ShapedArray) -> Literal:
+    return Literal(dtypes.scalar_type_of(aval.dtype)(0), ShapedArray((), aval.dtype))
+
+
+def _extreme_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
+    values = Window(**window)
+    preferred = elementwise.ge if primitive.monoid is MAXIMUM else elementwise.le
+    result = primitive.apply(primals, values)
+    (x,), (tangent,) = primals, tangents
+    if any(d != 1 for d in values.base_dilation):
+        # With the neutral element between the elements, which is what the dilation means, there is a transpose.
+        between = [(0, 0, d - 1) for d in values.base_dilation]
+        x = pad(x, np.asarray(primitive.monoid.neutral(aval_of(x).dtype), aval_of(x).dtype), between)
+        tangent = pad(tangent, _zero(aval_of(tangent)), between)
+        values = values._replace(base_dilation=(1,) * len(between))
+    return result, select_and_gather_add.apply((tangent, x), (preferred, *values))
+
+
+reduce_window_sum = WindowReduction(
+    "reduce_window_sum", SUM, NUMBER, "Sum of the elements in each window.", jvp=LINEAR, transpose=_sum_transpose
+)
+reduce_window_max = WindowReduction(
+    "reduce_window_max", MAXIMUM, ANY, "Largest element in each window; NaN if there is one.", jvp=Derived(_extreme_jvp)
+)
+reduce_window_min = WindowReduction(
+    "reduce_window_min", MINIMUM, ANY, "Smallest element in each window; NaN if there is one.",
+    jvp=Derived(_extreme_jvp),
+)
+
+
+def _reduce_window_abstract(*avals: ShapedArray, jaxpr: Jaxpr, consts: Any, **window: Any) -> list[ShapedArray]:
+    count = len(avals) // 2
+    operands, initial = avals[:count], avals[count:]
+    if any(x.shape != operands[0].shape for x in operands):
+        shapes = ", ".join(str(x.shape) for x in operands)
+        raise TypeError(f"reduce_window: operands must have one shape, got {shapes}")
+    for position, (x, start) in enumerate(zip(operands, initial, strict=True)):
+        if start.shape or start.dtype != x.dtype:
+            raise TypeError(
+                f"reduce_window: init_value[{position}] must be a scalar of dtype {x.dtype.name}, got "
+                f"{start.str_short()}"
+            )
+    shape = Window(**window).result_shape(operands[0].shape)
+    return [ShapedArray(shape, a.dtype) for a in jaxpr.out_avals]
+
+
+def _reduce_window_emit(
+    builder: FunctionBuilder, *values: Value, jaxpr: Jaxpr, consts: Any, **window: Any
+) -> list[Value]:
+    count, results = len(values) // 2, builder.results
+    return _write_windows(
+        builder, values[:count], values[count:], lambda: _region(builder, jaxpr), Window(**window), results
+    )
+
+
+def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, list[Value]]:
+    inner = builder.region(jaxpr.in_avals)
+    return inner, emit_computation(inner, jaxpr, "reduce_window")
+
+
+@per_jaxpr
+def _with_tangents(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
+    """Return the computation on elements followed by the tangents of those that are `smooth`."""
+    count = len(smooth)
+
+    def both(*values: Any) -> list[Any]:
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        for half in (values[: len(values) // 2], values[len(values) // 2 :]):
+            moved = iter(half[count:])
+            primals += half[:count]
+            tangents += [next(moved) if s else None for s in smooth]
+        results, found = jvp(lambda *elements: evaluate(jaxpr, (), elements), primals, tangents)
+        found = [zeros(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
+        return [*results, *[t for t, s in zip(found, smooth, strict=True) if s]]
+
+    scalars = jaxpr.in_avals[:count]
+    scalars = [*scalars, *[a for a, s in zip(scalars, smooth, strict=True) if s]]
+    return stage(both, [*scalars, *scalars], jaxpr.debug_info or DebugInfo("jvp", "computation", None, None))[0]
+
+
+def _reduce_window_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, consts: Any, **window: Any
+) -> tuple[list[Any], list[Any]]:
+    count = len(primals) // 2
+    smooth = tuple([is_differentiable(aval_of(x)) for x in primals[:count]])
+    operands: list[Any] = []
+    for half in (slice(0, count), slice(count, None)):
+        operands += primals[half]
+        for x, tangent, wanted in zip(primals[half], tangents[half], smooth, strict=True):
+            if wanted:
+                aval = aval_of(x)
+                operands.append(tangent if tangent is not None else zeros(aval) if aval.shape else _zero(aval))
+    results = reduce_window.apply(operands, (_with_tangents(jaxpr, smooth), (), *Window(**window)))
+    moved = iter(results[count:])
+    return results[:count], [next(moved) if s else None for s in smooth]
+
+
+def _reduce_window_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: Jaxpr, consts: Any, **window: Any
+) -> tuple[list[Any], list[int]]:
+    count = len(operands) // 2
+    if any(i is not None for i in axes[count:]):
+        raise NotImplementedError(
+            "reduce_window cannot be mapped over init_value: it must be a neutral element of the computation, which "
+            "is a constant. Combine with other values after the reduction"
+        )
+    arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
+    values = (jaxpr, consts, *Window(**window).with_axis(0))
+    return reduce_window.apply([*arrays, *operands[count:]], values), [0] * count
+
+
+# The computations that are an operation of their own when they start from the neutral element.
+_MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_window_max, "min": reduce_window_min}
+
+
+@primitive(
+    "reduce_window",
+    ("jaxpr", "consts", *Window._fields),
+    abstract=_reduce_window_abstract,
+    emit=_reduce_window_emit,
+    jvp=_reduce_window_jvp,
+    linearize=no_rule(
+        "reduce_window has a reverse-mode derivative only for the computations lax.add, lax.max and lax.min that start "
+        "from their neutral element; forward mode (jvp, jacfwd) is there for all"
+    ),
+    batch=_reduce_window_batch,
+    multiple_results=True,
+)
+def reduce_window(
+    operand: Any, init_value: Any, computation: Callable[[Any, Any], Any], window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Combine the elements in each window with ``computation(x, y)``, an associative function on scalars.
+
+    `operand` is an array or a pytree of arrays of one shape, `init_value` the same of scalars, the function's neutral
+    elements, which padding is made of. Strides and dilations are 1 where not given; padding is "VALID", "SAME",
+    "SAME_LOWER" or pairs (before, after). TypeError or ValueError if shapes, dtypes or structures do not agree.
+    """
+    arrays, tree = pytree.tree_flatten(operand)
+    initial, initial_tree = pytree.tree_flatten(init_value)
+    if tree != initial_tree or not arrays:
+        raise ValueError(
+            f"reduce_window: operand and init_value must have one structure, got {tree} and {initial_tree}"
+        )
+    avals = [operand_aval("reduce_window", x) for x in arrays]
+    window = _canonical_window(
+        "reduce_window", avals[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
+    found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
+    if found is not None and is_value(initial[0], found.monoid.neutral(avals[0].dtype), avals[0].dtype):
+        return pytree.tree_unflatten(tree, [found.apply(arrays, window)])
+    jaxpr = reducer_jaxpr("reduce_window", computation, tree, [ShapedArray((), a.dtype) for a in avals])
+    return pytree.tree_unflatten(tree, reduce_window.apply([*arrays, *initial], (jaxpr, (), *window)))
+
+
+# The adjoint pair behind the extremes of windows: taking from each window what lies where the extreme is, and adding
+# to that place.
+
+
+def _gather_abstract(tangents: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any) -> Any:
+    """Of `tangents`, the element in each window at the place where `operand` has its extreme by `select_prim`."""
+    _check_selection("select_and_gather_add", tangents, operand)
+    if tangents.shape != operand.shape:
+        raise TypeError(
+            f"select_and_gather_add: tangents and operand must have one shape, got {tangents.shape} and {operand.shape}"
+        )
+    weak = tangents.weak_type and operand.weak_type
+    return ShapedArray(Window(**window).result_shape(operand.shape), tangents.dtype, weak)
+
+
+def _check_selection(name: str, values: ShapedArray, operand: ShapedArray) -> None:
+    check_same_dtype(name, (values, operand))
+    check_kind(name, (operand,), (ORDERED,))
+
+
+def _selection(select_prim: Primitive) -> tuple[str, Monoid]:
+    """Return the direction of the comparison that keeps its first operand, and the monoid it belongs to."""
+    return ("GE", MAXIMUM) if select_prim is elementwise.ge else ("LE", MINIMUM)
+
+
+def _gather_emit(
+    builder: FunctionBuilder, tangents: Value, operand: Value, *, select_prim: Primitive, **window: Any
+) -> Value:
+    direction, monoid = _selection(select_prim)
+    result, dtype = builder.results[0], operand.aval.dtype
+    scalar = ShapedArray((), dtype)
+    start = [monoid.neutral_value(builder, dtype), builder.constant(0, scalar)]
+
+    def region() -> tuple[FunctionBuilder, list[Value]]:
+        inner = builder.region([scalar] * 4)
+        x, t, y, s = inner.arguments
+        first = compare(inner, direction, x, y, ShapedArray((), dtypes.bool_))
+        return inner, [select(inner, first, x, y), select(inner, first, t, s)]
+
+    return _write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
+
+
+def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    values, moved = tuple(parameters.values()), tangents[0]
+    result = select_and_gather_add.apply(primals, values)
+    # The place of the extreme is constant almost everywhere.
+    return result, None if moved is None else select_and_gather_add.apply((moved, primals[1]), values)
+
+
+def _gather_transpose(
+    cotangent: Any, tangents: Any, operand: Any, *, select_prim: Primitive, **parameters: Any
+) -> list[Any]:
+    window = Window(**parameters)
+    if any(d != 1 for d in (*window.base_dilation, *window.window_dilation)):
+        raise NotImplementedError(
+            "the extremes of windows have a reverse-mode derivative only without dilation, got "
+            f"base_dilation {window.base_dilation} and window_dilation {window.window_dilation}"
+        )
+    return [select_and_scatter_add.apply((cotangent, operand), (select_prim, *window[:3])), None]
+
+
+def _gather_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
+) -> tuple[Any, int]:
+    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    return select_and_gather_add.apply(moved, (select_prim, *Window(**window).with_axis(0))), 0
+
+
+select_and_gather_add = Primitive(
+    "select_and_gather_add",
+    ("select_prim", *Window._fields),
+    abstract=_gather_abstract,
+    emit=_gather_emit,
+    jvp=_gather_jvp,
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+)
+
+
+def _undilated(window_dimensions: Any, window_strides: Any, padding: Any) -> Window:
+    ones = (1,) * len(window_dimensions)
+    return Window(window_dimensions, window_strides, padding, ones, ones)
+
+
+def _scatter_abstract(source: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any) -> Any:
+    """Zeros in the shape of `operand`, with `source` added where each window has its extreme by `select_prim`."""
+    _check_selection("select_and_scatter_add", source, operand)
+    _check_source("select_and_scatter_add", source, operand, _undilated(**window))
+    return ShapedArray(operand.shape, operand.dtype, source.weak_type and operand.weak_type)
+
+
+def _check_source(name: str, source: ShapedArray, operand: ShapedArray, window: Window) -> None:
+    if source.shape != window.result_shape(operand.shape):
+        raise TypeError(
+            f"{name}: source must have one element for each window, shape {window.result_shape(operand.shape)} on an "
+            f"operand of shape {operand.shape}; got {source.shape}"
+        )
+
+
+def _scatter_emit(
+    builder: FunctionBuilder, source: Value, operand: Value, *, select_prim: Primitive, **window: Any
+) -> Value:
+    direction, monoid = _selection(select_prim)
+    result, values = builder.results[0], _undilated(**window)
+    scalar = ShapedArray((), result.dtype)
+    start = builder.constant(0, scalar)
+    if not result.shape:  # XLA aborts on scalars; the only window has the only element
+        return source
+    if not source.aval.size:
+        return builder.spread(start, result.shape)
+    pads = values.padding
+    # Platforms other than TPUs do not see padding as neutral elements, so it is added before and cut off after.
+    if builder.platform != "tpu" or any(n < 0 for pair in pads for n in pair):
+        edges = [(*pair, 0) for pair in pads]
+        operand = write_pad(builder, operand, monoid.neutral_value(builder, result.dtype), edges)
+        values = values._replace(padding=((0, 0),) * len(pads))
+    inner = builder.region([scalar] * 2)
+    x, y = inner.arguments
+    chosen = inner, [compare(inner, direction, x, y, ShapedArray((), dtypes.bool_))]
+    found = _write_scatter(builder, operand, source, start, chosen, SUM.region(builder, result), values)
+    if found.aval is result:
+        return found
+    return write_pad(builder, found, start, [(-low, -high, 0) for low, high in pads])
+
+
+def _write_scatter(
+    builder: FunctionBuilder, operand: Value, source: Value, start: Value, chosen: Any, scattered: Any, window: Window
+) -> Value:
+    texts = {k: v for k, v in window.texts().items() if "dilations" not in k}
+    operands, regions = [operand, source, start], [chosen, scattered]
+    return builder.op_with_regions("stablehlo.select_and_scatter", operands, regions, [operand.aval], **texts)[0]
+
+
+def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+    values, moved = tuple(parameters.values()), tangents[0]
+    result = select_and_scatter_add.apply(primals, values)
+    return result, None if moved is None else select_and_scatter_add.apply((moved, primals[1]), values)
+
+
+def _scatter_transpose(
+    cotangent: Any, source: Any, operand: Any, *, select_prim: Primitive, **window: Any
+) -> list[Any]:
+    return [select_and_gather_add.apply((cotangent, operand), (select_prim, *_undilated(**window))), None]
+
+
+def _scatter_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
+) -> tuple[Any, int]:
+    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    return select_and_scatter_add.apply(moved, (select_prim, *_undilated(**window).with_axis(0)[:3])), 0
+
+
+select_and_scatter_add = Primitive(
+    "select_and_scatter_add",
+    ("select_prim", *Window._fields[:3]),
+    abstract=_scatter_abstract,
+    emit=_scatter_emit,
+    jvp=_scatter_jvp,
+    transpose=_scatter_transpose,
+    batch=_scatter_batch,
+)
+
+
+def _select_and_scatter_abstract(
+    operand: ShapedArray, source: ShapedArray, init_value: ShapedArray, *, select_jaxpr: Jaxpr, select_consts: Any,
+    scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
+) -> ShapedArray:
+    check_same_dtype("select_and_scatter", (operand, source, init_value))
+    if init_value.shape:
+        raise TypeError(f"select_and_scatter: init_value must be a scalar, got shape {init_value.shape}")
+    if any(n < 0 for pair in window["padding"] for n in pair):
+        raise TypeError(f"select_and_scatter: padding must not be negative, got {window['padding']}; slice the operand")
+    _check_source("select_and_scatter", source, operand, _undilated(**window))
+    return ShapedArray(operand.shape, operand.dtype)
+
+
+def _select_and_scatter_emit(
+    builder: FunctionBuilder, operand: Value, source: Value, start: Value, *, select_jaxpr: Jaxpr, select_consts: Any,
+    scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
+) -> Value:
+    if not operand.aval.shape:  # XLA aborts on scalars; the only window has the only element
+        return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
+    if not source.aval.size:
+        return builder.spread(start, operand.aval.shape)
+    regions = _region(builder, select_jaxpr), _region(builder, scatter_jaxpr)
+    return _write_scatter(builder, operand, source, start, *regions, _undilated(**window))
+
+
+def _select_and_scatter_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_jaxpr: Jaxpr,
+    select_consts: Any, scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
+) -> tuple[Any, int]:
+    if axes[2] is not None:
+        raise NotImplementedError(
+            "select_and_scatter cannot be mapped over init_value: it must be the neutral element of scatter, which is "
+            "a constant"
+        )
+    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands[:2], axes[:2], strict=True)]
+    values = (select_jaxpr, select_consts, scatter_jaxpr, scatter_consts, *_undilated(**window).with_axis(0)[:3])
+    return select_and_scatter.apply([*moved, operands[2]], values), 0
+
+
+@primitive(
+    "select_and_scatter",
+    ("select_jaxpr", "select_consts", "scatter_jaxpr", "scatter_consts", *Window._fields[:3]),
+    abstract=_select_and_scatter_abstract,
+    emit=_select_and_scatter_emit,
+    jvp=no_rule("select_and_scatter has no derivative: select and scatter are any functions"),
+    batch=_select_and_scatter_batch,
+)
+def select_and_scatter(
+    operand: Any,
+    select: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    source: Any,
+    init_value: Any,
+    scatter: Callable[[Any, Any], Any],
+) -> Any:
+    """Combine `source`, one element for each window, into the place in its window that ``select(x, y)`` prefers.
+
+    The result has the operand's shape and is `init_value`, the neutral element of ``scatter(x, y)``, elsewhere.
+    TypeError if shapes or dtypes do not agree.
+    """
+    name = "select_and_scatter"
+    aval = operand_aval(name, operand)
+    window = _canonical_window(name, aval.shape, window_dimensions, window_strides, padding)
+    scalars, info = [ShapedArray((), aval.dtype)] * 2, DebugInfo(name, "select", None, None)
+    select_jaxpr, constants = stage(lambda x, y: [select(x, y)], scalars, info)
+    if constants:
+        raise NotImplementedError(f"{name}: select closes over arrays; close over scalars only")
+    if select_jaxpr.out_avals[0] is not ShapedArray((), dtypes.bool_):
+        raise TypeError(f"{name}: select must return a boolean, got {select_jaxpr.out_avals[0].str_short()}")
+    scatter_jaxpr = reducer_jaxpr(name, scatter, pytree.tree_structure(0), scalars[:1])
+    return select_and_scatter.apply((operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3]))
+
+
+for _operation in (reduce_window_max, reduce_window_min, select_and_gather_add):
+    _operation.checks = KEEPS_NUMBERS

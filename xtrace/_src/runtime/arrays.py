@@ -1,0 +1,405 @@
+"""Concrete arrays: a type and a buffer on a device."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.runtime.failures import failure_behind
+from xtrace._src.xla import buffers
+
+
+class Shard:
+    """The piece of an array that one device holds: `data`, at `index` of the whole; `replica_id` counts its copies."""
+
+    __slots__ = ("device", "index", "replica_id", "data")
+
+    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
+        self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+
+
+class Placement:
+    """A type and the device that holds the data, put there explicitly if `committed`; interned, as avals are."""
+
+    __slots__ = ("aval", "device", "committed", "__weakref__")
+
+    def __init__(self, aval: ShapedArray, device: Any, committed: bool) -> None:
+        self.aval, self.device, self.committed = aval, device, committed
+
+
+_placements: WeakValueDictionary[tuple[ShapedArray, Any, bool], Placement] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def placement(aval: ShapedArray, device: Any, committed: bool = True) -> Placement:
+    """Return the one `Placement` of `aval` on `device`."""
+    key = (aval, device, committed)
+    found = _placements.get(key)
+    if found is None:
+        with _lock:
+            found = _placements.setdefault(key, Placement(*key))
+    return found
+
+
+class _Deleted:
+    """The signature of arrays whose memory is gone: it is in no cache, so they never reach an executable."""
+
+    def __repr__(self) -> str:
+        return "<deleted>"
+
+
+DELETED = _Deleted()
+
+
+class ConcreteArray(Array):
+    """An immutable array on a device; its data may still be being computed.
+
+    `signature` is what caches key on: the aval if the array is where data goes by default, else a `Placement`, which
+    says where it is and whether it was put there explicitly; `DELETED` once the memory is gone.
+    """
+
+    __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__")
+
+    aval: ShapedArray
+    buffer: Any
+    signature: Any
+    # The account of random keys, where their use is checked.
+    key_uses: Any
+
+    # A Python function here would be a fifth of what dispatch costs; whoever makes an array sets its attributes.
+    if not TYPE_CHECKING:
+        __init__ = object.__init__
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its device explicitly; computations follow committed operands."""
+        return type(self.signature) is Placement and self.signature.committed
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array."""
+        return self.buffer._sharding._device
+
+    def devices(self) -> set[Any]:
+        """Return the devices that hold the array."""
+        return {self.device}
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is laid out over devices."""
+        return buffers.sharding_of_buffer(self.buffer)
+
+    @property
+    def format(self) -> Format:
+        """How the elements lie in memory, and on which device."""
+        return Format(Layout(*buffers.layout_of(self._live_buffer())), self.sharding)
+
+    @property
+    def traceback(self) -> Any:
+        """Where in Python the array was computed, if the runtime recorded it."""
+        return self._live_buffer().traceback
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self._live_buffer().__cuda_array_interface__
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The pieces on devices of this process."""
+        return [Shard(self.device, tuple(slice(None) for _ in self.shape), 0, self)]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The pieces on all devices."""
+        return self.addressable_shards
+
+    def addressable_data(self, index: int) -> Any:
+        """Return the data of one addressable shard."""
+        return self.addressable_shards[index].data
+
+    is_fully_addressable = property(lambda self: True, doc="Whether this process can read all of the array.")
+    is_fully_replicated = property(lambda self: True, doc="Whether every device holds all of the array.")
+
+    def block_until_ready(self) -> ConcreteArray:
+        """Wait until the data is there, and return the array."""
+        buffer = self._live_buffer()
+        try:
+            buffers.wait_for(buffer)
+        except Exception as error:
+            explain_failure(error, self._computation())
+            raise
+        return self
+
+    def is_ready(self) -> bool:
+        """Return whether the data is there already."""
+        return buffers.is_ready(self._live_buffer())
+
+    def is_deleted(self) -> bool:
+        """Return whether the memory was given back, by `delete` or by donation."""
+        return bool(self.buffer.is_deleted())
+
+    def delete(self) -> None:
+        """Give the memory back now; the array cannot be used any more."""
+        self.buffer.delete()
+        self.note_deletion()
+
+    def note_deletion(self) -> None:
+        """Keep the array out of compiled programs if its memory is gone, as after a donation."""
+        if self.buffer.is_deleted():
+            self.signature = DELETED
+            with contextlib.suppress(AttributeError):
+                del self._host
+
+    def _live_buffer(self) -> Any:
+        if self.buffer.is_deleted():
+            raise RuntimeError(deleted_message(self.aval))
+        return self.buffer
+
+    def platform(self) -> str:
+        """Return the name of the platform that the array is on."""
+        return str(self.device.platform)
+
+    def clone(self) -> ConcreteArray:
+        """Return a copy in memory of its own, of the same type and in the same place."""
+        return self.__deepcopy__({})
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Return the address of the data on the device; it says nothing once the array is gone."""
+        return int(self._live_buffer().unsafe_buffer_pointer())
+
+    def _computation(self) -> str:
+        return f"computing the array {described([self.aval])} on {self.device}"
+
+    def copy_to_host_async(self) -> None:
+        """Start moving the data to the host. On CPU it is there already."""
+        self._live_buffer()
+
+    def on_device_size_in_bytes(self) -> int:
+        """Return how much memory the array takes on its device."""
+        return int(self._live_buffer().on_device_size_in_bytes())
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the elements in bytes; four-bit elements count a byte each, as NumPy stores them."""
+        return int(self.size * self.dtype.itemsize)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element in bytes, as NumPy stores it."""
+        return int(self.dtype.itemsize)
+
+    def host(self) -> np.ndarray[Any, Any]:
+        """Return the data as a read-only NumPy array: on CPU a view that shares the memory."""
+        buffer = self._live_buffer()
+        with contextlib.suppress(AttributeError):
+            return self._host
+        if type(self.aval) is AbstractToken:
+            raise TypeError("a token orders operations and has no value; pass it on to lax.after_all or return it")
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            raise TypeError(
+                f"an array of dtype {self.dtype.name} and shape {self.shape} cannot be converted to a NumPy array or a "
+                "Python number; xtrace.random.key_data(keys) returns the integers behind random keys"
+            )
+        try:
+            view = buffers.to_host(buffer, self.aval.dtype)
+        except Exception as error:
+            explain_failure(error, self._computation())
+            raise
+        self._host: np.ndarray[Any, Any] = view
+        return view
+
+    def storage(self) -> np.ndarray[Any, Any]:
+        """Return what `host` does, and for an extended dtype the arrays that its elements are stored as."""
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            return buffers.to_host(self._live_buffer(), self.aval.dtype.physical)
+        return self.host()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        view = self.host()
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            if copy is False:
+                raise ValueError(f"an array of {view.dtype} cannot be seen as {np.dtype(dtype)} without a copy")
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.host())  # type: ignore[arg-type]
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        buffer, here = self._live_buffer(), self.__dlpack_device__()
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            raise BufferError(
+                f"dlpack does not know {self.dtype.name}; share the integers, xtrace.random.key_data(keys), instead"
+            )
+        if dl_device is not None and tuple(dl_device) != here:
+            raise BufferError(f"dlpack: the array is on {self.device}; move it with device_put before sharing it")
+        if stream is not None and here[0] == 1:
+            raise BufferError(f"dlpack: a CPU has no streams; stream must be None, got {abbreviated(stream)}")
+        return buffers.to_dlpack(buffers.copy(self.aval, buffer) if copy else buffer, stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kinds = {"cpu": 1, "cuda": 2, "rocm": 10}
+        platform = self.device.platform
+        if platform == "gpu":
+            platform = "cuda"
+        if platform not in kinds:
+            raise BufferError(
+                f"dlpack has no device type for the platform {abbreviated(platform)}; copy the array to a CPU first"
+            )
+        return kinds[platform], self.device.local_hardware_id or 0
+
+    def __bool__(self) -> bool:
+        try:
+            check_truth(self.aval)
+            return bool(self.host())
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    def _scalar(self, function: str) -> Any:
+        if self.ndim != 0:
+            raise TypeError(f"{function}() needs a scalar; the array has shape {self.shape}. Index it first")
+        return self.host().item()
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if not dtypes.is_integer(self.dtype):
+            raise TypeError(f"only integer arrays can be an index; the array has dtype {self.dtype.name}")
+        return int(self._scalar("operator.index"))
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            "unhashable type: 'Array'. Arrays compare elementwise, so they cannot be dictionary keys or static "
+            "arguments; use x.item() for a scalar or tuple(x.tolist())"
+        )
+
+    def item(self, *indices: int) -> Any:
+        """Return one element as a Python scalar."""
+        return self.host().item(*indices)
+
+    def tolist(self) -> Any:
+        """Return the elements as nested Python lists."""
+        return self.host().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the elements' bytes."""
+        return self.host().tobytes(order)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError(
+            f"'{type(self)}' object does not support item deletion. Arrays are immutable. "
+            "xtrace.numpy.delete(x, idx) returns an array without the elements"
+        )
+
+    def __repr__(self) -> str:
+        return self._described()
+
+    def __str__(self) -> str:
+        return repr(self) if type(self.aval.dtype) is dtypes.ExtendedDType else str(self.host())
+
+    def __format__(self, specification: str) -> str:
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            if specification:
+                raise TypeError(
+                    f"the format {abbreviated(specification)} is for numbers; this is an array of {self.dtype.name}"
+                )
+            return repr(self)
+        return format(self.host()[()] if self.ndim == 0 else self.host(), specification)
+
+    def _described(self) -> str:
+        if self.is_deleted():
+            return f"Array(<deleted>, shape={self.shape}, dtype={self.dtype.name})"
+        if type(self.aval) is AbstractToken:
+            return f"<Token on {self.device!r}>"
+        if type(self.aval.dtype) is dtypes.ExtendedDType:
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.storage()}"
+        weak = ", weak_type=True" if self.weak_type else ""
+        tail = f"dtype={self.dtype.name}{weak})"
+        if not self.size:
+            return f"Array([], shape={self.shape}, {tail}"
+        body = np.array2string(self.host(), separator=", ", prefix="Array(", suffix=",")
+        # JAX's rule, to the letter: a type that does not fit is set off by spaces, on the same line.
+        fits = len(body.rsplit("\n", 1)[-1]) + len(tail) + 3 <= np.get_printoptions()["linewidth"]
+        return f"Array({body},{' ' if fits else ' ' * len('Array(')}{tail}"
+
+    def __copy__(self) -> ConcreteArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ConcreteArray:
+        if type(self.aval) is AbstractToken:
+            return self
+        copied = new_array(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
+        with contextlib.suppress(AttributeError):
+            copied.key_uses = self.key_uses
+        return copied
+
+
+def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> ConcreteArray:
+    """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
+    array = ConcreteArray()
+    array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature
+    return array
+
+
+def described(avals: Sequence[ShapedArray]) -> str:
+    """Return the types of arrays and, in brackets, how many bytes they have."""
+    stored = [physical(a) for a in avals]
+    size = sum([a.size * a.dtype.itemsize for a in stored if isinstance(a.dtype, np.dtype)])
+    return f"{', '.join([a.str_short(short_dtypes=False) for a in avals])} ({size} bytes)"
+
+
+def explain_failure(error: BaseException, what: str) -> None:
+    """Add to the runtime's error that `what` needed more memory than there is, if that was the reason.
+
+    If a Python function that the program called is behind it, the error that says so is raised instead.
+    """
+    behind = failure_behind(error)
+    if behind is not None:
+        raise behind
+    if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
+        error.add_note(
+            f"There is not enough memory for {what}. Free arrays with x.delete(), donate inputs that are no longer "
+            "needed (donate_argnums), or work in smaller batches."
+        )
+
+
+def deleted_message(aval: ShapedArray) -> str:
+    """Say that an array's memory is gone."""
+    return (
+        f"Array has been deleted with shape={aval.str_short(short_dtypes=False)}. Its memory was given back by "
+        "delete() or donated to a jitted function (donate_argnums); keep a copy (x.copy()) if it is needed afterwards"
+    )
+
+
+def _aval_of_array(array: Any) -> ShapedArray:
+    return array.aval  # type: ignore[no-any-return]
+
+
+aval_rules[ConcreteArray] = _aval_of_array

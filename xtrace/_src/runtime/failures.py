@@ -1,0 +1,54 @@
+"""Errors of the Python functions that compiled programs call, kept until the program's own error reaches the caller.
+
+XLA hands on the text of an error and nothing else; so the text says which one it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import NamedTuple
+
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.xla.executables import CompileError
+
+_MARK = re.compile(r"\[xtrace callback ([0-9]+)\]")
+_LIMIT = 16
+_kept: dict[int, Failure] = {}
+_numbers = itertools.count()
+
+
+class Failure(NamedTuple):
+    """What a callback raised, and which callback of whose it was."""
+
+    error: BaseException
+    callback: str
+
+    def raised(self) -> BaseException:
+        """Return the error for whoever called the program: XLA's class, with the callback's error as its cause.
+
+        What is not an `Exception`, such as KeyboardInterrupt, is meant for the whole process and stays what it is.
+        """
+        error = self.error
+        if not isinstance(error, Exception):
+            return error
+        text = f"INTERNAL: {self.callback} raised {type(error).__name__}: {error}"
+        found: BaseException = CompileError(text)
+        found.__cause__ = error
+        return found
+
+
+def keep(failure: Failure) -> str:
+    """Keep a failure, and return the text that finds it again; only the last ones are kept."""
+    hide_frames(failure.error)
+    number = next(_numbers)
+    _kept[number] = failure
+    _kept.pop(number - _LIMIT, None)
+    return f"[xtrace callback {number}] {failure.callback} raised {type(failure.error).__name__}: {failure.error}"
+
+
+def failure_behind(error: BaseException) -> BaseException | None:
+    """Return the error to raise in place of the runtime's `error`, if a callback is behind that."""
+    mark = _MARK.search(str(error))
+    found = _kept.get(int(mark[1])) if mark is not None else None
+    return None if found is None else found.raised()

@@ -1,0 +1,249 @@
+"""Moving data: host to device, device to device, device to host; and which device is meant."""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import (
+    MemorySpace,
+    ShapedArray,
+    ShapeDtypeStruct,
+    aval_of,
+    aval_of_value,
+    check_fits,
+    physical,
+    scalar_aval,
+)
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.tables import Table
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.runtime.arrays import DELETED, ConcreteArray, new_array, placement
+from xtrace._src.xla import buffers, clients, guards
+
+clients.request_with(lambda: clients.Request(
+    config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
+    config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
+    config.pjrt_client_create_options.value,
+))
+config.num_cpu_devices.watch(
+    lambda count, everywhere: clients.check_not_started("cpu", "jax_num_cpu_devices") if everywhere else None
+)
+for _guard, _setting in zip(
+    guards.GUARDS, (*config.transfer_guards(), config.array_garbage_collection_guard), strict=True
+):
+    _setting.watch(functools.partial(guards.set_level, _guard))
+
+_first_device: list[Any] = []
+
+
+def first_device() -> Any:
+    """Return the device that data goes to when nothing says otherwise."""
+    if not _first_device:
+        _first_device.append(clients.local_devices()[0])
+    return _first_device[0]
+
+
+def signature_on(aval: ShapedArray, device: Any, committed: bool) -> Any:
+    """Return the `signature` of an array of type `aval` on `device`."""
+    return aval if not committed and device is first_device() else placement(aval, device, committed)
+
+
+def current_device() -> Any:
+    """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
+    chosen = config.default_device.value
+    if chosen is None:
+        return first_device()
+    return clients.local_devices(chosen)[0] if isinstance(chosen, str) else chosen
+
+
+def committed_device(value: Any) -> Any:
+    """Return the device that `value` is committed to, an array or a description of one; None if there is none."""
+    if type(value) is ConcreteArray:
+        return value.device if value.committed else None
+    return getattr(getattr(value, "sharding", None), "device", None) if isinstance(value, ShapeDtypeStruct) else None
+
+
+def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, copy: bool = True) -> Any:
+    """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false.
+
+    For an extended dtype, the data are those of the storage. Of float0, which has none, it is a NumPy array.
+    """
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    where = current_device() if device is None else device
+    stored = physical(aval)
+    if value.dtype != stored.dtype:
+        value = dtypes.cast(value, stored.dtype)
+    if not (value.flags.c_contiguous and value.flags.aligned):
+        value = np.ascontiguousarray(value)
+    buffer = buffers.put(stored, value, where, copy=copy)
+    return new_array(aval, buffer, signature_on(aval, where, device is not None))
+
+
+def array_from_dlpack(source: Any, copy: bool | None) -> ConcreteArray:
+    """Return a concrete array on the CPU with the host memory of an object with ``__dlpack__``, as XLA takes it.
+
+    BufferError if it does not, or if `copy` is False and it must copy.
+    """
+    device = clients.local_devices("cpu")[0]
+    buffer = buffers.from_dlpack(source.__dlpack__(), device, copy)
+    aval = ShapedArray(buffer.shape, buffer.dtype)
+    return new_array(aval, buffer, signature_on(aval, device, True))
+
+
+def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """Return a Python scalar as a NumPy array of type `aval`, of rank 0; OverflowError if an integer does not fit.
+
+    For an extended dtype it is the storage of an element, filled with the scalar; for float0 a boolean.
+    """
+    if aval.dtype == dtypes.float0:
+        return np.zeros((), dtypes.bool_)
+    if type(aval.dtype) is dtypes.ExtendedDType:
+        return np.full(aval.dtype.trailing_shape, value, aval.dtype.physical)
+    # The four-bit types wrap around, as in JAX.
+    if isinstance(value, int) and not isinstance(value, bool) and aval.dtype.kind in "iu":
+        check_fits(value, aval.dtype)
+    return dtypes.cast(value, aval.dtype)
+
+
+_NUMBERS = bool, int, float, complex
+_SCALARS = frozenset(_NUMBERS)
+_scalars = Table(1024)
+_SCALARS_OF_A_SIGNATURE = 64
+# Python types, and the dtypes that jaxlib makes of their numbers.
+_AS_PYTHON = {
+    float: (np.dtype(np.float32), np.dtype(np.float64)),
+    int: (np.dtype(np.int32), np.dtype(np.int64)),
+    bool: (np.dtype(bool),),
+}
+
+
+def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
+    """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
+    # True equals 1, so the type is part of the key; zeros are equal and told apart by their text.
+    kind = type(value)
+    cacheable = kind in _AS_PYTHON
+    key = (value or repr(value), kind, aval, device)
+    found = _scalars.get(key) if cacheable else None
+    if found is None or found.signature is DELETED:
+        if cacheable and aval.dtype in _AS_PYTHON[kind]:
+            if kind is int:
+                check_fits(value, aval.dtype)
+            buffer = buffers.put_scalar(aval, value, device)
+        else:
+            buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
+        found = new_array(aval, buffer, signature_on(aval, device, False))
+        if cacheable:
+            _scalars.remember(key, found)
+    return found
+
+
+def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
+    """Return the function from floats, integers that fit or bools to buffers of their type `aval`, shared as above."""
+    known = Table(_SCALARS_OF_A_SIGNATURE, nested=True)
+
+    def buffer_of(value: Any) -> Any:
+        key = value or repr(value)
+        found = known.get(key)
+        if found is None:
+            found = buffers.put_scalar(aval, value, device)
+            known.remember(key, found)
+        return found
+
+    return buffer_of
+
+
+def to_operand(value: Any) -> ConcreteArray:
+    """Return `value` as `to_concrete` does, for a program that leaves its operands alone: scalars may be shared."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return scalar_array(value, scalar_aval(kind), current_device())
+    if kind is Literal and type(value.val) in _SCALARS:
+        return scalar_array(value.val, value.aval, current_device())
+    return to_input(value)
+
+
+def to_input(value: Any, device: Any = None) -> ConcreteArray:
+    """Return `value` as programs take it: as `to_concrete` does, and what has no data as booleans."""
+    found: Any = to_concrete(value, device)
+    if type(found) is ConcreteArray:
+        return found
+    where, aval = current_device() if device is None else device, aval_of(found)
+    buffer = buffers.put(physical(aval), dtypes.cast(found, dtypes.bool_), where)
+    return new_array(aval, buffer, signature_on(aval, where, False))
+
+
+def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
+    """Return `value` (an array, a NumPy value, a Python scalar, a literal) as a concrete array on a device.
+
+    An array of float0 is NumPy's, and nowhere.
+    """
+    if type(value) is ConcreteArray:
+        return value
+    if isinstance(value, Tracer):
+        raise TypeError(f"a concrete value is needed; got the traced value {abbreviated(value)}")
+    if type(value) is Literal:
+        value, aval = value.val, value.aval
+    else:
+        aval = aval_of_value(value)
+    if isinstance(value, _NUMBERS) and not isinstance(value, np.generic) and aval.dtype != dtypes.float0:
+        where = current_device() if device is None else device
+        buffer = buffers.put(physical(aval), scalar_to_host(value, aval), where)
+        return new_array(aval, buffer, signature_on(aval, where, False))
+    array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
+    return array
+
+
+def to_constant(value: Any) -> ConcreteArray:
+    """Return `value` as `to_concrete` does; while a function is traced, this is no transfer that a guard refuses."""
+    if current_trace.get() is base_trace or config.transfer_guard_host_to_device.value in (None, "allow"):
+        return to_concrete(value)
+    with guards.asked_for("put"):
+        return to_concrete(value)
+
+
+def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> ConcreteArray:
+    """Return `value` committed to `device`, copied there if it is elsewhere, in the memory `space` or the same kind."""
+    array = to_concrete(value, device)
+    if type(array) is not ConcreteArray:
+        return array
+    aval = array.aval if space is None else array.aval.update(memory_space=space)
+    signature = placement(aval, device)
+    if array.device == device and aval is array.aval:
+        return new_array(aval, array._live_buffer(), signature)
+    if array.device.client is device.client:
+        return new_array(aval, buffers.move(physical(aval), array._live_buffer(), device), signature)
+    moved: ConcreteArray = array_from_host(array.storage(), aval, device)
+    return moved
+
+
+def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
+    """Return a copy of `array` in the memory `space` of its device, or of that device's host."""
+    aval = array.aval.update(memory_space=space)
+    buffer = buffers.move(physical(aval), array._live_buffer(), array.device)
+    return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
+
+
+def _restored(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:
+    """Return the array that was pickled, of 64 bits only where these are enabled."""
+    aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
+    if extended is not None:
+        aval = ShapedArray(value.shape[: value.ndim - len(extended.trailing_shape)], extended)
+    array: ConcreteArray = array_from_host(value, aval)
+    return array
+
+
+def _reduced(array: ConcreteArray) -> Any:
+    extended = array.dtype if isinstance(array.dtype, dtypes.ExtendedDType) else None
+    return _restored, (array.storage(), array.weak_type, extended)
+
+
+# Making an array needs a device, of which the class knows nothing; so what pickle does is said here.
+copyreg.pickle(ConcreteArray, _reduced)

@@ -1,0 +1,398 @@
+"""Writing StableHLO: functions are lists of text lines, each with the place in the user's code it came from."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import ShapedArray, physical
+from xtrace._src.core.source import Position, resolve
+from xtrace._src.stablehlo import attributes
+
+_Place = tuple[Position | None, str]
+
+# XLA ends the process when it joins or orders elements of two bits.
+_WIDENED = {dtypes.int2: dtypes.int8, dtypes.uint2: dtypes.uint8}
+
+
+class Value:
+    """An SSA value: its name, such as ``%3``, and its type."""
+
+    __slots__ = ("name", "aval")
+
+    def __init__(self, name: str, aval: ShapedArray) -> None:
+        self.name, self.aval = name, aval
+
+    @property
+    def type(self) -> str:
+        """The StableHLO type."""
+        return self.aval.mlir_type
+
+    def stored(self) -> Value:
+        """This value, seen as the array its elements are stored in if its dtype is an extended one."""
+        return self.seen_as(physical(self.aval))
+
+    def seen_as(self, aval: ShapedArray) -> Value:
+        """This value with the type `aval`, which has the same storage."""
+        return self if aval is self.aval else Value(self.name, aval)
+
+
+class Constant(Value):
+    """A scalar constant that is written when its name is first asked for: it may be needed only spread over a shape."""
+
+    __slots__ = ("builder", "text")
+
+    def __init__(self, builder: FunctionBuilder, text: str, aval: ShapedArray) -> None:
+        self.builder, self.text, self.aval = builder, text, aval
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The value's name in the text; asking for it writes the constant."""
+        return self.builder.constant_line(self.text, self.aval).name
+
+
+class Locations:
+    """Numbered source locations of one module; each distinct one is written once, as an alias."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[_Place, int] = {}
+
+    def alias(self, place: _Place) -> str:
+        """The reference to `place`, such as ``loc(#loc3)``."""
+        number = self.numbers.setdefault(place, len(self.numbers) + 1)
+        return f"loc(#loc{number})"
+
+    def definitions(self) -> list[str]:
+        """The lines that define the aliases."""
+        lines = []
+        pattern = config.source_file_regex.value
+        for (position, name), number in self.numbers.items():
+            if position is None:
+                lines.append(f"#loc{number} = loc({attributes.string(name)})")
+                continue
+            at = resolve(position)
+            columns = f"{at.line}:{at.column + 1}"
+            if (at.end_line, at.end_column) > (at.line, at.column):
+                end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
+                columns += f" to {end}"
+            file = re.sub(pattern, "", at.file) if pattern else at.file
+            # XLA reads the first name as the operation's and the second as the Python function's.
+            place = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
+            lines.append(f"#loc{number} = loc({attributes.string(name)}({place}))")
+        return lines
+
+
+def symbol(text: str) -> str:
+    """Return `text` as a name that MLIR reads without quotes."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "_.$") else "_" for c in text) or "function"
+    return "_" + name if name[0].isdigit() or name[0] in "$." else name
+
+
+class ModuleBuilder:
+    """A module: the public function ``main`` and the private functions it calls, equal ones written once."""
+
+    def __init__(self, name: str, platform: str, *, num_partitions: int = 1) -> None:
+        self.name, self.platform, self.num_partitions = name, platform, num_partitions
+        self.functions: list[FunctionBuilder] = []
+        self._by_body: dict[tuple[str, ...], str] = {}
+        # Names that are taken, with the number to try first for the next function of that name.
+        self._names: dict[str, int] = {"main": 1}
+        self.memo: dict[Any, Any] = {}
+        # Python functions that the program calls by their place here; each key has one.
+        self.callbacks: list[Callable[..., Any]] = []
+        self._callback_places: dict[Any, int] = {}
+        # Numbers of channels between the device and the host; lower ones are XLA's.
+        self.channel = itertools.count(2).__next__
+
+    def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
+        """Return the place of the Python function known by `key`, which is made if it has none yet."""
+        place = self._callback_places.get(key)
+        if place is None:
+            place = self._callback_places[key] = len(self.callbacks)
+            self.callbacks.append(make())
+        return place
+
+    def unique_name(self, base: str) -> str:
+        """Return a function name that starts with `base` and is not taken."""
+        base = name = symbol(base)
+        while name in self._names:
+            name = f"{base}_{self._names[base]}"
+            self._names[base] += 1
+        return name
+
+    def add_private(self, function: FunctionBuilder, base: str) -> str:
+        """Add a finished function under a name made from `base`, or return the name of an equal one."""
+        body = (*(f"{v.name}: {v.type}" for v in function.arguments), *function.lines)
+        found = self._by_body.get(body)
+        if found is None:
+            found = self._by_body[body] = function.name = self.unique_name(base)
+            self._names[found] = 1
+            self.functions.append(function)
+        return found
+
+    def finish(self) -> None:
+        """Let the functions go: they hold no reference back, so that all of it is freed without a garbage collector."""
+        self.memo.clear()
+        for function in self.functions:
+            del function.module
+
+    def text(self, debug_info: bool = False) -> str:
+        """Return the module's text, with locations if `debug_info`."""
+        return self.text_with(Locations() if debug_info else None)
+
+    def text_with(self, locations: Locations | None) -> str:
+        """Return the module's text, with locations if they are to be collected."""
+        bodies = [line for f in self.functions for line in f.text_lines(locations)]
+        head = (
+            f"module @{self.name} attributes {{mhlo.num_partitions = {self.num_partitions} : i32, "
+            "mhlo.num_replicas = 1 : i32} {"
+        )
+        tail = locations.definitions() if locations is not None else []
+        return "\n".join([head, *bodies, "}", *tail, ""])
+
+
+class FunctionBuilder:
+    """One function, or one region, being written. Emission rules call `op`, `line` and `constant`."""
+
+    __slots__ = (
+        "module", "name", "arguments", "argument_attributes", "argument_names", "result_names", "result_types",
+        "result_attributes", "lines", "places", "place", "result", "results", "public", "number", "_constants",
+        "_spread", "scope", "tokens",
+    )
+
+    def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
+        self.module, self.name, self.scope, self.public = module, name, scope, public
+        self.arguments: list[Value] = []
+        self.argument_attributes: list[str] = []
+        # What users call the last arguments; asked for when locations are written.
+        self.argument_names: Callable[[], Sequence[str]] = tuple
+        # What users call the results; asked for when text is written.
+        self.result_names: Callable[[], Sequence[str]] = tuple
+        self.result_types: list[str] = []
+        self.result_attributes: list[str] = []
+        self.lines: list[str] = []
+        self.places: list[_Place | None] = []
+        self.place: _Place | None = None
+        self.results: Sequence[ShapedArray] = ()
+        self.number = itertools.count().__next__
+        self._constants: dict[tuple[str, str], Value] = {}
+        self._spread: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
+        # What the next operation of each ordered effect waits for.
+        self.tokens: dict[Any, Value] = {}
+
+    @property
+    def platform(self) -> str:
+        """The platform the module is for: ``cpu``, ``cuda``, ``tpu``."""
+        return self.module.platform
+
+    def path(self, name: str) -> str:
+        """Return the name of an operation with those of the scopes around it, as profiles show it."""
+        return f"{self.scope}/{name}" if self.scope else name
+
+    def named(self, name: str) -> None:
+        """Give the operations that are written next this name in the scope, where operations have places."""
+        if self.place is not None:
+            self.place = self.place[0], self.path(name) if name else self.scope
+
+    def argument(self, aval: ShapedArray, attribute_text: str = "") -> Value:
+        """Add an argument of type `aval`."""
+        value = Value(f"%arg{len(self.arguments)}", aval)
+        self.arguments.append(value)
+        self.argument_attributes.append(attribute_text)
+        return value
+
+    def line(self, text: str, aval: ShapedArray) -> Value:
+        """Write ``%n = text`` and return the value, of type `aval`."""
+        name = f"%{self.number()}"
+        self.lines.append(f"{name} = {text}")
+        self.places.append(self.place)
+        return Value(name, aval)
+
+    def line_of_many(self, text: str, avals: Sequence[ShapedArray]) -> list[Value]:
+        """Write an operation with several (or no) results."""
+        if len(avals) == 1:
+            return [self.line(text, avals[0])]
+        name = f"%{self.number()}"
+        self.lines.append(f"{name}:{len(avals)} = {text}" if avals else text)
+        self.places.append(self.place)
+        return [Value(f"{name}#{i}", aval) for i, aval in enumerate(avals)]
+
+    def op(self, name: str, *operands: Value, result: ShapedArray | None = None, **attribute_texts: str) -> Value:
+        """Write operation `name`; its result has type `result`, or that of the current equation's output."""
+        aval = self.results[0] if result is None else result
+        return self.line(self._operation(name, operands, (aval,), attribute_texts), aval)
+
+    def op_of_many(
+        self, name: str, operands: Sequence[Value], results: Sequence[ShapedArray], **attribute_texts: str
+    ) -> list[Value]:
+        """Write operation `name` with several results."""
+        return self.line_of_many(self._operation(name, operands, results, attribute_texts), results)
+
+    def _operation(
+        self, name: str, operands: Sequence[Value], results: Sequence[ShapedArray], attribute_texts: dict[str, str]
+    ) -> str:
+        names = ", ".join([x.name for x in operands])
+        ins = ", ".join([x.aval.mlir_type for x in operands])
+        outs = ", ".join([a.mlir_type for a in results])
+        signature = f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
+        if not attribute_texts:
+            return f'"{name}"({names}) : {signature}'
+        texts = ", ".join(f"{key} = {value}" for key, value in attribute_texts.items())
+        return f'"{name}"({names}) <{{{texts}}}> : {signature}'
+
+    def constant(self, value: Any, aval: ShapedArray) -> Value:
+        """Return the constant `value` (a scalar or array of `aval`'s dtype; a scalar fills the shape)."""
+        stored = dtypes.bool_ if aval.dtype == dtypes.float0 else aval.dtype
+        return self.constant_line(attributes.dense(dtypes.cast(value, stored)), aval)
+
+    def literal(self, value: Any, aval: ShapedArray) -> Value:
+        """Return the scalar constant `value`, written when it is first used.
+
+        Of an extended dtype it is an element whose storage is filled with `value`.
+        """
+        stored = physical(aval).dtype
+        return Constant(self, attributes.scalar(False if aval.dtype == dtypes.float0 else value, stored), aval)
+
+    def constant_line(self, text: str, aval: ShapedArray) -> Value:
+        """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
+        kind = aval.mlir_type
+        found = self._constants.get((text, kind))
+        if found is None:
+            found = self._constants[text, kind] = self.line(f"stablehlo.constant {text} : {kind}", aval)
+        return found
+
+    def text_of_constant(self, value: Value) -> str | None:
+        """Return the ``dense<…>`` text of a constant; None for what is computed or an argument."""
+        if type(value) is Constant:
+            return value.text
+        return next((text for (text, _), found in self._constants.items() if found.name == value.name), None)
+
+    def broadcast(self, value: Value, shape: tuple[int, ...], dimensions: Sequence[int] = ()) -> Value:
+        """Return `value` spread over `shape`, its axis i along axis ``dimensions[i]``."""
+        aval = value.aval.update(shape=shape)
+        if type(value) is Constant:
+            return self.constant_line(value.text, aval)
+        return self.line(
+            f"stablehlo.broadcast_in_dim {value.name}, dims = {attributes.bracketed(dimensions)} : "
+            f"({value.aval.mlir_type}) -> {aval.mlir_type}",
+            aval,
+        )
+
+    def spread(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Return an operand of an elementwise operation with its scalar or size-1 axes spread over `shape`."""
+        own = value.aval.shape
+        if own == shape:
+            return value
+        if type(value) is Constant:
+            key = (value.text, value.aval, shape)
+            found = self._spread.get(key)
+            if found is None:
+                found = self._spread[key] = self.broadcast(value, shape)
+            return found
+        axes = range(len(shape)) if own else range(0)
+        stored = value.stored()
+        trailing = stored.aval.shape[len(own) :]
+        if not trailing:
+            return self.broadcast(value, shape, axes)
+        axes_of_storage = [*axes, *range(len(shape), len(shape) + len(trailing))]
+        return self.broadcast(stored, (*shape, *trailing), axes_of_storage).seen_as(value.aval.update(shape=shape))
+
+    def convert(self, value: Value, dtype: Any) -> Value:
+        """Return `value` converted to `dtype`, of complex numbers the real part if that is real."""
+        if value.aval.dtype == dtype:
+            return value
+        if dtypes.is_complex(value.aval.dtype) and not dtypes.is_complex(dtype):
+            # XLA ends the process when it folds a conversion of a complex constant.
+            real = value.aval.update(dtype=dtypes.real_part_dtype(value.aval.dtype))
+            text = f"stablehlo.real {value.name} : ({value.aval.mlir_type}) -> {real.mlir_type}"
+            return self.convert(self.line(text, real), dtype)
+        aval = value.aval.update(dtype=dtype)
+        return self.line(f"stablehlo.convert {value.name} : ({value.aval.mlir_type}) -> {aval.mlir_type}", aval)
+
+    def widened(self, value: Value) -> Value:
+        """Return `value` converted to eight bits if its elements have two."""
+        return self.convert(value, _WIDENED.get(value.aval.dtype, value.aval.dtype))
+
+    def region(self, avals: Sequence[ShapedArray], scope: str = "") -> FunctionBuilder:
+        """Return a builder for a region of the operation that `op_with_regions` will write next.
+
+        Its arguments have the types `avals`; its operations are named below that one, and `scope`. Names inside and
+        outside come from one sequence, so none is used twice.
+        """
+        around = self.scope if self.place is None else self.place[1]
+        inner = FunctionBuilder(self.module, self.name, f"{around}/{scope}" if scope else around)
+        inner.place, inner.number = self.place, self.number
+        inner.tokens = dict(self.tokens)
+        inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]
+        return inner
+
+    def op_with_regions(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        regions: Sequence[tuple[FunctionBuilder, Sequence[Value]]],
+        results: Sequence[ShapedArray],
+        **attribute_texts: str,
+    ) -> list[Value]:
+        """Write operation `name` with regions, each a builder from `region` and the values it returns."""
+        names = ", ".join([x.name for x in operands])
+        ins, outs = ", ".join([x.aval.mlir_type for x in operands]), ", ".join([a.mlir_type for a in results])
+        texts = ", ".join(f"{key} = {value}" for key, value in attribute_texts.items())
+        head = f'"{name}"({names}){f" <{{{texts}}}>" if texts else ""} ({{'
+        lines: list[str] = []
+        places: list[_Place | None] = []
+        for number, (region, returned) in enumerate(regions):
+            arguments = ", ".join(f"{v.name}: {v.aval.mlir_type}" for v in region.arguments)
+            kinds = ", ".join(v.aval.mlir_type for v in returned)
+            # Naming a value may still write a constant, so this comes before the lines are read.
+            end = f"  stablehlo.return {', '.join(v.name for v in returned)} : {kinds}"
+            lines += ["}, {"] * (number > 0) + ([f"^bb0({arguments}):"] if arguments else [])
+            places += [None] * (len(lines) - len(places))
+            lines += [f"  {line}" for line in region.lines]
+            places += region.places
+            lines.append(end if returned else "  stablehlo.return")
+            places.append(None)
+        signature = f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
+        number = self.number()
+        binder = "" if not results else f"%{number} = " if len(results) == 1 else f"%{number}:{len(results)} = "
+        self.lines += [binder + head, *lines, f"}}) : {signature}"]
+        self.places += [None, *places, self.place]
+        if len(results) == 1:
+            return [Value(f"%{number}", results[0])]
+        return [Value(f"%{number}#{i}", aval) for i, aval in enumerate(results)]
+
+    def return_values(self, values: Sequence[Value], attribute_texts: Sequence[str] = ()) -> None:
+        """Write the return statement."""
+        self.result_types = [v.aval.mlir_type for v in values]
+        self.result_attributes = list(attribute_texts) or [""] * len(values)
+        names, types = ", ".join(v.name for v in values), ", ".join(self.result_types)
+        self.lines.append(f"return {names} : {types}" if values else "return")
+        self.places.append(None)
+
+    def text_lines(self, locations: Locations | None) -> list[str]:
+        """The function's text, a line a list item."""
+        names = self.argument_names() if locations is not None else ()
+        places = [f" loc({attributes.string(name)})" for name in names]
+        places = [""] * (len(self.arguments) - len(places)) + places
+        arguments = ", ".join(
+            f"{v.name}: {v.type}{' {' + a + '}' if a else ''}{place}"
+            for v, a, place in zip(self.arguments, self.argument_attributes, places, strict=True)
+        )
+        infos = [f"jax.result_info = {attributes.string(name)}" for name in self.result_names()]
+        infos = infos or [""] * len(self.result_types)
+        about = [", ".join(filter(None, pair)) for pair in zip(infos, self.result_attributes, strict=True)]
+        results = ", ".join(f"{t}{' {' + a + '}' if a else ''}" for t, a in zip(self.result_types, about, strict=True))
+        single = len(about) == 1 and not about[0]
+        visibility = "public" if self.public else "private"
+        head = f"  func.func {visibility} @{self.name}({arguments}) -> {results if single else f'({results})'} {{"
+        if locations is None:
+            body = [f"    {line}" for line in self.lines]
+        else:
+            body = [
+                f"    {line} {locations.alias(place)}" if place is not None else f"    {line}"
+                for line, place in zip(self.lines, self.places, strict=True)
+            ]
+        return [head, *body, "  }"]

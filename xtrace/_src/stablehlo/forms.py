@@ -1,0 +1,137 @@
+"""Forms: the lines that an emission rule writes, kept with gaps for names and filled in to write them again.
+
+What a rule writes follows from the types of its operands, the parameters, the platform and the settings. A `Recorder`
+stands in for the builder while the rule runs once; a rule that asks it for more than that has no form.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, Value
+
+# A gap: which list its name comes from (operands, constants, or new numbers), and the place in that list.
+_GAP = re.compile("\0([ocn])([0-9]+)\0")
+
+
+class _Unrecordable(Exception):
+    """The rule depends on more than what forms are found by."""
+
+
+class _Module:
+    """All that a rule may know of the module it writes into."""
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Unrecordable(name)
+
+
+class Recorder(FunctionBuilder):
+    """A builder whose names are gaps."""
+
+    __slots__ = ("constants", "numbers")
+
+    def __init__(self, platform: str, results: Sequence[ShapedArray]) -> None:
+        super().__init__(_Module(platform), "", "")  # type: ignore[arg-type]
+        self.results = results
+        self.place = (None, "")
+        self.constants: dict[tuple[str, str], Value] = {}
+        self.numbers = itertools.count()
+        self.number = map("\0n{}\0".format, self.numbers).__next__  # type: ignore[assignment]
+
+    def constant_line(self, text: str, aval: ShapedArray) -> Value:
+        """Return a gap for the constant, which the builder that the form is written into writes."""
+        key = text, aval.mlir_type
+        if key not in self.constants:
+            self.constants[key] = Value(f"\0c{len(self.constants)}\0", aval)
+        return self.constants[key]
+
+    def text_of_constant(self, value: Value) -> str | None:
+        """Return the text of a literal; what else is a constant depends on the builder."""
+        if type(value) is Constant:
+            return value.text
+        raise _Unrecordable("constants")
+
+
+class Form:
+    """Lines with gaps: `write` fills them in with the names of operands, of constants and of new values."""
+
+    __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick")
+
+    def __init__(self, recorder: Recorder, operands: Sequence[Value], emitted: Any) -> None:
+        self.count, self.constants = next(recorder.numbers), [(t, v.aval) for (t, _), v in recorder.constants.items()]
+        self.placed = [p is not None for p in recorder.places]
+        self.many = not isinstance(emitted, Value)
+        written = [self._split(line) for line in recorder.lines]
+        values = list(emitted) if self.many else [emitted]
+        if any(type(v) is Constant or not v.name.startswith("%\0n") for v in values):
+            raise _Unrecordable("a result that is an operand")
+        results = [self._split(v.name) for v in values]
+        self.named = [("o", i) in {gap for _, gaps in written for gap in gaps} for i in range(len(operands))]
+        # The order of what fills the gaps: new numbers, operands, and constants.
+        order = [("n", i) for i in range(self.count)] + [("o", i) for i in range(len(operands))]
+        order += [("c", i) for i in range(len(self.constants))]
+        place = {gap: i for i, gap in enumerate(order)}
+
+        def filled(text: str, gaps: list[tuple[str, int]]) -> tuple[str, list[int]]:
+            return text, [place[g] for g in gaps]
+
+        self.lines = [filled(*line) for line in written]
+        self.results = [filled(*name) for name in results]
+        self.single = not self.many and self.count == len(self.lines) == 1 and self.placed == [True]
+        if self.single:
+            self.text, gaps = self.lines[0]
+            self.pick = operator.itemgetter(*gaps)
+
+    @staticmethod
+    def _split(line: str) -> tuple[str, list[tuple[str, int]]]:
+        gaps = [(kind, int(i)) for kind, i in _GAP.findall(line)]
+        return _GAP.sub("%s", line.replace("%", "%%")), gaps
+
+    def write(self, builder: FunctionBuilder, names: list[str]) -> Any:
+        """Write the lines for operands called `names` and return the name of the result, or a list of several."""
+        if self.constants:
+            names = names + [builder.constant_line(text, aval).name for text, aval in self.constants]
+        if self.single:
+            number = builder.number()
+            builder.lines.append(self.text % self.pick((number, *names)))
+            builder.places.append(builder.place)
+            return f"%{number}"
+        fill: list[Any] = [*[builder.number() for _ in range(self.count)], *names]
+        for text, gaps in self.lines:
+            builder.lines.append(text % tuple([fill[i] for i in gaps]))
+        place = builder.place
+        builder.places += [place if placed else None for placed in self.placed]
+        found = [text % tuple([fill[i] for i in gaps]) for text, gaps in self.results]
+        return found if self.many else found[0]
+
+    def write_values(self, builder: FunctionBuilder, operands: Sequence[Value], results: Sequence[ShapedArray]) -> Any:
+        """Do what `write` does for operands of which some may be constants, and return values of the types `results`.
+
+        A constant that has no gap is not named, which would write it.
+        """
+        found = self.write(builder, [x.name if named else "" for x, named in zip(operands, self.named, strict=True)])
+        return list(map(Value, found, results)) if self.many else Value(found, results[0])
+
+
+def form_of(
+    emit: Callable[..., Any], platform: str, operands: Sequence[Value], results: Sequence[ShapedArray],
+    parameters: dict[str, Any],
+) -> Form | None:
+    """Return the form of what `emit` writes for operands of these types, None if it has none."""
+    recorder = Recorder(platform, results)
+    named = [
+        Constant(recorder, x.text, x.aval) if type(x) is Constant else Value(f"\0o{i}\0", x.aval)
+        for i, x in enumerate(operands)
+    ]
+    try:
+        return Form(recorder, operands, emit(recorder, *named, **parameters))
+    except _Unrecordable:
+        return None

@@ -1,0 +1,126 @@
+"""Reverse mode: a linear jaxpr is transposed, equation by equation from the last to the first."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.families import BILINEAR, add_any
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.failures import note_rule
+from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.source import replay
+from xtrace._src.core.tangents import Linear
+from xtrace._src.core.trace import Trace, current_trace
+from xtrace._src.transforms.replay import TraceStack
+
+
+def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Return the cotangents of the inputs of `jaxpr` whose operand is `Linear`, given those of its outputs.
+
+    `consts` and the other operands are the values that it is linear in nothing of; None stands for zero cotangents
+    of outputs and inputs.
+    """
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear: set[Atom] = set()
+    for variable, operand in zip(jaxpr.invars, operands, strict=True):
+        if isinstance(operand, Linear):
+            linear.add(variable)
+        else:
+            values[variable] = operand
+    pending = _evaluate_known(jaxpr, values, linear)
+    found: dict[Var, Any] = {}
+    for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
+        if cotangent is not None and atom in linear:
+            _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
+    stack = TraceStack.below(current_trace.get())
+    for equation in reversed(pending):
+        _transpose(equation, values, linear, found, stack)
+    return [found.get(v) for v in jaxpr.invars]
+
+
+def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> list[JaxprEqn]:
+    """Compute what depends on no linear input, and return the other equations."""
+    trace, pending = current_trace.get(), []
+    for equation in jaxpr.eqns:
+        for x in equation.invars:
+            if x in linear:
+                pending.append(equation)
+                linear.update(equation.outvars)
+                break
+        else:
+            operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
+            result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+            results = result if equation.primitive.multiple_results else [result]
+            values.update(zip(equation.outvars, results, strict=True))
+    return pending
+
+
+def _accumulate(found: dict[Var, Any], variable: Var, cotangent: Any) -> None:
+    before = found.get(variable)
+    found[variable] = cotangent if before is None else add_any(before, cotangent)
+
+
+def _transpose(
+    equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: TraceStack | None
+) -> None:
+    primitive = equation.primitive
+    given: Any
+    if primitive.multiple_results:
+        given = [found.pop(v, None) for v in equation.outvars]
+        if all(c is None for c in given):
+            return
+    else:
+        given = found.pop(equation.outvars[0], None)
+        if given is None:
+            return
+    operands = [x if isinstance(x, Literal) else Linear(x.aval) if x in linear else values[x] for x in equation.invars]
+    bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
+    if bilinear and all(type(x) is Linear for x in operands):
+        raise NotImplementedError(
+            f"Transpose of '{primitive.name}' of two values that both depend on the argument: this is linear in each "
+            "of them, and not in the argument"
+        )
+    try:
+        results = _replayed(stack, equation, given, operands) if stack is not None and primitive.replayable else None
+        if results is None:
+            rule = functools.partial(primitive.rule("transpose"), **equation.params)
+            results = replay(equation, rule, given, *operands)
+            for x, cotangent in zip(equation.invars, results, strict=True):
+                if cotangent is not None:
+                    assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
+    except Exception as error:
+        note_rule(error, "transpose", primitive, equation.invars, equation.source)
+        raise
+    for x, cotangent in zip(equation.invars, results, strict=True):
+        if cotangent is not None and x in linear:
+            _accumulate(found, x, cotangent)  # type: ignore[arg-type]
+
+
+def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
+    """Return the results of an equation's transpose rule, replayed; None if it cannot be."""
+    primitive, parameters = equation.primitive, equation.parameters
+    # Which cotangents are zero, none where there is but one, and the types of the operands that it is linear in.
+    zero: tuple[bool, ...] = ()
+    known: list[Any] = [given]
+    types: list[Any] = []
+    if primitive.multiple_results:
+        zero, known = tuple([c is None for c in given]), [c for c in given if c is not None]
+    for x in operands:
+        if type(x) is Linear:
+            types.append(x.aval)
+        else:
+            types.append(None)
+            known.append(x)
+    linear = tuple(types)
+
+    def by_rule(top: Trace, *values: Any) -> tuple[Any, None]:
+        left = iter(values)
+        cotangents = [None if z else next(left) for z in zero] if primitive.multiple_results else next(left)
+        rest = [next(left) if aval is None else Linear(aval) for aval in linear]
+        return primitive.rule("transpose")(cotangents, *rest, **equation.params), None
+
+    head = ("transpose", parameters, zero, linear)
+    replayed = stack.replay(primitive.subprograms, head, by_rule, known, equation.source)
+    return None if replayed is None else replayed[0]

@@ -1,0 +1,166 @@
+"""Batching: values carry an axis that the function does not see, each operation's batch rule says where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xtrace._src.core import config, explain
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.diagnostics.failures import note_rule
+from xtrace._src.core.effects import Effects, NamedAxis
+from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tables import memoize
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace._src.transforms.replay import StackedTrace, TraceStack
+
+if TYPE_CHECKING:
+    from xtrace._src.core.diagnostics.provenance import Provenance
+
+
+class MappedAxis(NamedTuple):
+    """The axis that a function is mapped over: its size, its name if it has one, the mesh axis it is spread over."""
+
+    size: int
+    name: Any = None
+    spmd_name: Any = None
+
+
+@memoize(4096)
+def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
+    """The type of what lies at one index of that axis."""
+    shape = aval.shape
+    return aval.update(shape=shape[:axis] + shape[axis + 1 :])
+
+
+class BatchTracer(Tracer):
+    """A value for each index of the mapped axis: an array with that axis at position `axis`."""
+
+    __slots__ = ("value", "axis")
+
+    def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
+        self.owner, self.value, self.axis = trace, value, axis
+        self.aval = without_axis(aval_of(value), axis)
+
+    def __repr__(self) -> str:
+        return f"VmapTracer(aval={self.aval}, batched={aval_of(self.value)})"
+
+
+def _aval_of_tracer(tracer: BatchTracer) -> ShapedArray:
+    return tracer.aval
+
+
+aval_rules[BatchTracer] = _aval_of_tracer
+
+
+class BatchTrace(StackedTrace):
+    """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
+
+    __slots__ = ("mapped", "named_axis", "described")
+
+    def __init__(self, parent: Trace, mapped: MappedAxis, described: Callable[[], DebugInfo] | None = None) -> None:
+        super().__init__(parent)
+        self.described = described
+        self.mapped = mapped
+        self.stack = TraceStack.below(self)
+        self.named_axis = None if mapped.name is None else (mapped.name, mapped.size)
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        values: list[Any] = []
+        axes: list[int | None] = []
+        found = False
+        for x in operands:
+            if type(x) is BatchTracer and x.owner is self:
+                found = True
+                values.append(x.value)
+                axes.append(x.axis)
+            else:
+                values.append(x)
+                axes.append(None)
+        if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
+            return self.parent.process(primitive, operands, parameters)
+        try:
+            if found and self.stack is not None and primitive.replayable:
+                made = self.stack.process(primitive, operands, parameters)
+                if made is not None:
+                    return made
+            named = dict(zip(primitive.parameters, parameters)) if parameters else {}
+            rule = primitive.batch or primitive.rule("batch")
+            token = current_trace.set(self.parent)
+            try:
+                results, where = rule(self.mapped, values, axes, **named)
+            finally:
+                current_trace.reset(token)
+        except Exception as error:
+            note_rule(error, "batch", primitive, operands)
+            raise
+        if primitive.multiple_results:
+            return self._tracers(results, where)
+        return results if where is None else BatchTracer(self, results, where)
+
+    def owns_any(self, values: Sequence[Any]) -> bool:
+        for x in values:  # noqa: SIM110 - a generator would be another frame for each operation
+            if type(x) is BatchTracer and x.owner is self:
+                return True
+        return False
+
+    @property
+    def signature(self) -> MappedAxis:
+        return self.mapped
+
+    def copy_above(self, parent: Trace) -> BatchTrace:
+        made = BatchTrace(parent, self.mapped)
+        made.stack = None
+        return made
+
+    def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+        return tracer.axis, (tracer.value,)
+
+    def unflatten_tracer(self, label: Any, *values: Any) -> BatchTracer:
+        return BatchTracer(self, values[0], label)
+
+    def _tracers(self, results: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
+        return [x if i is None else BatchTracer(self, x, i) for x, i in zip(results, axes, strict=True)]
+
+    def _works_along(self, effects: Effects) -> bool:
+        return any(isinstance(e, NamedAxis) and e.axis == self.mapped.name for e in effects)
+
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        """Return what the tracer depends on, for messages."""
+        assert isinstance(tracer, BatchTracer)
+        note = f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."
+        return explain.provenance_under(self, "vmap", (tracer.value,), note)
+
+    def __repr__(self) -> str:
+        return f"BatchTrace(level={sum(isinstance(t, BatchTrace) for t in self.enclosing())})"
+
+
+def batch(
+    function: Callable[..., Sequence[Any]],
+    mapped: MappedAxis,
+    values: Sequence[Any],
+    axes: Sequence[int | None],
+    described: Callable[[], DebugInfo] | None = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Return the results of `function`, a flat sequence, for every index of the axis, and the axis in each result.
+
+    The axis is None for results that are the same for all indices. `described` says, for messages, which function of
+    the user's it is.
+    """
+    trace = BatchTrace(current_trace.get(), mapped, described)
+    try:
+        with use_trace(trace):
+            results = function(
+                *[x if i is None else BatchTracer(trace, x, i) for x, i in zip(values, axes, strict=True)]
+            )
+    finally:
+        trace.end()
+    own = [type(x) is BatchTracer and x.owner is trace for x in results]
+    found = [x.value if mine else x for x, mine in zip(results, own, strict=True)]
+    places = [x.axis if mine else None for x, mine in zip(results, own, strict=True)]
+    if config.check_tracer_leaks.value:
+        del results
+        explain.check_leaks(trace)
+    return found, places

@@ -1,0 +1,60 @@
+"""Evaluating a jaxpr under the current trace: how transformations of functions apply to jaxprs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, Literal, Var
+from xtrace._src.core.source import replay
+from xtrace._src.core.tables import Table, table_by_owner
+from xtrace._src.core.trace import current_trace
+
+
+def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Bind the equations of `jaxpr` under the current trace and return its results.
+
+    Equations that are recorded meanwhile keep the source positions of those they come from.
+    """
+    trace = current_trace.get()
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+    for equation in jaxpr.eqns:
+        operands = [x if type(x) is Literal else values[x] for x in equation.invars]  # type: ignore[index]
+        result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+        if equation.primitive.multiple_results:
+            values.update(zip(equation.outvars, result, strict=True))
+        else:
+            values[equation.outvars[0]] = result
+    return [x if type(x) is Literal else values[x] for x in jaxpr.outvars]  # type: ignore[index]
+
+
+def one_step(name: str) -> Callable[..., list[Any]]:
+    """Return the rule `steps` of an operation that calls the jaxpr which its parameter `name` is."""
+
+    def steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:
+        return run("", parameters[name], operands)
+
+    return steps
+
+
+_MISSING = object()
+
+
+def per_jaxpr(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember the results of ``function(closed_jaxpr, *hashable)`` as long as the jaxpr lives.
+
+    The same transformed jaxpr each time is what lets compiled programs be found again.
+    """
+    memo = table_by_owner()
+
+    def remembered(closed: ClosedJaxpr, *key: Any) -> Any:
+        table = memo.setdefault(closed, Table(nested=True))
+        found = table.get(key, _MISSING)
+        if found is _MISSING:
+            found = function(closed, *key)
+            table.remember(key, found)
+        return found
+
+    remembered.__name__, remembered.__doc__ = function.__name__, function.__doc__
+    return remembered

@@ -1,0 +1,163 @@
+"""Forward-mode differentiation: values carry tangents, each operation's jvp rule says how they go on.
+
+The same trace linearizes: then the rules run under a tape, which records what they do to tangents and leaves the rest
+to be computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.core import config, explain
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.diagnostics.failures import note_rule
+from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace._src.transforms.replay import StackedTrace, TraceStack
+
+if TYPE_CHECKING:
+    from xtrace._src.core.diagnostics.provenance import Provenance
+
+
+class JVPTracer(Tracer):
+    """A value with its tangent; conditions on it are conditions on the value."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+        self.owner, self.primal, self.tangent = trace, primal, tangent
+        self.aval = primal.aval if isinstance(primal, Array) else aval_of(primal)
+
+    def __bool__(self) -> bool:
+        return bool(self.primal)
+
+    def __int__(self) -> int:
+        return int(self.primal)
+
+    def item(self, *indices: int) -> Any:
+        """Return the value as a Python number, which is a constant to the derivative."""
+        return self.primal.item(*indices)
+
+    def __repr__(self) -> str:
+        if self.owner.linearizing:  # type: ignore[attr-defined]
+            return f"GradTracer(primal={self.primal}, typeof(tangent)={self.aval.str_short()})"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
+
+
+def _aval_of_tracer(tracer: JVPTracer) -> ShapedArray:
+    return tracer.aval
+
+
+aval_rules[JVPTracer] = _aval_of_tracer
+
+
+class JVPTrace(StackedTrace):
+    """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that."""
+
+    __slots__ = ("rules", "tape", "linearizing", "described")
+
+    def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
+        super().__init__(parent)
+        self.described = described
+        # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
+        self.rules = rules
+        self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
+        if self.evaluates:
+            self.fuses = max(self.fuses, 1 if self.linearizing else 2)
+        self.tape = rules if rules is not parent else None  # type: ignore[assignment]
+        self.stack = TraceStack.below(self)
+
+    @property
+    def signature(self) -> Any:
+        return self.tape is not None, self.linearizing
+
+    def copy_above(self, parent: Trace) -> JVPTrace:
+        made = JVPTrace(parent, parent if self.tape is None else type(self.tape)(parent, self.tape.debug_info))
+        made.stack = None
+        return made
+
+    def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+        return None, (tracer.primal, tracer.tangent)
+
+    def unflatten_tracer(self, label: Any, *values: Any) -> JVPTracer:
+        return JVPTracer(self, *values)
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        if not self.owns_any(operands):
+            assert self.parent is not None
+            return self.parent.process(primitive, operands, parameters)
+        try:
+            if primitive.replayable and self.stack is not None:
+                made = self.stack.process(primitive, operands, parameters)
+                if made is not None:
+                    return made
+            own = primitive.linearize if self.linearizing else None
+            if own is None:
+                own = primitive.rule("jvp")
+            primals = [x.primal if type(x) is JVPTracer and x.owner is self else x for x in operands]
+            tangents = [x.tangent if type(x) is JVPTracer and x.owner is self else None for x in operands]
+            token = current_trace.set(self.rules)
+            try:
+                results, out = own(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
+            finally:
+                current_trace.reset(token)
+        except Exception as error:
+            note_rule(error, "jvp", primitive, operands)
+            raise
+        if primitive.multiple_results:
+            return [x if t is None else JVPTracer(self, x, t) for x, t in zip(results, out, strict=True)]
+        return results if out is None else JVPTracer(self, results, out)
+
+    def owns_any(self, values: Sequence[Any]) -> bool:
+        for x in values:  # noqa: SIM110 - a generator would be another frame for each operation
+            if type(x) is JVPTracer and x.owner is self:
+                return True
+        return False
+
+    def split(self, results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the values and the tangents of a function's results."""
+        own = [type(x) is JVPTracer and x.owner is self for x in results]
+        primals = [x.primal if mine else x for x, mine in zip(results, own, strict=True)]
+        return primals, [x.tangent if mine else None for x, mine in zip(results, own, strict=True)]
+
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        """Return what the tracer depends on, for messages."""
+        assert isinstance(tracer, JVPTracer)
+        note = (
+            "The value is being differentiated, and would lose its derivative as a Python or NumPy number. If that is "
+            "what you want, convert xtrace.lax.stop_gradient(x)."
+        )
+        return explain.provenance_under(self, "jvp", (tracer.primal, tracer.tangent), note)
+
+    def __repr__(self) -> str:
+        level = sum(isinstance(t, JVPTrace) for t in self.enclosing())
+        return f"{'LinearizeTrace' if self.linearizing else 'JVPTrace'}(level={level})"
+
+
+def jvp(
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    described: Callable[[], DebugInfo] | None = None,
+) -> tuple[list[Any], list[Any]]:
+    """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero one.
+
+    `described` says, for messages, which function of the user's it is.
+    """
+    parent = current_trace.get()
+    trace = JVPTrace(parent, parent, described)
+    try:
+        with use_trace(trace):
+            results = function(
+                *[x if t is None else JVPTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)]
+            )
+    finally:
+        trace.end()
+    found = trace.split(results)
+    if config.check_tracer_leaks.value:
+        del results
+        explain.check_leaks(trace)
+    return found

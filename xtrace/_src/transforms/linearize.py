@@ -1,0 +1,216 @@
+"""Linearization: a function is evaluated, and what it does to tangents is recorded as a linear jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.core import config, explain
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import Position, Scopes, within
+from xtrace._src.core.tangents import tangent_aval
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.inlined_calls import call_template, inline_calls, inlined_call
+from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
+from xtrace._src.transforms.stage import StagedTracer, StagingTrace
+from xtrace._src.transforms.templates import EquationTemplate
+
+if TYPE_CHECKING:
+    from xtrace._src.core.diagnostics.provenance import Provenance
+
+
+class Known:
+    """How an operation is partially evaluated whose `pending` results need all of it: `compute` gives the others."""
+
+    __slots__ = ("compute", "pending")
+
+    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], pending: tuple[bool, ...]) -> None:
+        self.compute, self.pending = compute, pending
+
+    def __call__(self, operands: Sequence[Any]) -> list[Any]:
+        return self.compute(operands)
+
+
+class Tape(StagingTrace):
+    """Records what is bound on its tracers, the tangents; its parent does everything else, at once.
+
+    This is partial evaluation: the tangents are what is unknown. keeps_calls: a replayed sub-program is one
+    equation, `inlined_call`, and is transposed as a whole.
+    """
+
+    __slots__ = ("residuals", "keeps_calls", "evaluates", "fuses")
+
+    is_tape = True
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo, keeps_calls: bool = False) -> None:
+        super().__init__(parent, debug_info)
+        self.keeps_calls = keeps_calls
+        self.evaluates, self.fuses = parent.evaluates, parent.fuses
+        # By the variables of the recorders below.
+        self.residuals: dict[Var, Var] = {}
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        for x in operands:
+            if type(x) is StagedTracer and x.owner is self:
+                if primitive.partial_evaluate is not None:
+                    return self._split(primitive, operands, parameters)
+                return super().process(primitive, operands, parameters)
+        assert self.parent is not None
+        return self.parent.process(primitive, operands, parameters)
+
+    def _split(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        """Compute what of the operation does not depend on tangents, and record the rest."""
+        assert primitive.partial_evaluate is not None
+        unknown = tuple([self.records(x) for x in operands])
+        parts = primitive.partial_evaluate(unknown, **dict(zip(primitive.parameters, parameters, strict=True)))
+        if parts is None:
+            return super().process(primitive, operands, parameters)
+        with use_trace(self):
+            results = parts(operands)
+        if isinstance(parts, Known) and any(parts.pending):
+            rest = super().process(primitive, operands, parameters)
+            known = iter(results)
+            results = [x if p else next(known) for x, p in zip(rest, parts.pending, strict=True)]
+        return results
+
+    def records(self, value: Any) -> bool:
+        """Whether the value is one of the tape's tracers."""
+        return type(value) is StagedTracer and value.owner is self
+
+    def capture(self, value: Any) -> Atom:
+        if type(value) is StagedTracer:
+            atom = value.variable
+            if type(atom) is Literal:
+                return atom
+            found = self.residuals.get(atom)  # type: ignore[arg-type]
+            if found is None:
+                found = self.residuals[atom] = Var(atom.aval)  # type: ignore[index]
+                self.constants.append((found, value))
+            return found
+        if not isinstance(value, Array):
+            return super().capture(value)
+        captured = self.captured.get(id(value))
+        if captured is not None:
+            return captured[0]
+        # Kept as it is: to read a number that the device still computes would wait for it.
+        variable = Var(aval_of(value))
+        self.constants.append((variable, value))
+        self.captured[id(value)] = (variable, value, value)
+        return variable
+
+    def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
+        if not self.keeps_calls or len(template.steps) < 2:
+            return template.instantiate(self, inputs, source)
+        equation = call_template(template, inputs, within(self.scopes, source) if self.scopes else source)
+        self.equations.append(equation)
+        return equation.outvars
+
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        assert isinstance(tracer, StagedTracer)
+        # The tape itself stays as it is: the error may be caught.
+        equations, (variable,) = inline_calls(self, [tracer.variable])
+        return self.provenance_in(equations, variable)
+
+    def constant(self, value: Any, aval: Any) -> Any:
+        assert self.parent is not None
+        return self.parent.constant(value, aval)
+
+
+class LinearMap:
+    """A function of tangents as a linear jaxpr: its constvars are the residuals `consts`, its inputs tangents.
+
+    `nonzero` says for each result of the function whether its tangent, or where the function was partially evaluated
+    the result itself, is among the jaxpr's outputs.
+    """
+
+    __slots__ = ("jaxpr", "consts", "nonzero")
+
+    def __init__(self, jaxpr: Jaxpr, consts: list[Any], nonzero: list[bool]) -> None:
+        self.jaxpr, self.consts, self.nonzero = jaxpr, consts, nonzero
+
+
+def linearize(
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo,
+    keeps_calls: bool = False, scopes: Scopes = (),
+) -> tuple[list[Any], LinearMap]:
+    """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
+
+    The map's inputs are the tangents of those primals that are `differentiated`. keeps_calls: its
+    replayed sub-programs are equations, `inlined_call`. scopes: what is recorded of tangents is inside of these.
+    """
+    parent = current_trace.get()
+    tape = Tape(parent, info, keeps_calls)
+    tape.scopes = scopes
+    trace = JVPTrace(parent, tape)
+    try:
+        inputs = [
+            JVPTracer(trace, x, tape.new_input(tangent_aval(aval_of(x)))) if wanted else x
+            for x, wanted in zip(primals, differentiated, strict=True)
+        ]
+        with use_trace(trace):
+            results = function(*inputs)
+        primals_out, tangents_out = trace.split(results)
+        outvars = [tape.atom(t) for t in tangents_out if t is not None]
+    finally:
+        trace.end()
+        tape.end()
+    nonzero = [t is not None for t in tangents_out]
+    if config.check_tracer_leaks.value:
+        del inputs, results, tangents_out
+        explain.check_leaks(trace)
+        del trace
+        explain.check_leaks(tape)
+    return primals_out, _linear_map(tape, outvars, nonzero)
+
+
+def partial_evaluate(
+    function: Callable[..., Sequence[Any]],
+    values: Sequence[Any],
+    unknown: Sequence[ShapedArray | None],
+    always: Sequence[bool],
+    info: DebugInfo,
+) -> tuple[list[Any], LinearMap]:
+    """Return those results of `function` that are known, and the map from the unknown inputs to the other results.
+
+    unknown: the types of the unknown inputs, None for the known ones, which `values` holds. always: which results are
+    the map's even if they are known.
+    """
+    tape = Tape(current_trace.get(), info)
+    given = iter(values)
+    try:
+        inputs = [next(given) if aval is None else tape.new_input(aval) for aval in unknown]
+        with use_trace(tape):
+            results = function(*inputs)
+        pending = [tape.records(x) or wanted for x, wanted in zip(results, always, strict=True)]
+        outvars = [tape.atom(x) for x, wanted in zip(results, pending, strict=True) if wanted]
+    finally:
+        tape.end()
+    known = [x for x, wanted in zip(results, pending, strict=True) if not wanted]
+    if config.check_tracer_leaks.value:
+        del inputs, results
+        explain.check_leaks(tape)
+    return known, _linear_map(tape, outvars, pending)
+
+
+def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:
+    jaxpr, read = _without_unread(tape, tape.equations, outvars)
+    if tape.keeps_calls and any(e.primitive is inlined_call and not read.issuperset(e.outvars) for e in jaxpr.eqns):
+        # Residuals that only the unread rest of a call reads would be kept.
+        jaxpr, read = _without_unread(tape, *inline_calls(tape, outvars))
+    kept = [(v, value) for v, value in tape.constants if v in read]
+    jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
+    if config.enable_checks.value:
+        equations, results = inline_calls(tape, outvars)
+        check_jaxpr(Jaxpr([v for v, _ in tape.constants], tape.inputs, results, equations, tape.effects))
+    return LinearMap(jaxpr, [value for _, value in kept], nonzero)
+
+
+def _without_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
+    """Return the jaxpr of those equations that the outputs need, without its constants, and what it reads."""
+    jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, equations, tape.effects, tape.debug_info))
+    return jaxpr, {x for e in jaxpr.eqns for x in e.invars} | set(outvars)

@@ -1,0 +1,409 @@
+"""Lowering: a jaxpr becomes the text of a StableHLO module, one equation at a time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import config, dtypes, monitoring
+from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical
+from xtrace._src.core.collection import collection_paused
+from xtrace._src.core.diagnostics.failures import note_rule
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import Position, Scopes, describe, shown_scopes
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
+from xtrace._src.stablehlo.forms import form_of
+from xtrace._src.transforms.storage import on_storage
+
+# Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
+HIDDEN_ARGUMENT_BYTES = 1024
+
+TOKEN = ShapedArray((), dtypes.token)
+
+# Numbers of what texts depend on besides the equation: the platform and the settings.
+_contexts: dict[Any, int] = {}
+
+
+class LoweredModule:
+    """A module's text in both forms, the constants it takes as leading arguments, donations it has no use for.
+
+    `effects` are what it does besides computing its results.
+    """
+
+    __slots__ = ("builder", "hidden", "unusable_donations", "effects")
+
+    def __init__(
+        self, builder: ModuleBuilder, hidden: list[Any], unusable_donations: list[int], effects: Effects
+    ) -> None:
+        self.builder, self.hidden, self.unusable_donations = builder, hidden, unusable_donations
+        self.effects = effects
+
+    @property
+    def callbacks(self) -> list[Callable[..., Any]]:
+        """The Python functions that the program calls."""
+        return self.builder.callbacks
+
+    def text(self, debug_info: bool = False) -> str:
+        """Return the StableHLO text, with locations if `debug_info`."""
+        with collection_paused():
+            return self.builder.text(debug_info)
+
+
+def _warn_of_large(constants: Sequence[Any], name: str) -> None:
+    """Warn where a program closes over more bytes than the settings allow."""
+    allowed = config.captured_constants_warn_bytes.value
+    avals = sorted([aval_of_value(x) for x in constants], key=lambda a: -a.size * a.dtype.itemsize)
+    total = sum([a.size * a.dtype.itemsize for a in avals])
+    if allowed is not None and 0 <= allowed < total:
+        types = ", ".join([a.str_short(short_dtypes=False) for a in avals[:5]])
+        warn_user(
+            f"A large amount of constants were captured: {name} closes over {total} bytes in {len(avals)} arrays, the "
+            f"largest being {types}. Pass them as arguments; the setting jax_captured_constants_warn_bytes says how "
+            "many bytes are allowed, -1 any number"
+        )
+
+
+def lower(
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    *,
+    donated: Sequence[bool] = (),
+    scope: str | None = None,
+    argument_names: Callable[[], Sequence[str]] = tuple,
+    result_names: Callable[[], Sequence[str]] = tuple,
+) -> LoweredModule:
+    """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
+
+    argument_names: called for what XLA's reports are to call the inputs, when a text with locations is written.
+    result_names: called for what users call the results, such as ``result['a']``, when text is written.
+    """
+    start = time.perf_counter()
+    module = ModuleBuilder("jit_" + symbol(name), platform)
+    main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
+    main.argument_names, main.result_names = argument_names, result_names
+    module.functions.append(main)
+    jaxpr = closed.jaxpr
+    module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
+    hidden, small = [], []
+    values: dict[Atom, Value] = {}
+    read = _read(jaxpr) if jaxpr.constvars else set()
+    for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
+        if variable not in read:
+            continue
+        aval = aval_of_value(constant)
+        if type(aval) is AbstractToken or aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES:
+            values[variable] = main.argument(variable.aval)
+            hidden.append(constant)
+        else:
+            small.append((variable, constant))
+    if hidden:
+        _warn_of_large(hidden, name)
+    donors = list(donated) or [False] * len(jaxpr.invars)
+    aliases = _aliases(jaxpr, donors)
+    for i, variable in enumerate(jaxpr.invars):
+        text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
+        values[variable] = main.argument(variable.aval, text or _memory_attribute(variable.aval))
+    for variable, constant in small:
+        values[variable] = main.constant(_stored(constant), physical(variable.aval)).seen_as(variable.aval)
+    for effect in in_order(jaxpr.effects):
+        main.tokens[effect] = main.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+    with collection_paused():
+        results = emit_equations(main, jaxpr, values)
+        main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])
+    module.finish()
+    unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
+    monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
+    return LoweredModule(module, hidden, unusable, jaxpr.effects)
+
+
+def _memory_attribute(aval: ShapedArray) -> str:
+    """Return what says that an argument or result of the program is not in the device's own memory."""
+    if aval.memory_space is MemorySpace.Device:
+        return ""
+    return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
+
+
+def _stored(constant: Any) -> Any:
+    """Return a constant of the program as a NumPy array."""
+    return constant.storage() if isinstance(constant, ConcreteArray) else np.asarray(constant)
+
+
+def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
+    """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
+    if not any(donated):
+        return {}
+    free: dict[Any, list[int]] = {}
+    for j in reversed(range(len(jaxpr.outvars))):
+        aval = jaxpr.outvars[j].aval
+        if aval.memory_space is MemorySpace.Device:
+            free.setdefault((aval.shape, aval.dtype), []).append(j)
+    pairs = {}
+    for i, variable in enumerate(jaxpr.invars):
+        aval = variable.aval
+        # Memory of the host is not handed on: its arguments and results carry another attribute.
+        fitting = free.get((aval.shape, aval.dtype)) if aval.memory_space is MemorySpace.Device else None
+        # A token has no memory to hand on.
+        if donated[i] and fitting and type(aval) is not AbstractToken:
+            pairs[i] = fitting.pop()
+    return pairs
+
+
+def _read(jaxpr: Jaxpr) -> set[Atom]:
+    """Return what the equations and the results of `jaxpr` read."""
+    read: set[Atom] = set(jaxpr.outvars)
+    for equation in jaxpr.eqns:
+        read.update(equation.invars)
+    return read
+
+
+def emit_equations(
+    builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value], position: Position | None = None
+) -> list[Value]:
+    """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs.
+
+    position: where equations come from that do not say so themselves.
+    """
+    outer, places = builder.scope, builder.place
+    # The scope and the name of an operation, by its scopes below `outer`.
+    paths: dict[tuple[Scopes, Primitive], tuple[str, str]] = {}
+    context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
+    # What needs no more than its name; `values` keeps the others, among them literals.
+    names: dict[Atom, str] = {}
+    _keep(names, values, values, list(values.values()))
+
+    def value_of(atom: Atom) -> Value:
+        name = names.get(atom)
+        if name is not None:
+            return Value(name, atom.aval)
+        if type(atom) is Literal and atom not in values:
+            values[atom] = builder.literal(atom.val, atom.aval)
+        return values[atom]
+
+    for equation in jaxpr.eqns:
+        primitive, invars, source = equation.primitive, equation.invars, equation.source or position
+        own = equation.source
+        scopes = own[2] if own is not None else ()
+        path = paths.get((scopes, primitive))
+        if path is None:
+            scope = "/".join([x for x in (outer, shown_scopes(scopes)) if x])
+            path = paths[scopes, primitive] = (scope, f"{scope}/{primitive.name}" if scope else primitive.name)
+        builder.scope = path[0]
+        builder.place = (source, path[1])
+        try:
+            operands = [names[x] for x in invars]
+            form = primitive.forms.get((context, equation.parameters, *[x.aval for x in invars]))
+        except (KeyError, TypeError):  # a literal, a parameter without a hash
+            form = None
+        if form is None:
+            emitted = _emit(builder, equation, context, [value_of(x) for x in invars])
+            _keep(names, values, equation.outvars, emitted if primitive.multiple_results else [emitted])
+        elif primitive.multiple_results:
+            names.update(zip(equation.outvars, form.write(builder, operands), strict=True))
+        else:
+            names[equation.outvars[0]] = form.write(builder, operands)
+    builder.scope, builder.place = outer, places
+    return [value_of(x) for x in jaxpr.outvars]
+
+
+def _keep(names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], found: Sequence[Value]) -> None:
+    """Note the values of variables, by their names alone where these have the variables' types."""
+    for variable, value in zip(variables, found, strict=True):
+        if type(value) is Value and value.aval is variable.aval:
+            names[variable] = value.name
+        else:
+            values[variable] = value
+
+
+def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: Sequence[Value]) -> Any:
+    """Write an equation that has literals, no form yet, or none at all."""
+    primitive, parameters, place = equation.primitive, equation.parameters, builder.place
+    results = builder.results = [v.aval for v in equation.outvars]
+    # Literals are part of the text, other operands gaps in it.
+    kinds = [(x.text, x.aval) if type(x) is Constant else x.aval for x in operands]
+    key = (context, parameters, *kinds) if primitive.memoised else (context, parameters, *kinds, tuple(results))
+    try:
+        form = primitive.forms.get(key)
+    except TypeError:  # a parameter without a hash
+        form = None
+    if form is not None:
+        return form.write_values(builder, operands, results)
+    try:
+        for aval in results:
+            check_size(aval, primitive.name)
+        if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in results):
+            return _emit_on_storage(builder, primitive, parameters, operands)
+        named = dict(zip(primitive.parameters, parameters, strict=True))
+        if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
+            form = form_of(primitive.emit, builder.platform, operands, results, named)
+            primitive.forms.remember(key, form)
+            if form is not None:
+                return form.write_values(builder, operands, results)
+        return primitive.emit(builder, *operands, **named)
+    except Exception as error:
+        note_rule(error, "emit", primitive, operands, place[0] if place is not None else None)
+        raise
+
+
+def _emit_on_storage(
+    builder: FunctionBuilder, primitive: Primitive, parameters: tuple[Any, ...], operands: Sequence[Value]
+) -> Any:
+    """Write an operation that moves elements of an extended dtype, at the place of its equation."""
+    avals, jaxpr = builder.results, on_storage(primitive, parameters, [x.aval for x in operands])
+    source = builder.place[0] if builder.place is not None else None
+    for equation in jaxpr.eqns:
+        equation.source = (*source[:2], ()) if source is not None else None
+    stored = [x.stored() for x in operands]
+    results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
+    seen = [x.seen_as(aval) for x, aval in zip(results, avals, strict=True)]
+    return seen if primitive.multiple_results else seen[0]
+
+
+def emit_call(
+    builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call"
+) -> list[Value]:
+    """Write `jaxpr` as a private function and the call of it; inside regions the operation is ``func.call``."""
+    function = emit_private_function(builder, jaxpr, name)
+    effects = in_order(jaxpr.effects)
+    operands, results = [*tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
+    names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
+    outputs = ", ".join(a.mlir_type for a in results)
+    outputs = outputs if len(results) == 1 else f"({outputs})"
+    found = builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
+    return with_tokens(builder, effects, found)
+
+
+# Operations that call Python.
+CALLING_PYTHON: set[Primitive] = set()
+
+
+def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Value]:
+    """Write a function that the operation `name` applies to elements into the region `inner`; return its results.
+
+    NotImplementedError if it calls Python, or if XLA has no code for it there, which ends the process
+    (openxla/xla#47366, #47370, #47373).
+    """
+    _check_computation(jaxpr, name)
+    inputs = inner.arguments[: len(jaxpr.invars)]
+    returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inputs, strict=True)))
+    found = _without_code(inner)
+    if found is not None:
+        raise NotImplementedError(
+            f"{name}: the function it applies to elements needs {found}, which XLA only does with whole arrays. Write "
+            "the function with elementwise operations, or the whole as a scan or an associative_scan"
+        )
+    return returned
+
+
+_WHOLE_ARRAYS = re.compile(
+    r"stablehlo\.(while|sort|custom_call|fft|scatter|dynamic_update_slice|rng_bit_generator)\b"
+    r"|stablehlo\.(dot_general).* -> tensor<[0-9]"
+)
+
+
+def _without_code(builder: FunctionBuilder) -> str | None:
+    """Return the first operation of a function or region that XLA cannot do inside a function of elements."""
+    depths: list[int] = []
+    for line in builder.lines:
+        found = _WHOLE_ARRAYS.search(line)
+        if found is not None:
+            return f"stablehlo.{found[1] or found[2]}"
+        if '"stablehlo.case"' in line:
+            depths.append(0)
+        elif depths and line.lstrip().startswith("}, {"):
+            depths[-1] += 1
+            if depths[-1] > 1:
+                return "a choice between more than two branches"
+        elif depths and line.lstrip().startswith("})"):
+            depths.pop()
+        called = _CALLED.search(line)
+        if called is not None:
+            functions = builder.module.functions
+            inside = next((_without_code(f) for f in functions if f.name == called[1]), None)
+            if inside is not None:
+                return inside
+    return None
+
+
+_CALLED = re.compile(r"call @([^(]+)\(")
+
+
+def _check_computation(jaxpr: Jaxpr, name: str) -> None:
+    """Raise NotImplementedError if a function that the operation `name` applies to elements calls Python.
+
+    XLA calls it as often and in whichever order it likes, and where it does it ends the process for such calls.
+    """
+    for equation in jaxpr.eqns:
+        if equation.primitive in CALLING_PYTHON:
+            raise NotImplementedError(
+                f"Cannot lower effectful `{name}`: the function it applies to elements calls Python ("
+                f"{equation.primitive.name}, at {describe(equation.source)}), which it may do in no order and any "
+                "number of times. Print what goes in or comes out, or write it as a scan"
+            )
+        for inner in jaxprs_of(equation.parameters):
+            _check_computation(inner, name)
+
+
+def tokens_of(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
+    """Return what the next operations of these ordered effects wait for."""
+    return [builder.tokens[e] for e in effects]
+
+
+def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Sequence[Value]) -> list[Value]:
+    """Note that `values` begin with what operations of these ordered effects wait for from now on; return the rest."""
+    if not effects:
+        return list(values)
+    builder.tokens.update(zip(effects, values, strict=False))
+    return list(values[len(effects) :])
+
+
+# In a module's memo: how often each jaxpr occurs in an equation; before somebody asks, the function that counts.
+_OCCURRENCES = object()
+
+
+def occurs_again(builder: FunctionBuilder, jaxpr: Jaxpr) -> bool:
+    """Whether several equations of the module being written hold `jaxpr`."""
+    memo = builder.module.memo
+    if callable(memo[_OCCURRENCES]):
+        memo[_OCCURRENCES] = memo[_OCCURRENCES]()
+    return bool(memo[_OCCURRENCES][jaxpr] > 1)
+
+
+def _occurrences(jaxpr: Jaxpr) -> Counter[Jaxpr]:
+    counts: Counter[Jaxpr] = Counter()
+    pending = [jaxpr]
+    while pending:
+        for equation in pending.pop().eqns:
+            if equation.primitive.linearize is not None:  # it may hold jaxprs
+                for inner in jaxprs_of(equation.parameters):
+                    counts[inner] += 1
+                    if counts[inner] == 1:
+                        pending.append(inner)
+    return counts
+
+
+def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:
+    """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once."""
+    memo = builder.module.memo
+    found = memo.get(jaxpr)
+    if found is None:
+        # XLA puts the name of the call before those of the operations that are called.
+        function = FunctionBuilder(builder.module, name, "")
+        effects = in_order(jaxpr.effects)
+        function.tokens = {e: function.argument(TOKEN) for e in effects}
+        values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
+        results = emit_equations(function, jaxpr, values)
+        function.return_values([*tokens_of(function, effects), *results])
+        function.name = builder.module.add_private(function, name)
+        found = memo[jaxpr] = function
+    return found

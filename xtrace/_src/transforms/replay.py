@@ -1,0 +1,304 @@
+"""Closed sub-programs, run once for operands of given types and replayed from then on.
+
+A closed sub-program is a function of arrays whose equations depend on the operands' types, on static values, on the
+settings and on the stack of traces, and on nothing else: a rule of an operation, or a function of the library. The
+first call runs it under a copy of the stack. Its equations become templates, one for each trace that records, and
+later calls instantiate these.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core import config, pytree
+from xtrace._src.core.ir import Atom, can_be_remembered
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import Position, user_position
+from xtrace._src.core.tables import Table
+from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.transforms.stage import StagedTracer, StagingTrace
+from xtrace._src.transforms.templates import NOT_REPLAYABLE, EquationTemplate, is_closed
+
+
+class StackedTrace(Trace):
+    """A trace above others. Its tracers are made of values of the traces below it, and of its tape if it has one."""
+
+    __slots__ = ("stack", "evaluates", "fuses")
+
+    # The traces from this one down to a staging trace; None where no staging trace is below.
+    stack: TraceStack | None
+
+    # The trace that records the linear operations on tangents.
+    tape: StagingTrace | None = None
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.evaluates, self.fuses = parent.evaluates, parent.fuses
+
+    def rebind(self, parent: Trace | None) -> None:
+        """Put the trace above another parent."""
+        self.parent = parent
+        self.evaluates, self.fuses = (False, 0) if parent is None else (parent.evaluates, parent.fuses)
+        self.stack = TraceStack.below(self)
+
+    def end(self) -> None:
+        # The stack holds the trace: neither should wait for the garbage collector.
+        self.stack = None
+        super().end()
+
+    @property
+    def signature(self) -> Any:
+        """The transformation and its parameters, hashable."""
+        raise NotImplementedError
+
+    def copy_above(self, parent: Trace) -> StackedTrace:
+        """Return a new trace of the same signature above `parent`, which replays nothing."""
+        raise NotImplementedError
+
+    def owns_any(self, values: Sequence[Any]) -> bool:
+        """Whether one of the values is a tracer of this trace."""
+        raise NotImplementedError
+
+    def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return a tracer's hashable label, and the values of other traces that it is made of."""
+        raise NotImplementedError
+
+    def unflatten_tracer(self, label: Any, *values: Any) -> Any:
+        """Return the tracer with this label that is made of `values`."""
+        raise NotImplementedError
+
+
+# A step of a `_Plan`: an atom, by the number of its recorder, its own, and 0; a tracer, by its trace's level, its
+# label, and the number of values that it is made of, 1 or 2; or an absent result.
+_ABSENT = (-1, None, -1)
+_Plan = list[tuple[int, Any, int]]
+
+
+class TraceStack:
+    """The traces from one of them, the top, down to the staging trace at the bottom.
+
+    The *recorders* are the bottom, number 0, and the tapes. The *levels* are the numbers of the other traces, from the
+    lowest. The *spec* of values, a list of hashable steps, says how they are made of atoms of the recorders. An aval is
+    an atom of the bottom; a number and an aval are an atom of that tape; the parts of a tracer are followed by
+    (level, label, number of parts).
+    """
+
+    __slots__ = ("traces", "recorders", "signature", "_levels", "_numbers")
+
+    def __init__(self, traces: Sequence[StackedTrace], bottom: StagingTrace) -> None:
+        self.traces = traces
+        self.recorders = [bottom, *[t.tape for t in traces if t.tape is not None]]
+        self.signature = tuple([t.signature for t in traces])
+        self._levels: dict[Trace, int] = {trace: i for i, trace in enumerate(traces)}
+        self._numbers: dict[Trace, int] = {recorder: i for i, recorder in enumerate(self.recorders)}
+
+    @classmethod
+    def below(cls, top: Trace | None) -> TraceStack | None:
+        """Return the stack whose top is `top`, None where no staging trace is at the bottom."""
+        traces = []
+        while isinstance(top, StackedTrace):
+            traces.append(top)
+            top = top.parent
+        if type(top) is not StagingTrace:
+            return None
+        if traces:
+            return cls(traces[::-1], top)
+        if top.stack is None:
+            top.stack = cls((), top)
+        return top.stack  # type: ignore[no-any-return]
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        """Return the result of an operation on tracers of the top, replayed; None if it cannot be."""
+        rule = functools.partial(_apply_rule, primitive, parameters)
+        replayed = self.replay(primitive.subprograms, ("process", parameters), rule, operands)
+        if replayed is None:
+            return None
+        return replayed[0] if primitive.multiple_results else replayed[0][0]
+
+    def replay(
+        self, table: Table, static: tuple[Any, ...], function: Callable[..., tuple[Sequence[Any], Any]],
+        values: Sequence[Any], source: Position | None = None,
+    ) -> tuple[list[Any], Any] | None:
+        """Return ``function(top, *values)``, replayed from `table` if it is there; None if it cannot be replayed.
+
+        `function` returns a flat list of results, None for absent ones, and something that goes with them. It depends
+        on `static` and on the specs of `values`. The equations get the position `source`, by default the user's.
+        """
+        bottom = self.recorders[0]
+        # Where leaks are looked for, a user's rule runs each time: its tracers are watched.
+        if bottom.ended or bottom.checked:
+            return None
+        atoms: list[list[Atom]] = [[] for _ in self.recorders] if self.traces else [[]]
+        specs: list[Any] = []
+        try:
+            for x in values:
+                if type(x) is StagedTracer and x.owner is bottom:
+                    atoms[0].append(x.variable)
+                    specs.append(x.aval)
+                else:
+                    self._flatten(x, specs, atoms)
+            key = (static, config.cache_key(), self.signature, *specs)
+            subprogram = table.get(key)
+        except (TypeError, AttributeError):
+            # An operand that is no array, or a parameter that cannot be compared: the function reports it.
+            return None
+        if subprogram is None:
+            if not can_be_remembered(static):
+                return None
+            subprogram = self._record(function, specs)
+            table.remember(key, subprogram)
+        if subprogram is NOT_REPLAYABLE:
+            return None
+        return subprogram.instantiate(self, atoms, source if source is not None else user_position(3))  # type: ignore[no-any-return]
+
+    def _flatten(self, value: Any, specs: list[Any], atoms: list[list[Atom]]) -> None:
+        """Append the spec of a value to `specs`, and its atoms to those of their recorders."""
+        if value is None:
+            specs.append(_ABSENT)
+            return
+        level = self._levels.get(value.owner) if isinstance(value, Tracer) else None
+        label, parts = (None, (value,)) if level is None else self.traces[level].flatten_tracer(value)
+        numbers = self._numbers
+        for x in parts:
+            number = numbers.get(x.owner) if type(x) is StagedTracer else None
+            if number is not None:
+                atoms[number].append(x.variable)
+                if number:
+                    specs.append(number)
+                specs.append(x.aval)
+            elif level is not None:
+                self._flatten(x, specs, atoms)
+            else:
+                atom = self.recorders[0].capture(value)
+                atoms[0].append(atom)
+                specs.append(atom.aval)
+        if level is not None:
+            specs.append((level, label, len(parts)))
+
+    def unflatten(self, plan: _Plan, atoms: Sequence[Sequence[Atom]]) -> list[Any]:
+        """Return the values of a plan, made of the atoms of each recorder."""
+        values: list[Any] = []
+        traces, recorders = self.traces, self.recorders
+        for number, what, count in plan:
+            if not count:
+                atom = atoms[number][what]
+                values.append(StagedTracer(recorders[number], atom.aval, atom))
+            elif count == 1:
+                values[-1] = traces[number].unflatten_tracer(what, values[-1])
+            elif count == 2:
+                second = values.pop()
+                values[-1] = traces[number].unflatten_tracer(what, values[-1], second)
+            else:
+                values.append(None)
+        return values
+
+    def _record(self, function: Callable[..., tuple[Sequence[Any], Any]], specs: Sequence[Any]) -> Any:
+        """Run ``function(top, *values)`` for values of these specs under a copy of the stack."""
+        stack = self._copy()
+        recorders = stack.recorders
+        avals: list[list[Any]] = [[] for _ in recorders]
+        plan = _plan(specs, avals)
+        inputs = [[recorder.new_input(a).variable for a in given] for recorder, given in zip(recorders, avals)]
+        values = stack.unflatten(plan, inputs)
+        top = stack.traces[-1] if stack.traces else recorders[0]
+        token = current_trace.set(top)
+        try:
+            made, rest = function(top, *values)
+            outputs: list[list[Atom]] = [[] for _ in recorders]
+            specs_out: list[list[Any]] = [[] for _ in recorders]
+            for tape, residuals in zip(recorders[1:], specs_out, strict=False):
+                for _, x in tape.constants:
+                    stack._flatten(x, residuals, outputs)
+            for x in made:
+                stack._flatten(x, specs_out[-1], outputs)
+        finally:
+            current_trace.reset(token)
+            for trace in (*stack.traces, *recorders):
+                trace.end()
+        bottom, *tapes = recorders
+        if not is_closed(bottom, bottom.constants) or any(tape.effects for tape in tapes):
+            return NOT_REPLAYABLE
+        templates = [EquationTemplate(bottom, bottom.inputs, bottom.constants, outputs[0])]
+        for tape, wanted in zip(tapes, outputs[1:], strict=True):
+            templates.append(EquationTemplate(tape, [*tape.inputs, *[v for v, _ in tape.constants]], (), wanted))
+        avals = [[] for _ in recorders]
+        *residuals, results = [_plan(specs, avals) for specs in specs_out]
+        return Subprogram(templates, residuals, results, rest)
+
+    def _copy(self) -> TraceStack:
+        """Return a stack of new traces with the same signature, above the bottom of this one."""
+        bottom = StagingTrace(self.recorders[0], self.recorders[0].debug_info)
+        traces: list[StackedTrace] = []
+        for trace in self.traces:
+            traces.append(trace.copy_above(traces[-1] if traces else bottom))
+        return TraceStack(traces, bottom)
+
+
+def _plan(specs: Sequence[Any], avals: list[list[Any]]) -> _Plan:
+    """Return the plan of values of these specs, and append the types of their atoms to those of their recorders."""
+    plan: _Plan = []
+    number = 0
+    for step in specs:
+        if type(step) is tuple:
+            plan.append(step)
+        elif type(step) is int:
+            number = step
+        else:
+            plan.append((number, len(avals[number]), 0))
+            avals[number].append(step)
+            number = 0
+    return plan
+
+
+class Subprogram:
+    """The templates of a closed sub-program, one for each recorder, and the plans of its residuals and results.
+
+    A tape's template takes its inputs, then its residuals, which are values of the traces below it.
+    """
+
+    __slots__ = ("templates", "residuals", "results", "rest")
+
+    def __init__(self, templates: list[EquationTemplate], residuals: list[_Plan], results: _Plan, rest: Any) -> None:
+        self.templates, self.residuals, self.results, self.rest = templates, residuals, results, rest
+
+    def instantiate(
+        self, stack: TraceStack, inputs: Sequence[list[Atom]], source: Position | None
+    ) -> tuple[list[Any], Any]:
+        """Append the equations to the recorders of `stack`; return the results, and the rest that goes with them."""
+        recorders, templates = stack.recorders, self.templates
+        outputs: list[Sequence[Atom]] = [templates[0].instantiate(recorders[0], inputs[0], source)]
+        for number, residuals in enumerate(self.residuals, 1):
+            tape, atoms = recorders[number], inputs[number]
+            for x in stack.unflatten(residuals, outputs) if residuals else ():
+                atoms.append(tape.capture(x))
+            outputs.append(tape.append(templates[number], atoms, source))
+        return stack.unflatten(self.results, outputs), self.rest
+
+
+def call(function: Callable[..., Any], operands: Sequence[Any], key: tuple[Any, ...], table: Table) -> Any:
+    """Return ``function(*operands)``, replayed from `table` under a trace that records.
+
+    The function depends on its operands' types, on `key` and on the settings only.
+    """
+    trace = current_trace.get()
+    while isinstance(trace, StackedTrace) and not trace.owns_any(operands):
+        trace = trace.parent  # type: ignore[assignment]
+    stack = trace.stack if isinstance(trace, StackedTrace) else TraceStack.below(trace)
+    if stack is not None:
+        replayed = stack.replay(table, key, functools.partial(_apply_function, function), operands)
+        if replayed is not None:
+            return replayed[1].unflatten(replayed[0])
+    return function(*operands)
+
+
+def _apply_rule(
+    primitive: Primitive, parameters: tuple[Any, ...], top: Trace, *operands: Any
+) -> tuple[Sequence[Any], None]:
+    results = top.process(primitive, operands, parameters)
+    return (results if primitive.multiple_results else [results]), None
+
+
+def _apply_function(function: Callable[..., Any], top: Trace, *operands: Any) -> tuple[Sequence[Any], Any]:
+    return pytree.tree_flatten(function(*operands))

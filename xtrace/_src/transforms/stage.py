@@ -1,0 +1,218 @@
+"""Staging: running a Python function on tracers and recording what it binds as a jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, aval_rules, int_aval, scalar_aval
+from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.collection import collection_paused
+from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import Position, Scopes, user_position, within
+from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.transforms.templates import EquationTemplate
+
+if TYPE_CHECKING:
+    from xtrace._src.core.diagnostics.provenance import Provenance
+
+
+class StagedTracer(Tracer):
+    """A value being recorded: the variable `variable` of the jaxpr in the making, or a literal."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, trace: StagingTrace, aval: ShapedArray, variable: Atom) -> None:
+        self.owner = trace
+        self.aval = aval
+        self.variable = variable
+
+    def __repr__(self) -> str:
+        return f"JitTracer({self.aval})"
+
+
+def _tracer_aval(tracer: Any) -> ShapedArray:
+    return tracer.aval  # type: ignore[no-any-return]
+
+
+aval_rules[StagedTracer] = _tracer_aval
+
+
+class StagingTrace(Trace):
+    """Records every primitive bound under it as an equation.
+
+    Values from outside become constants: Python and rank-0 ones literals, arrays and outer tracers constvars.
+    """
+
+    __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked", "scopes", "stack")
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo) -> None:
+        super().__init__(parent)
+        self.debug_info = debug_info
+        self.inputs: list[Var] = []
+        self.equations: list[JaxprEqn] = []
+        self.constants: list[tuple[Var, Any]] = []
+        # By the id of a value from outside: its variable, what the program keeps of it, and the value itself, so that
+        # its id cannot be reused by another one.
+        self.captured: dict[int, tuple[Var, Any, Any]] = {}
+        self.effects: Effects = NO_EFFECTS
+        # What is recorded now is inside of these.
+        self.scopes: Scopes = ()
+        self.checked = config.check_tracer_leaks.value
+        # The `TraceStack` of this trace alone, made when something is first replayed in it.
+        self.stack: Any = None
+
+    def end(self) -> None:
+        self.stack = None
+        super().end()
+
+    def new_input(self, aval: ShapedArray) -> StagedTracer:
+        """Add an input of type `aval`."""
+        variable = Var(aval)
+        self.inputs.append(variable)
+        return StagedTracer(self, aval, variable)
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        if self.ended:
+            raise RuntimeError(f"the trace of {self.debug_info} has ended; nothing can be recorded in it")
+        try:
+            invars: list[Atom] = [
+                x.variable if type(x) is StagedTracer and x.owner is self else self.capture(x) for x in operands
+            ]
+        except TypeError:
+            explain.check_operands(primitive.__name__, operands)
+            raise
+        types = primitive.types_of_results(tuple([v.aval for v in invars]), parameters)
+        effects = NO_EFFECTS
+        if primitive.effects is not None:
+            effects = primitive.effects_of(parameters)
+            self.effects |= effects
+        source = user_position(2)
+        if self.scopes:
+            source = within(self.scopes, source)
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in types]
+            self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, source))
+            return [StagedTracer(self, v.aval, v) for v in outvars]
+        variable = Var(types)
+        self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, source))
+        return StagedTracer(self, types, variable)
+
+    def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
+        """Append the equations of a template, applied to `inputs`, and return the outputs."""
+        return template.instantiate(self, inputs, source)
+
+    def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
+        """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""
+        if not aval.shape:
+            return StagedTracer(self, aval, Literal(value.item() if aval.dtype.isbuiltin == 1 else value[()], aval))
+        variable = Var(aval)
+        self.constants.append((variable, value))
+        return StagedTracer(self, aval, variable)
+
+    def capture(self, value: Any) -> Atom:
+        """Return the atom of a value from outside this trace.
+
+        OverflowError for a Python int that the integer type cannot hold, TypeError for what is no array.
+        """
+        kind = type(value)
+        if kind is Literal:
+            return value  # type: ignore[no-any-return]
+        if kind is int:
+            return Literal(value, int_aval(value))
+        if kind is float or kind is bool or kind is complex:
+            return Literal(value, scalar_aval(kind))
+        found = self.captured.get(id(value))
+        if found is not None and (kind is not np.ndarray or _holds(value, found[1])):
+            return found[0]
+        aval = aval_of(value)
+        if isinstance(value, Tracer):
+            self._check_in_scope(value)
+            kept: Any = value
+        elif kind is ShapeDtypeStruct:
+            kept = value
+        elif not aval.shape and isinstance(aval.dtype, np.dtype):
+            return Literal(dtypes.cast(value, aval.dtype)[()], aval)
+        elif isinstance(value, (np.ndarray, np.generic)):
+            # The caller may write to the array afterwards; the program keeps what it saw.
+            kept = dtypes.cast(value, aval.dtype)
+        else:
+            kept = value
+        variable = Var(aval)
+        self.constants.append((variable, kept))
+        self.captured[id(value)] = (variable, kept, value)
+        return variable
+
+    def _check_in_scope(self, tracer: Tracer) -> None:
+        if tracer.owner.ended or tracer.owner not in self.enclosing():
+            raise explain.unexpected_tracer(tracer)
+
+    def atom(self, value: Any) -> Atom:
+        """Return the atom of any value, inside or outside this trace."""
+        if type(value) is StagedTracer and value.owner is self:
+            return value.variable
+        return self.capture(value)
+
+    def provenance_of(self, tracer: Tracer) -> Provenance:
+        """Return what the tracer depends on, for messages."""
+        assert isinstance(tracer, StagedTracer)
+        return self.provenance_in(self.equations, tracer.variable)
+
+    def provenance_in(self, equations: list[JaxprEqn], variable: Atom) -> Provenance:
+        """Return what a variable depends on by `equations`, which are the trace's."""
+        outer = [(v, value) for v, value in self.constants if isinstance(value, Tracer)]
+        return explain.Provenance.of(variable, self.inputs, equations, self.debug_info, outer)
+
+    def made_at(self, tracer: Tracer) -> Position | None:
+        """Return where the equation that made `tracer` was bound, if it was not an input."""
+        assert isinstance(tracer, StagedTracer)
+        for equation in self.equations:
+            if tracer.variable in equation.outvars:
+                return equation.source
+        return None
+
+    def __repr__(self) -> str:
+        level = sum(isinstance(t, StagingTrace) for t in self.enclosing())
+        return f"DynamicJaxprTrace(level={level}/0)"
+
+
+def _holds(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> bool:
+    """Return whether nobody has written to `array` since `kept` was made of it."""
+    return dtypes.cast(array, kept.dtype).tobytes() == kept.tobytes()
+
+
+def stage(
+    function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug_info: DebugInfo
+) -> tuple[Jaxpr, list[Any]]:
+    """Run ``function(*tracers)``, which returns a flat sequence of values, and return its jaxpr and its constants.
+
+    A constant may be a tracer of an enclosing trace. A result that is no array is a TypeError of the caller's making.
+    """
+    if config.no_tracing.value:
+        raise RuntimeError(
+            f"{debug_info.function} would be traced for {debug_info.transformation}, and the setting jax_no_tracing "
+            "forbids that; call it with arguments of these types before, or outside the block"
+        )
+    trace = StagingTrace(current_trace.get(), debug_info)
+    token = current_trace.set(trace)
+    try:
+        with collection_paused():
+            tracers = [trace.new_input(aval) for aval in in_avals]
+            results = function(*tracers)
+            outvars = [trace.atom(x) for x in results]
+    finally:
+        current_trace.reset(token)
+        trace.end()
+    constvars, consts = [v for v, _ in trace.constants], [kept for _, kept in trace.constants]
+    jaxpr = Jaxpr(constvars, trace.inputs, outvars, trace.equations, trace.effects, debug_info)
+    if config.enable_checks.value:
+        check_jaxpr(jaxpr)
+    if config.check_tracer_leaks.value:
+        del tracers, results
+        explain.check_leaks(trace)
+    return jaxpr, consts

@@ -1,0 +1,47 @@
+"""Operations on arrays of an extended dtype, done on the arrays that hold the elements' storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.avals import ShapedArray, physical
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.stage import stage
+
+
+def on_storage(primitive: Primitive, parameters: tuple[Any, ...], avals: Sequence[ShapedArray]) -> Jaxpr:
+    """Return `primitive`, which only moves elements, as a jaxpr that works on the storage of extended operands.
+
+    The storage is an array of ordinary elements with the axes of one extended element last. What happens to the whole
+    happens alike at each position along these, so it is the operation on ordinary elements, batched over them.
+    """
+    (sizes,) = {a.dtype.trailing_shape for a in avals if type(a.dtype) is ExtendedDType}
+    extended = [type(a.dtype) is ExtendedDType for a in avals]
+
+    def apply(*values: Any) -> list[Any]:
+        found = primitive.apply(values, parameters)
+        return list(found) if primitive.multiple_results else [found]
+
+    function: Callable[..., list[Any]] = apply
+    for size in sizes:
+        function = _mapped(function, MappedAxis(size), extended)
+    info = DebugInfo("emission", primitive.name, None, None)
+    return stage(function, [physical(a) for a in avals], info)[0]
+
+
+def _mapped(
+    function: Callable[..., list[Any]], mapped: MappedAxis, extended: Sequence[bool]
+) -> Callable[..., list[Any]]:
+    """Return `function` mapped over the last axis of its extended operands, which is the last of its results too."""
+
+    def call(*values: Any) -> list[Any]:
+        axes = [x.ndim - 1 if last else None for x, last in zip(values, extended, strict=True)]
+        results, places = batch(function, mapped, values, axes)
+        return [with_axis(x, i, mapped.size, x.ndim - (i is not None)) for x, i in zip(results, places, strict=True)]
+
+    return call

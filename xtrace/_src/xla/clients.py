@@ -1,0 +1,145 @@
+"""PJRT clients and their devices: made on first use, one for each platform."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _jax, xla_client
+
+Client = _jax.Client
+Device = _jax.Device
+
+_clients: dict[str, Any] = {}
+_lock = threading.RLock()
+_default: list[str] = []
+
+
+class Request(NamedTuple):
+    """The clients that are wanted.
+
+    platforms: comma-separated, or None. cpu_devices: None or less than one for what XLA_FLAGS says. asynchronous:
+    whether programs on CPU run while Python goes on. cuda_devices: comma-separated numbers, or "all". options: of an
+    accelerator's client, as in ``name:value;name:value``.
+    """
+
+    platforms: str | None = None
+    cpu_devices: int | None = None
+    asynchronous: bool = True
+    cuda_devices: str | None = None
+    options: str | None = None
+
+
+_requested: list[Callable[[], Request]] = []
+
+
+def request_with(settings: Callable[[], Request]) -> None:
+    """Say how to ask which clients are wanted."""
+    _requested[:] = [settings]
+
+
+def _settings() -> Request:
+    return _requested[0]() if _requested else Request()
+
+
+def check_not_started(platform: str, setting: str) -> None:
+    """Raise a RuntimeError if the client of `platform`, which is made as `setting` says, is there already."""
+    if platform in _clients:
+        raise RuntimeError(
+            f"{setting} is read when the {platform} client is made, and that has happened: set it before the first "
+            f"computation, or in the environment, as {setting.upper().replace('JAX_', 'XTRACE_')}"
+        )
+
+
+def client(platform: Any = None) -> Any:
+    """Return the client of `platform`, its name or a client, or of the default one; RuntimeError if there is none."""
+    if isinstance(platform, Client):
+        return platform
+    name = canonical_platform(platform) if platform is not None else default_platform()
+    found = _clients.get(name)
+    if found is not None:
+        return found
+    with _lock:
+        if name not in _clients:
+            _clients[name] = _make(name)
+        return _clients[name]
+
+
+def canonical_platform(platform: str) -> str:
+    """Return the name of a platform as devices have it; ``gpu`` means CUDA."""
+    if not isinstance(platform, str):
+        raise TypeError(f"a platform is named by a string, such as 'cpu', got {platform!r}")
+    return {"gpu": "cuda"}.get(platform.lower(), platform.lower())
+
+
+def _make(name: str) -> Any:
+    _watch_forks()
+    request = _settings()
+    if name == "cpu":
+        count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
+        return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count)
+    if name in ("cuda", "tpu"):
+        numbers = _plugins().device_numbers("jax_cuda_visible_devices", request.cuda_devices)
+        return _plugins().load(name, visible_devices=numbers, more_options=request.options)
+    raise RuntimeError(f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu) and tpu")
+
+
+@functools.cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_warn_of_fork)
+
+
+def _warn_of_fork() -> None:
+    warnings.warn(
+        "os.fork() in a process with XLA's threads: the child has none of them, so its next computation hangs. Start "
+        "processes with multiprocessing.get_context('spawn'), or fork before the first computation",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _plugins() -> Any:
+    # Loaded on first need: a machine without an accelerator never pays for it.
+    return importlib.import_module("xtrace._src.xla.plugins")
+
+
+def default_platform() -> str:
+    """Return the platform new data goes to: the first requested one, else an accelerator if present, else CPU."""
+    if _default:
+        return _default[0]
+    with _lock:
+        if not _default:
+            wanted = _settings().platforms
+            if wanted:
+                _default.append(canonical_platform(wanted.split(",")[0]))
+            else:
+                _default.append(_first_that_starts(_plugins().available()))
+        return _default[0]
+
+
+def _first_that_starts(platforms: Sequence[str]) -> str:
+    """Return the first of the platforms whose client can be made; CPU, with a warning, if a driver is broken."""
+    for name in platforms:
+        try:
+            client(name)
+        except Exception as error:
+            warnings.warn(f"the platform {name} is there but does not start ({error}); using cpu", stacklevel=4)
+        else:
+            return name
+    return "cpu"
+
+
+def devices(platform: str | None = None) -> list[Any]:
+    """Return all devices of `platform`, or of the default one."""
+    return list(client(platform).devices())
+
+
+def local_devices(platform: str | None = None) -> list[Any]:
+    """Return the devices of this process."""
+    return list(client(platform).local_devices())

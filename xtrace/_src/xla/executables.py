@@ -1,0 +1,139 @@
+"""Compiling StableHLO text for devices, and running the result."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client
+
+from xtrace._src.xla import buffers, versions
+
+CompileError = _jax.JaxRuntimeError
+
+# Arrays with more axes than YNNPACK reduces safely. Not only operands of reductions: XLA moves reshapes out of the way.
+_MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
+
+
+def compile_text(
+    text: str, device: Any, compiler_options: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
+) -> Any:
+    """Compile a module for one device and load it; it calls the Python functions `callbacks` by their places.
+
+    TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
+    compiler option that XLA does not know.
+    """
+    if "xf6E" in text or "<f6E" in text:
+        # XLA ends the process for some of these.
+        raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
+    options = options_for(device, _with_safe_fusions(text, device, compiler_options))
+    try:
+        devices = _jax.DeviceList((device,))
+        if callbacks:
+            # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
+            module = importlib.import_module("xtrace._src.xla.modules").parse(text)
+            loaded = [_transferring(device.client, c) for c in callbacks]
+            return device.client.compile_and_load(module, devices, options, host_callbacks=loaded)
+        return device.client.compile_and_load(text, devices, options)
+    except CompileError as error:
+        if compiler_options and "option" in str(error):
+            error.add_note(
+                f"compiler_options was {dict(compiler_options)}; the names are those of XLA's debug options, as in "
+                "{'xla_cpu_enable_fast_math': True}"
+            )
+        raise
+
+
+def _with_safe_fusions(text: str, device: Any, compiler_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the compiler options, without fused reductions where they end the process; what the user chose stays."""
+    if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
+        return compiler_options
+    if "stablehlo.reduce" not in text or "stablehlo.multiply" not in text or not _MANY_AXES.search(text):
+        return compiler_options
+    return {"xla_cpu_experimental_ynn_fusion_type": "", **(compiler_options or {})}
+
+
+def _transferring(client: Any, callback: Any) -> Any:
+    """Return the runtime's object for a function that is called by transfers, other functions as they are."""
+    if callback.channels is None:
+        return callback
+    shapes = [[xla_client.Shape.array_shape(np.dtype(a.dtype), a.shape) for a in avals] for avals in callback.types()]
+    return client.make_python_callback_from_host_send_and_recv(callback, *shapes, *callback.channels, _not_elsewhere)
+
+
+def _not_elsewhere(callback: Any) -> bytes:
+    raise TypeError(f"{callback.name} is a function of this process: a program that calls it cannot go to another one")
+
+
+def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
+    """Return the compile options of a program on one device."""
+    options = xla_client.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]], np.int32))
+    if compiler_options:
+        overrides = []
+        for name, value in compiler_options.items():
+            if not isinstance(value, (bool, int, float, str)):
+                raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
+            if name in _BUILD_OPTIONS:
+                if not hasattr(options.executable_build_options, name):
+                    version = ".".join(map(str, versions.JAXLIB_VERSION))
+                    raise ValueError(
+                        f"jaxlib {version} has no compiler option {name}; it has optimization_level and "
+                        "memory_fitting_level"
+                    )
+                setattr(options.executable_build_options, name, _LEVELS.get(value, value))
+            else:
+                overrides.append((name, value))
+        options.env_option_overrides = overrides
+    return options
+
+
+# Options of a compilation that are none of XLA's debug options, and the numbers of its levels of effort.
+_BUILD_OPTIONS = frozenset(
+    ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+)
+_LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+
+
+def hlo_text(executable: Any) -> str:
+    """Return the optimised HLO."""
+    return "\n\n".join(module.to_string() for module in executable.hlo_modules())
+
+
+def layouts_of(executable: Any) -> tuple[list[Any], list[Any]]:
+    """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` says it."""
+    layouts = executable.get_parameter_layouts(), executable.get_output_layouts()
+    return tuple([buffers.read_layout(x) for x in each] for each in layouts)  # type: ignore[return-value]
+
+
+def unoptimised_hlo(text: str) -> Any:
+    """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+
+
+def unoptimised_hlo_text(text: str, metadata: bool) -> str:
+    """Return the HLO that XLA starts from, if asked for with metadata: the names and the lines of operations."""
+    computation = unoptimised_hlo(text)
+    if not metadata:
+        return str(computation.as_hlo_text())
+    # Beside the computation's class, in whichever of jaxlib's modules that is.
+    options = sys.modules[type(computation).__module__].HloPrintOptions()
+    options.print_metadata = True
+    return str(computation.as_hlo_module().to_string(options))
+
+
+def cost_of(text: str, device: Any) -> dict[str, float]:
+    """Return XLA's estimate of what a StableHLO module costs on `device`, before any optimisation."""
+    found = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
+    return dict(found)
+
+
+def sharding_for(device: Any) -> Any:
+    """Return the layout of a program's arguments and results: whole, on its device."""
+    return buffers.sharding_of(device)

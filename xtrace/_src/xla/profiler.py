@@ -1,0 +1,71 @@
+"""jaxlib's profiler: one session at a time, annotations on its timeline, memory profiles, and the server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from jaxlib import _profile_data, _profiler
+
+from xtrace._src.xla import clients
+
+Annotation = _profiler.TraceMe
+ProfileData = _profile_data.ProfileData
+ProfileEvent = _profile_data.ProfileEvent
+ProfileOptions = _profiler.ProfileOptions
+ProfilePlane = _profile_data.ProfilePlane
+
+
+class Session:
+    """What is being recorded since this object was made, until `stop`, and the folder that it is written to."""
+
+    def __init__(self, folder: str, options: Any | None, perfetto: bool) -> None:
+        # Plugins bring profilers of their devices, and are loaded with the client.
+        clients.client()
+        self.folder, self.perfetto = folder, perfetto
+        os.makedirs(folder, exist_ok=True)
+        self._session = _profiler.ProfilerSession(ProfileOptions() if options is None else options)
+
+    def stop(self) -> str | None:
+        """Write what was recorded and return the path of the trace for Perfetto, if one was asked for."""
+        self._session.stop_and_export(self.folder)
+        return _write_for_perfetto(self.folder) if self.perfetto else None
+
+
+def _write_for_perfetto(folder: str) -> str | None:
+    """Copy the newest trace of the folder into a file that Perfetto's viewer reads; return its path."""
+    runs = os.path.join(folder, "plugins", "profile")
+    newest = max(os.listdir(runs), key=lambda name: os.path.getmtime(os.path.join(runs, name)))
+    run = os.path.join(runs, newest)
+    target = os.path.join(run, "perfetto_trace.json.gz")
+    for name in os.listdir(run):
+        if name.endswith(".trace.json.gz"):
+            with gzip.open(os.path.join(run, name), "rt", encoding="utf-8") as file:
+                trace = json.load(file)
+            # The viewer takes metadata for a format of its own.
+            trace.pop("metadata", None)
+            with gzip.open(target, "wt", encoding="utf-8") as file:
+                json.dump(trace, file)
+            return target
+    return None
+
+
+def heap_profile(platform: str | None = None) -> bytes:
+    """Return the memory in use on the devices of a platform, as a compressed profile for ``pprof``."""
+    return gzip.compress(clients.client(platform).heap_profile())
+
+
+def start_server(port: int, requires_backend: bool) -> Any:
+    """Start answering requests of profiling tools on `port`, and return what stops it when it is freed."""
+    if requires_backend:
+        clients.client()
+    return _profiler.start_server(port)
+
+
+def register_subprocess(pid: int, port: int) -> Callable[[], None]:
+    """Let sessions include the process `pid`, whose server is on `port`; call the result to end that."""
+    found: Callable[[], None] = _profiler.register_subprocess(pid, port)
+    return found
