@@ -10,7 +10,10 @@ from pathlib import Path
 
 PACKAGE = "xtrace"
 ROOT = Path(__file__).parents[2]
-LAYERS = ("xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "api")
+PRIVATE = "_src"
+LAYERS = tuple(
+    f"{PRIVATE}.{name}" for name in ("xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "api")
+)
 TOP = ("cli", "__main__")
 EXEMPT = "# heavy third-party"
 
@@ -72,7 +75,12 @@ def package_of(texts: Mapping[str, str]) -> dict[str, Module]:
 
 def unit(module: str) -> str:
     """The part of a module's name that says its layer or its public module; empty for the package itself."""
-    return (module.removeprefix(f"{PACKAGE}._src").removeprefix(PACKAGE).split(".") + [""])[1]
+    return ".".join(module.split(".")[1 : 3 if is_in_layer(module) else 2])
+
+
+def is_in_layer(module: str) -> bool:
+    """Whether a module is one of the private layers, which stand in a folder of their own."""
+    return module.startswith(f"{PACKAGE}.{PRIVATE}.")
 
 
 def rank(module: str) -> int:
@@ -88,6 +96,19 @@ def rank(module: str) -> int:
 def imports(module: Module) -> Iterator[Import]:
     """Every import statement of a module, one item for each name it binds."""
     yield from _imports(module.tree.body, None, False)
+
+
+def late_imports(module: Module) -> Iterator[tuple[str, int]]:
+    """The modules of the package that functions of `module` load by name, and the line of each.
+
+    Of a name that is put together the known beginning counts.
+    """
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and _called_name(node) in ("import_module", "late_names", "_late_names"):
+            names = [n for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+            for name in names:
+                if name.value.startswith(f"{PACKAGE}.") and name.value != module.name:
+                    yield name.value.rstrip("."), name.lineno
 
 
 def _imports(body: list[ast.stmt], function: str | None, type_checking: bool) -> Iterator[Import]:
@@ -134,6 +155,9 @@ def upward_imports(modules: Mapping[str, Module]) -> list[str]:
                 found.append(f"{module.name}:{item.line} is a relative import")
             elif of_package(item) and rank(resolve(item, modules)) > rank(module.name):
                 found.append(f"{module.name}:{item.line} imports {item.full}, a higher layer")
+        for name, line in late_imports(module):
+            if rank(name) > rank(module.name):
+                found.append(f"{module.name}:{line} loads {name}, a higher layer")
     return found
 
 
@@ -160,7 +184,7 @@ def foreign_imports(modules: Mapping[str, Module]) -> list[str]:
                 targets += [(text, node.lineno) for text in texts]
         for target, line in targets:
             top = target.partition(".")[0]
-            if top == "jax" or (top == "jaxlib" and unit(module.name) != "xla"):
+            if top == "jax" or (top == "jaxlib" and unit(module.name) != LAYERS[0]):
                 found.append(f"{module.name}:{line} imports {target}")
     return found
 
@@ -185,7 +209,7 @@ def private_uses(modules: Mapping[str, Module]) -> list[str]:
                 continue
             target = resolve(item, modules)
             foreign = unit(target) != unit(module.name)
-            if foreign and any(is_private(part) and part != "_src" for part in item.full.split(".")):
+            if foreign and any(is_private(part) and part != PRIVATE for part in item.full.split(".")):
                 found.append(f"{module.name}:{item.line} imports {item.full}, private to {unit(target)}")
             if foreign and target == item.full:
                 reached[item.bound] = target
@@ -262,7 +286,7 @@ def undocumented(modules: Mapping[str, Module]) -> list[str]:
     classes = {n.name: n for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
     found = []
     for name, tree in trees.items():
-        if any(is_private(part) for part in name.split(".")):
+        if any(is_private(part) and part != PRIVATE for part in name.split(".")):
             continue
         if tree.body and not ast.get_docstring(tree):
             found.append(f"{name} (the module)")

@@ -32,56 +32,63 @@ def test_the_package_keeps_the_rule(check, modules):
 
 
 BROKEN = [
-    (st.upward_imports, {"xtrace.core.a": "from xtrace.ops import b", "xtrace.ops.b": ""}),
-    (st.upward_imports, {"xtrace.core.a": "import xtrace.ops.b", "xtrace.ops.b": ""}),
-    (st.upward_imports, {"xtrace.core.a": "def f():\n    from xtrace.ops import b", "xtrace.ops.b": ""}),
-    (st.upward_imports, {"xtrace.core.a": "import typing\nif typing.TYPE_CHECKING:\n    import xtrace.ops"}),
-    (st.upward_imports, {"xtrace.api.a": "from xtrace import numpy", "xtrace.numpy": ""}),
+    (st.upward_imports, {"xtrace._src.core.a": "def f():\n    import_module('xtrace._src.api.b')"}),
+    (st.upward_imports, {"xtrace._src.core.a": "late_names('xtrace.core', {'xtrace.numpy.b': ('c',)})"}),
+    (st.upward_imports, {"xtrace._src.core.a": "def f(n):\n    import_module(f'xtrace._src.api.{n}')"}),
+    (st.upward_imports, {"xtrace._src.core.a": "from xtrace._src.ops import b", "xtrace._src.ops.b": ""}),
+    (st.upward_imports, {"xtrace._src.core.a": "import xtrace._src.ops.b", "xtrace._src.ops.b": ""}),
+    (st.upward_imports, {"xtrace._src.core.a": "def f():\n    from xtrace._src.ops import b", "xtrace._src.ops.b": ""}),
+    (st.upward_imports, {"xtrace._src.core.a": "import typing\nif typing.TYPE_CHECKING:\n    import xtrace._src.ops"}),
+    (st.upward_imports, {"xtrace._src.api.a": "from xtrace import numpy", "xtrace.numpy": ""}),
     (st.upward_imports, {"xtrace.numpy": "import xtrace", "xtrace": ""}),
     (st.upward_imports, {"xtrace.tree": "from xtrace.cli import main"}),
-    (st.upward_imports, {"xtrace.ops.a": "from . import b"}),
-    (st.local_imports, {"xtrace.core.a": "def f():\n    import os"}),
-    (st.local_imports, {"xtrace.core.a": "class C:\n    def f(self):\n        if self:\n            import os"}),
-    (st.local_imports, {"xtrace.core.a": "def f():\n    try:\n        pass\n    except OSError:\n        import os"}),
-    (st.local_imports, {"xtrace.core.a": "def f():\n    from xtrace.core import b  # heavy third-party"}),
-    (st.local_imports, {"xtrace.core.a": "def f():\n    match 1:\n        case 1:\n            import os"}),
-    (st.foreign_imports, {"xtrace.xla.a": "import jax"}),
-    (st.foreign_imports, {"xtrace.core.a": "def f():\n    from jax.numpy import sin"}),
-    (st.foreign_imports, {"xtrace.core.a": "from jaxlib import xla_client"}),
-    (st.foreign_imports, {"xtrace.core.a": "import importlib\nimportlib.import_module('jaxlib.mlir')"}),
-    (st.private_uses, {"xtrace.core.a": "", "xtrace.ops.b": "from xtrace.core.a import _hidden"}),
-    (st.private_uses, {"xtrace.core._a": "", "xtrace.ops.b": "from xtrace.core._a import shown"}),
-    (st.private_uses, {"xtrace.core.a": "", "xtrace.ops.b": "from xtrace.core import a\na._hidden()"}),
-    (st.private_uses, {"xtrace.core.a": "", "xtrace.ops.b": "import xtrace.core.a as c\nprint(c._hidden)"}),
-    (st.import_cycles, {"xtrace.core.a": "import xtrace.core.b", "xtrace.core.b": "from xtrace.core.a import x"}),
-    (st.import_cycles, {"xtrace.core.a": "from xtrace.core import b", "xtrace.core.b": "from xtrace.core import a"}),
-    (st.caches_apart, {"xtrace.core.a": "@functools.cache\ndef f(x): pass"}),
-    (st.caches_apart, {"xtrace.core.a": "@lru_cache(8)\ndef f(*x): pass"}),
-    (st.undocumented, {"xtrace.core.a": "'''Doc.'''\ndef f(): pass"}),
-    (st.undocumented, {"xtrace.core.a": "'''Doc.'''\nclass C:\n    '''Doc.'''\n    def f(self): pass"}),
-    (st.undocumented, {"xtrace.core.a": "def f():\n    '''Doc.'''"}),
+    (st.upward_imports, {"xtrace._src.ops.a": "from . import b"}),
+    (st.local_imports, {"xtrace._src.core.a": "def f():\n    import os"}),
+    (st.local_imports, {"xtrace._src.core.a": "class C:\n    def f(self):\n        if self:\n            import os"}),
+    (st.local_imports,
+     {"xtrace._src.core.a": "def f():\n    try:\n        pass\n    except OSError:\n        import os"}),
+    (st.local_imports, {"xtrace._src.core.a": "def f():\n    from xtrace._src.core import b  # heavy third-party"}),
+    (st.local_imports, {"xtrace._src.core.a": "def f():\n    match 1:\n        case 1:\n            import os"}),
+    (st.foreign_imports, {"xtrace._src.xla.a": "import jax"}),
+    (st.foreign_imports, {"xtrace._src.core.a": "def f():\n    from jax.numpy import sin"}),
+    (st.foreign_imports, {"xtrace._src.core.a": "from jaxlib import xla_client"}),
+    (st.foreign_imports, {"xtrace._src.core.a": "import importlib\nimportlib.import_module('jaxlib.mlir')"}),
+    (st.private_uses, {"xtrace._src.core.a": "", "xtrace._src.ops.b": "from xtrace._src.core.a import _hidden"}),
+    (st.private_uses, {"xtrace._src.core._a": "", "xtrace._src.ops.b": "from xtrace._src.core._a import shown"}),
+    (st.private_uses, {"xtrace._src.core.a": "", "xtrace._src.ops.b": "from xtrace._src.core import a\na._hidden()"}),
+    (st.private_uses,
+     {"xtrace._src.core.a": "", "xtrace._src.ops.b": "import xtrace._src.core.a as c\nprint(c._hidden)"}),
+    (st.import_cycles,
+     {"xtrace._src.core.a": "import xtrace._src.core.b", "xtrace._src.core.b": "from xtrace._src.core.a import x"}),
+    (st.import_cycles,
+     {"xtrace._src.core.a": "from xtrace._src.core import b", "xtrace._src.core.b": "from xtrace._src.core import a"}),
+    (st.caches_apart, {"xtrace._src.core.a": "@functools.cache\ndef f(x): pass"}),
+    (st.caches_apart, {"xtrace._src.core.a": "@lru_cache(8)\ndef f(*x): pass"}),
+    (st.undocumented, {"xtrace._src.core.a": "'''Doc.'''\ndef f(): pass"}),
+    (st.undocumented, {"xtrace._src.core.a": "'''Doc.'''\nclass C:\n    '''Doc.'''\n    def f(self): pass"}),
+    (st.undocumented, {"xtrace._src.core.a": "def f():\n    '''Doc.'''"}),
 ]
 
 KEPT = [
-    (st.upward_imports, {"xtrace.ops.a": "from xtrace.core import b", "xtrace.core.b": ""}),
+    (st.upward_imports, {"xtrace._src.ops.a": "from xtrace._src.core import b", "xtrace._src.core.b": ""}),
     (st.upward_imports, {"xtrace.cli.a": "import xtrace", "xtrace": "from xtrace import numpy", "xtrace.numpy": ""}),
     (st.upward_imports, {"xtrace.numpy": "from xtrace import lax", "xtrace.lax": ""}),
     (st.local_imports, {"xtrace": "def __getattr__(name):\n    import xtrace.numpy"}),
     (st.local_imports, {"xtrace.cli.a": "def f():\n    import rich  # heavy third-party"}),
     (st.local_imports, {"xtrace.cli.a": "try:\n    import rich\nexcept ImportError:\n    rich = None"}),
-    (st.foreign_imports, {"xtrace.xla.a": "from jaxlib import xla_client\nimport jax_plugins"}),
-    (st.private_uses, {"xtrace.core.a": "from xtrace.core.b import _hidden", "xtrace.core.b": ""}),
-    (st.private_uses, {"xtrace.ops.a": "from xtrace.core.b import C\nC.__slots__", "xtrace.core.b": ""}),
+    (st.foreign_imports, {"xtrace._src.xla.a": "from jaxlib import xla_client\nimport jax_plugins"}),
+    (st.private_uses, {"xtrace._src.core.a": "from xtrace._src.core.b import _hidden", "xtrace._src.core.b": ""}),
+    (st.private_uses, {"xtrace._src.ops.a": "from xtrace._src.core.b import C\nC.__slots__", "xtrace._src.core.b": ""}),
     (st.import_cycles, {
-        "xtrace.core.a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import xtrace.core.b",
-        "xtrace.core.b": "import xtrace.core.a",
+        "xtrace._src.core.a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import xtrace._src.core.b",
+        "xtrace._src.core.b": "import xtrace._src.core.a",
     }),
-    (st.caches_apart, {"xtrace.core.a": "@cache\ndef f(): pass\n@functools.cache  # interned\ndef g(x): pass"}),
+    (st.caches_apart, {"xtrace._src.core.a": "@cache\ndef f(): pass\n@functools.cache  # interned\ndef g(x): pass"}),
     (st.undocumented, {
-        "xtrace.core.a": "'''Doc.'''\nclass A:\n    '''Doc.'''\n    def f(self):\n        '''Doc.'''",
-        "xtrace.core.b": "'''Doc.'''\nclass B(a.A):\n    '''Doc.'''\n    def f(self): pass",
+        "xtrace._src.core.a": "'''Doc.'''\nclass A:\n    '''Doc.'''\n    def f(self):\n        '''Doc.'''",
+        "xtrace._src.core.b": "'''Doc.'''\nclass B(a.A):\n    '''Doc.'''\n    def f(self): pass",
     }),
-    (st.undocumented, {"xtrace.core.a": "'''Doc.'''\ndef _f(): pass\nclass _C:\n    def f(self): pass"}),
+    (st.undocumented, {"xtrace._src.core.a": "'''Doc.'''\ndef _f(): pass\nclass _C:\n    def f(self): pass"}),
 ]
 
 
@@ -97,3 +104,26 @@ def test_a_broken_rule_is_noticed(check, texts):
 @pytest.mark.parametrize(("check", "texts"), KEPT, ids=_name)
 def test_what_is_allowed_passes(check, texts):
     assert check(st.package_of(texts)) == []
+
+
+# Modules of the layers that load when they are first needed, and not with `import xtrace`: who needs them, and the
+# milliseconds that loading them took. Public modules load their names in this way altogether.
+LATE = {
+    "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
+    "xtrace._src.api.dump": "the setting that writes programs to files, 4",
+    "xtrace._src.api.failures": "a program that XLA refuses or that fails while it runs, 4",
+    "xtrace._src.api.nonfinite": "the settings `debug_nans` and `debug_infs`, 5",
+    "xtrace._src.api.reports": "the setting that explains why a function is compiled again, 3",
+    "xtrace._src.core.absl_flags": "settings as flags of absl, 1",
+    "xtrace._src.core.diagnostics": "the first error, 14",
+    "xtrace._src.core.diagnostics.excerpts": "an error that shows source, 3",
+    "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
+    "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",
+    "xtrace._src.xla.plugins": "a device that is no CPU, 3",
+    "xtrace._src.xla.targets": "compilation for a device that is not here, 16",
+}
+
+
+def test_late_imports_of_the_layers_are_listed(modules):
+    named = {name for module in modules.values() if st.is_in_layer(module.name) for name, _ in st.late_imports(module)}
+    assert named == set(LATE)

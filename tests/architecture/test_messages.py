@@ -5,7 +5,7 @@ import ast
 from tests.architecture.source_tree import read_package, unit
 
 # The layer below `core`, and the command line, whose values are words of the user's shell.
-_APART = ("xla", "cli")
+_APART = ("_src.xla", "cli")
 
 
 def test_errors_abbreviate_values():
