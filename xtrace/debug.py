@@ -2,10 +2,10 @@
 
 from xtrace._src.core.effects import DebugEffect, OrderedDebugEffect
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.ops.breakpoints import breakpoint
-from xtrace._src.ops.callbacks import debug_callback as callback
-from xtrace._src.ops.debug_printing import debug_log as log
-from xtrace._src.ops.debug_printing import debug_print as print
+from xtrace._src.ops.host.breakpoints import breakpoint
+from xtrace._src.ops.host.callbacks import debug_callback as callback
+from xtrace._src.ops.host.debug_printing import debug_log as log
+from xtrace._src.ops.host.debug_printing import debug_print as print
 
 __all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "log", "print"]
 

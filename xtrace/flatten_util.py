@@ -15,7 +15,7 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.functions import called
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_unflatten
-from xtrace._src.ops.shape import concatenate, split
+from xtrace._src.ops.arrays.shape import concatenate, split
 from xtrace.numpy.creation import zeros
 
 __all__ = ["ravel_pytree"]

@@ -14,8 +14,8 @@ from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.ops.contraction import Precision, dot_general
-from xtrace._src.ops.shape import iota
+from xtrace._src.ops.arrays.shape import iota
+from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin

@@ -15,7 +15,7 @@ import xtrace.numpy as xnp
 from tests.support.operands import assert_same
 from tests.support.rules import check_rules
 from xtrace import lax
-from xtrace._src.ops.rematerialization import remat_call
+from xtrace._src.ops.remat.rematerialization import remat_call
 
 X = np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.75], [1.0, 0.1, -0.3]], np.float32)
 Y = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)

@@ -3,5 +3,5 @@
 from xtrace._src.core.late import late_names as _late_names
 
 __all__, __getattr__, __dir__ = _late_names(
-    "xtrace.experimental", {"xtrace._src.ops.callbacks": ("io_callback",)}, submodules=("checkify", "ode")
+    "xtrace.experimental", {"xtrace._src.ops.host.callbacks": ("io_callback",)}, submodules=("checkify", "ode")
 )

@@ -12,14 +12,14 @@ from xtrace._src.ops.collectives import (
 )
 from xtrace.lax import linalg as linalg
 from xtrace._src.ops.composites import composite, dce_sink, dce_sink_p
-from xtrace._src.ops.contraction import (
+from xtrace._src.ops.contractions.contraction import (
     DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision, PrecisionLike, batch_matmul, dot, dot_general,
 )
 from xtrace._src.ops.control_flow.cond import cond, cond_p, platform_dependent, platform_index_p, switch
 from xtrace._src.ops.control_flow.mapping import associative_scan, map
 from xtrace._src.ops.control_flow.scan import scan, scan_p
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop, while_p
-from xtrace._src.ops.convolution import (
+from xtrace._src.ops.contractions.convolution import (
     ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers, conv, conv_dimension_numbers, conv_general_dilated,
     conv_general_dilated_local, conv_general_dilated_patches, conv_general_permutations, conv_general_shape_tuple,
     conv_shape_tuple, conv_transpose, conv_transpose_shape_tuple, conv_with_general_padding, padtype_to_pads,
@@ -36,32 +36,32 @@ from xtrace._src.ops.elementwise import eq_to as eq_to_p
 from xtrace._src.ops.elementwise import le_to as le_to_p
 from xtrace._src.ops.elementwise import lt_to as lt_to_p
 from xtrace._src.ops.fft import FftType, fft
-from xtrace._src.ops.gathering import (
+from xtrace._src.ops.arrays.gathering import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, index_take, scatter, scatter_add,
     scatter_apply, scatter_max, scatter_min, scatter_mul, scatter_sub,
 )
 from xtrace._src.ops.placement import device_put_p
-from xtrace._src.ops.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
-from xtrace._src.ops.random_bits import RandomAlgorithm, rng_bit_generator, rng_uniform
+from xtrace._src.ops.contractions.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
+from xtrace._src.ops.random.random_bits import RandomAlgorithm, rng_bit_generator, rng_uniform
 from xtrace._src.ops.reductions import (
     argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_prod, reduce_xor,
 )
-from xtrace._src.ops.shape import (
+from xtrace._src.ops.arrays.shape import (
     broadcast, broadcast_like, broadcast_shapes, broadcast_to_rank, broadcasted_iota, collapse, concatenate, empty,
     expand_dims, full, full_like, iota, rev, shape_as_value, split, squeeze, stack, tile, unstack,
 )
-from xtrace._src.ops.shape import copy as copy_p
-from xtrace._src.ops.slicing import (
+from xtrace._src.ops.arrays.shape import copy as copy_p
+from xtrace._src.ops.arrays.slicing import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim, dynamic_update_slice,
     dynamic_update_slice_in_dim, index_in_dim, pad, slice, slice_in_dim,
 )
 from xtrace._src.ops.solvers import custom_linear_solve, custom_root
 from xtrace._src.ops.solvers import linear_solve as linear_solve_p
-from xtrace._src.ops.sorting import sort, sort_key_val, top_k
+from xtrace._src.ops.arrays.sorting import sort, sort_key_val, top_k
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.ops.stop_gradient import stop_gradient_of_one as stop_gradient_p
-from xtrace._src.ops.tokens import after_all, create_token, create_token_p
+from xtrace._src.ops.host.tokens import after_all, create_token, create_token_p
 from xtrace._src.ops.values import dtype, stage
 from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple
 from xtrace._src.ops.windows import reduce_window as reduce_window_p

@@ -12,8 +12,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array, choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.elementwise import constants_like, logistic, select
-from xtrace._src.ops.shape import split
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 

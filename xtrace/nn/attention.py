@@ -12,8 +12,8 @@ from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.ops.contraction import dot_general
-from xtrace._src.ops.shape import broadcasted_iota
+from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.nn.normalization import logsumexp, softmax
 

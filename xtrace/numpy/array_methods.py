@@ -16,7 +16,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.ops import elementwise, shape, slicing
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import shape, slicing
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
 

@@ -9,8 +9,9 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshap
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.ops import elementwise, reductions, slicing
-from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import slicing
 from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel

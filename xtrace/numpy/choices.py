@@ -17,9 +17,9 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
+from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch
-from xtrace._src.ops.gathering import GatherDimensionNumbers, GatherScatterMode, gather
-from xtrace._src.ops.shape import squeeze
 from xtrace.numpy.arguments import only_axis, refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take

@@ -14,9 +14,9 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.ops.contraction import dot_general
+from xtrace._src.ops.arrays.shape import split, squeeze, zeros_like
+from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import conj
-from xtrace._src.ops.shape import split, squeeze, zeros_like
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import chosen, only_axis, refuse, type_of
 from xtrace.numpy.creation import diagonal_mask

@@ -24,7 +24,7 @@ from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops import elementwise
-from xtrace._src.ops import shape as shapes
+from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
 from xtrace._src.xla import clients
 from xtrace.numpy.arguments import cast_to, refuse, scalar_of, spread_to, type_of

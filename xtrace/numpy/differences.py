@@ -11,7 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.ops import slicing, sorting
+from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take

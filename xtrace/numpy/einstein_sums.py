@@ -17,10 +17,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tables import Table
-from xtrace._src.ops.contraction import dot_general
+from xtrace._src.ops.arrays.shape import broadcasted_iota, squeeze
+from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import bitwise_and, eq
 from xtrace._src.ops.reductions import reduce_or
-from xtrace._src.ops.shape import broadcasted_iota, squeeze
 from xtrace.numpy.arguments import chosen, refuse, type_of
 from xtrace.numpy.creation import as_array
 

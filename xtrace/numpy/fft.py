@@ -19,11 +19,11 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import iota
+from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conjugated
-from xtrace._src.ops.shape import iota
-from xtrace._src.ops.slicing import pad, slice_in_dim
 from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
 

@@ -22,8 +22,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops import elementwise, gathering, reductions, slicing
-from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays import gathering, slicing
+from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros

@@ -11,8 +11,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import shape as shapes
-from xtrace._src.ops import slicing
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import slicing
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take

@@ -21,8 +21,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise, slicing, sorting
-from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy.arguments import (
     axes_of,
     axis_as_index,

@@ -13,8 +13,9 @@ from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
-from xtrace._src.ops import elementwise, reductions, slicing, sorting
-from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, zeros

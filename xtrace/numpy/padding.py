@@ -15,8 +15,8 @@ from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import shape as shapes
-from xtrace._src.ops import slicing
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import slicing
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import cast_to, scalar_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, linspace

@@ -11,7 +11,7 @@ from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.gathering import GatherScatterMode
+from xtrace._src.ops.arrays.gathering import GatherScatterMode
 from xtrace._src.ops.reductions import cumsum
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array

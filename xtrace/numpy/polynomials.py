@@ -16,8 +16,8 @@ from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.shape import split
 from xtrace.numpy.arguments import spread_to, type_of
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.creation import arange, as_array, asarray, full, ones_like, zeros

@@ -11,8 +11,9 @@ from xtrace._src.api.operators import add, multiply, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.ops import elementwise, slicing, sorting
-from xtrace._src.ops import shape as shapes
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy import reductions
 from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full

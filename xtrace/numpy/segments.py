@@ -17,7 +17,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.gathering import (
+from xtrace._src.ops.arrays.gathering import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     scatter_add,
@@ -25,8 +25,8 @@ from xtrace._src.ops.gathering import (
     scatter_min,
     scatter_mul,
 )
+from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, expand_dims
 from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
-from xtrace._src.ops.shape import broadcasted_iota, concatenate, expand_dims
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import full
 

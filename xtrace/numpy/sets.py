@@ -16,7 +16,8 @@ from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise, shape, sorting
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import shape, sorting
 from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.arguments import scalar_of, type_of

@@ -10,9 +10,9 @@ from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.ops.convolution import conv_general_dilated
+from xtrace._src.ops.arrays.shape import rev, squeeze
+from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.elementwise import conj
-from xtrace._src.ops.shape import rev, squeeze
 from xtrace.numpy.arguments import cast_to
 
 _MODES = ("full", "same", "valid")

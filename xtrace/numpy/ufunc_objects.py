@@ -19,8 +19,8 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.functions import under_name
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.shape import concatenate, expand_dims
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.shape import concatenate, expand_dims
 from xtrace.numpy import indexing
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full

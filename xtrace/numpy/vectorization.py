@@ -13,7 +13,7 @@ from xtrace._src.api.vmap import vmap
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import operation
-from xtrace._src.ops.shape import expand_dims, squeeze
+from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace.numpy.creation import as_array, asarray
 
 _Names = tuple[str, ...]

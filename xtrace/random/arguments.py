@@ -14,8 +14,8 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, not_an_array
 from xtrace._src.core.requests import requested_dtype
+from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
-from xtrace._src.ops.slicing import index_in_dim
 from xtrace.random.keys import as_typed, check_key
 
 

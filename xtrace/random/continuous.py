@@ -16,8 +16,8 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_bits
-from xtrace._src.ops.slicing import index_in_dim
 from xtrace._src.ops.special import erf_inv
 from xtrace.random.arguments import (
     broadcast,

@@ -15,11 +15,11 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.slicing import index_in_dim
+from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions import argmax, cumsum
-from xtrace._src.ops.shape import broadcasted_iota
-from xtrace._src.ops.slicing import index_in_dim
-from xtrace._src.ops.sorting import sort, top_k
 from xtrace.numpy.indexing import take
 from xtrace.random.arguments import (
     broadcast,

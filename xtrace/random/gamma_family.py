@@ -15,10 +15,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.formulas import by_formula, repeat_while
 from xtrace._src.ops.random.keys import is_key, random_split
 from xtrace._src.ops.reductions import reduce_max, reduce_or
-from xtrace._src.ops.slicing import index_in_dim
 from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.arguments import broadcast, draw, fitted, new_keys, with_typed_key

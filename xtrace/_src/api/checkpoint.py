@@ -20,9 +20,9 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.contraction import dot_general
-from xtrace._src.ops.rematerialization import checkpoint_name, origins, remat_call
-from xtrace._src.ops.saving import Offloadable, Recompute
+from xtrace._src.ops.contractions.contraction import dot_general
+from xtrace._src.ops.remat.rematerialization import checkpoint_name, origins, remat_call
+from xtrace._src.ops.remat.saving import Offloadable, Recompute
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 

@@ -33,7 +33,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.functions import renamed
 from xtrace._src.core.tangents import Linear, is_differentiable
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.shape import iota, split
+from xtrace._src.ops.arrays.shape import iota, split
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.scopes import TRANSPOSE, scope
 from xtrace._src.transforms.stage import stage

@@ -15,7 +15,7 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
 from xtrace._src.core.tables import memoize
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.sorting import taken
+from xtrace._src.ops.arrays.sorting import taken
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

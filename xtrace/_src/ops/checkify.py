@@ -36,11 +36,11 @@ from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.elementwise import add, constant_like, eq, gt, lt, ne, select_n
 from xtrace._src.ops.elementwise import bitwise_or as either
 from xtrace._src.ops.random.keys import random_unwrap
 from xtrace._src.ops.reductions import argmax, reduce_or
-from xtrace._src.ops.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete

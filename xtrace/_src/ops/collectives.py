@@ -35,9 +35,9 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, current_trace
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.shape import concatenate, iota
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.reductions import reduce_max, reduce_min
-from xtrace._src.ops.shape import concatenate, iota
-from xtrace._src.ops.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 

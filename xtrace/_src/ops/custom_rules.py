@@ -22,9 +22,9 @@ from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DebugInfo, Lit
 from xtrace._src.core.primitive import Primitive, no_check
 from xtrace._src.core.tangents import Linear, is_differentiable
 from xtrace._src.core.trace import Trace, current_trace, use_trace
+from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.checked_calls import CheckedCall, closed_over, explicit
-from xtrace._src.ops.slicing import index_in_dim
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch

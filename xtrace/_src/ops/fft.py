@@ -15,8 +15,8 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.elementwise import conj, div
-from xtrace._src.ops.shape import concatenate
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 

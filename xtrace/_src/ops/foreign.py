@@ -15,7 +15,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.ops.call_attributes import CallAttribute
 from xtrace._src.ops.control_flow.bodies import leaves_of
-from xtrace._src.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
+from xtrace._src.ops.host.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace._src.stablehlo import attributes as mlir
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -46,8 +46,8 @@ from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tables import Table, table_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.shape import concatenate, rev, squeeze
-from xtrace._src.ops.slicing import pad, slice_in_dim
+from xtrace._src.ops.arrays.shape import concatenate, rev, squeeze
+from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, batch

@@ -17,9 +17,9 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.convolution import padtype_to_pads
+from xtrace._src.ops.arrays.slicing import pad, write_pad, write_without_cropped
+from xtrace._src.ops.contractions.convolution import padtype_to_pads
 from xtrace._src.ops.reductions import is_value, reducer_jaxpr
-from xtrace._src.ops.slicing import pad, write_pad, write_without_cropped
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

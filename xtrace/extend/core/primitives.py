@@ -28,8 +28,8 @@ from xtrace.lax.linalg import (
 )
 from xtrace._src.ops.calls import jit_call as jit_p
 from xtrace._src.ops.custom_rules import custom_lin as custom_lin_p
-from xtrace._src.ops.rematerialization import checkpoint_name as name_p
-from xtrace._src.ops.rematerialization import remat_call as remat_p
+from xtrace._src.ops.remat.rematerialization import checkpoint_name as name_p
+from xtrace._src.ops.remat.rematerialization import remat_call as remat_p
 
 __all__ = [
     "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "after_all_p", "all_gather_p", "all_to_all_p", "and_p",

@@ -13,13 +13,13 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, squeeze
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.linalg.lu import lu, unpermuted_rows
 from xtrace._src.ops.linalg.matrices import as_column, as_row, constant_of, diagonal, identity, product, transposed
 from xtrace._src.ops.linalg.qr import geqrf
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import cumsum, reduce_or, reduce_prod
-from xtrace._src.ops.shape import broadcasted_iota, full_like, squeeze
-from xtrace._src.ops.slicing import slice_in_dim
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved, solved_by
 

@@ -9,13 +9,13 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
+from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.linalg import qr as qr_forms
 from xtrace._src.ops.linalg import spectral, triangular
 from xtrace._src.ops.linalg.lu import permuted_rows
 from xtrace._src.ops.linalg.matrices import adjoint, conjugated, transposed
-from xtrace._src.ops.shape import broadcasted_iota, rev
-from xtrace._src.ops.slicing import slice_in_dim
-from xtrace._src.ops.sorting import sort
 from xtrace.numpy.arguments import scalar_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 

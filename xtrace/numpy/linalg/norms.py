@@ -12,8 +12,8 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import full_like
 from xtrace._src.ops.reductions import reduce_or
-from xtrace._src.ops.shape import full_like
 from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import inexact, matrix_type

@@ -14,10 +14,10 @@ from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import full_like, squeeze
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.linalg.lu import lu, lu_solve
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, conjugated, identity, product
-from xtrace._src.ops.shape import full_like, squeeze
-from xtrace._src.ops.slicing import slice_in_dim
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of

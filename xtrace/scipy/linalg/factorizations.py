@@ -12,6 +12,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import concatenate, squeeze
+from xtrace._src.ops.arrays.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.linalg import lu as lu_forms
 from xtrace._src.ops.linalg import qr as qr_forms
@@ -28,8 +30,6 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.polar import qdwh
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.shape import concatenate, squeeze
-from xtrace._src.ops.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg

@@ -15,6 +15,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, iota
+from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.control_flow.cond import cond
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
@@ -31,8 +33,6 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import reduce_max, reduce_sum
-from xtrace._src.ops.shape import broadcasted_iota, full_like, iota
-from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved

@@ -9,8 +9,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.ops.convolution import conv_general_dilated
-from xtrace._src.ops.shape import rev
+from xtrace._src.ops.arrays.shape import rev
+from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.creation import zeros

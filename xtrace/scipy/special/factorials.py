@@ -13,9 +13,9 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.arrays.shape import zeros_like
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj, imag, real
-from xtrace._src.ops.shape import zeros_like
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
 from xtrace.scipy.special.primitive import digamma, gammaln, operands, refuse_complex

@@ -9,9 +9,9 @@ import numpy as np
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
+from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.elementwise import reduce_precision
-from xtrace._src.ops.slicing import dynamic_index_in_dim
 from xtrace._src.ops.special import chebyshev
 from xtrace.scipy.special.primitive import operands, refuse_complex
 

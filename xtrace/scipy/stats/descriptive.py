@@ -10,9 +10,9 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
-from xtrace._src.ops.shape import broadcasted_iota
-from xtrace._src.ops.sorting import sort
 from xtrace.numpy.arguments import type_of
 from xtrace.numpy.choices import take_along_axis
 from xtrace.numpy.creation import full, ones, zeros

@@ -11,12 +11,12 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.ops.arrays.shape import concatenate, rev
+from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.control_flow.bodies import check_function, leaf_paths, leaves_of, stage_body
 from xtrace._src.ops.control_flow.scan import Loop, length_of, run_scan, scan
 from xtrace._src.ops.elementwise import add, bitwise_or
-from xtrace._src.ops.shape import concatenate, rev
-from xtrace._src.ops.slicing import pad, slice, slice_in_dim
 from xtrace._src.transforms.batch import MappedAxis, batch
 
 

@@ -10,9 +10,9 @@ from xtrace._src.core import pytree
 from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.arrays.shape import stack
+from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.control_flow.bodies import opened
-from xtrace._src.ops.shape import stack
-from xtrace._src.ops.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.evaluate import evaluate, per_jaxpr

@@ -12,9 +12,12 @@ from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, operand_ava
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, gather
+from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
+from xtrace._src.ops.arrays.slicing import dynamic_slice, slice_in_dim
+from xtrace._src.ops.arrays.sorting import sort_key_val
 from xtrace._src.ops.elementwise import add, eq, select_n
 from xtrace._src.ops.formulas import by_formula
-from xtrace._src.ops.gathering import GatherDimensionNumbers, gather
 from xtrace._src.ops.linalg.foreign import foreign_call, lapack_call, nan_unless, succeeded, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
@@ -28,9 +31,6 @@ from xtrace._src.ops.linalg.matrices import (
     weak_as_operands,
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.shape import broadcasted_iota, concatenate
-from xtrace._src.ops.slicing import dynamic_slice, slice_in_dim
-from xtrace._src.ops.sorting import sort_key_val
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -22,9 +22,9 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive
-from xtrace._src.ops.contraction import Precision, dot_general
+from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise import add, conj, eq, ge, real, select_n
-from xtrace._src.ops.shape import broadcasted_iota
 
 _EXACT = (Precision.HIGHEST, Precision.HIGHEST)
 

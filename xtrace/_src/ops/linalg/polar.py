@@ -11,14 +11,14 @@ from xtrace._src.algebra.kinds import INEXACT, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import abs, add, bitwise_and, bitwise_not, eq, gt, lt, mul, rsqrt, select_n, sqrt, sub
 from xtrace._src.ops.linalg.matrices import adjoint, constant_of, filled, identity, product, symmetrized
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace._src.ops.reductions import reduce_max
-from xtrace._src.ops.shape import broadcasted_iota, concatenate
-from xtrace._src.ops.slicing import slice_in_dim
 
 # Above this weight the form with a Cholesky factorisation loses digits.
 _LARGEST_WEIGHT = 100.0

@@ -11,6 +11,8 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.ops.arrays.shape import concatenate
+from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.elementwise import add, complex, mul, real, sub
 from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.foreign import flag, foreign_call, hybrid_call, lapack_call, xla_call
@@ -29,8 +31,6 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.reflections import apply_reflections, pivoted_qr
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.shape import concatenate
-from xtrace._src.ops.slicing import pad, slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -12,6 +12,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.tangents import Linear
+from xtrace._src.ops.arrays.shape import concatenate
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import add, mul
 from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.foreign import (
@@ -26,8 +28,6 @@ from xtrace._src.ops.linalg.foreign import (
 from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
 from xtrace._src.ops.linalg.tridiagonal import solve_by_elimination
-from xtrace._src.ops.shape import concatenate
-from xtrace._src.ops.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack
 

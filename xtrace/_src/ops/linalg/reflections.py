@@ -10,6 +10,8 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops.arrays.shape import broadcasted_iota, rev, squeeze
+from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
 from xtrace._src.ops.elementwise import (
     abs,
     add,
@@ -41,8 +43,6 @@ from xtrace._src.ops.linalg.matrices import (
     upper_triangle,
 )
 from xtrace._src.ops.reductions import argmax, reduce_max
-from xtrace._src.ops.shape import broadcasted_iota, rev, squeeze
-from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
 
 
 def _count(n: int) -> Any:

@@ -12,6 +12,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, rev
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import (
     abs,
     add,
@@ -61,8 +63,6 @@ from xtrace._src.ops.linalg.matrices import (
 from xtrace._src.ops.linalg.polar import unitary_factors
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.reductions import argmax
-from xtrace._src.ops.shape import broadcasted_iota, concatenate, rev
-from xtrace._src.ops.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

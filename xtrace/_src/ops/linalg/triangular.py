@@ -10,6 +10,7 @@ from xtrace._src.algebra.vector_space import moved_axis, operand_aval, reshape, 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
+from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.elementwise import add, div
 from xtrace._src.ops.linalg.foreign import character, flag, foreign_call, lapack_call, nan_unless, succeeded
 from xtrace._src.ops.linalg.matrices import (
@@ -28,7 +29,6 @@ from xtrace._src.ops.linalg.matrices import (
     upper_triangle,
     weak_as_operands,
 )
-from xtrace._src.ops.shape import squeeze
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack
 

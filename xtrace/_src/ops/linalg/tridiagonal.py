@@ -10,12 +10,12 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops.arrays.shape import concatenate, squeeze
+from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
 from xtrace._src.ops.elementwise import abs, add, div, eq, ge, lt, max, mul, neg, select_n, sub
 from xtrace._src.ops.formulas import repeat_while
 from xtrace._src.ops.linalg.matrices import constant_of, filled
 from xtrace._src.ops.reductions import reduce_max
-from xtrace._src.ops.shape import concatenate, squeeze
-from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
 
 
 def _row(x: Any, position: Any) -> Any:

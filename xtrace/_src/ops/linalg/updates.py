@@ -11,6 +11,7 @@ from xtrace._src.algebra.vector_space import operand_aval, reshape
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.elementwise import abs, add, div, eq, max, mul, neg, select_n, sqrt, sub
 from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.matrices import (
@@ -22,7 +23,6 @@ from xtrace._src.ops.linalg.matrices import (
     transposed,
     weak_as_operands,
 )
-from xtrace._src.ops.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -15,9 +15,9 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.random import rbg, threefry
-from xtrace._src.ops.shape import concatenate
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import array_from_host, signature_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

@@ -14,10 +14,10 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.shape import concatenate, full
+from xtrace._src.ops.arrays.slicing import index_in_dim, slice
+from xtrace._src.ops.random.random_bits import RandomAlgorithm, rng_bit_generator
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
-from xtrace._src.ops.random_bits import RandomAlgorithm, rng_bit_generator
-from xtrace._src.ops.shape import concatenate, full
-from xtrace._src.ops.slicing import index_in_dim, slice
 
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 # How many keys' worth of bits `unsafe_rbg` draws for each key.

@@ -18,8 +18,8 @@ from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tables import Table
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.shape import broadcasted_iota, concatenate, full
-from xtrace._src.ops.slicing import index_in_dim, slice_in_dim
+from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, full
+from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.lower import emit_call
 from xtrace._src.transforms.stage import stage

@@ -29,14 +29,14 @@ from xtrace._src.core.key_uses import choosing, moving
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tangents import Linear
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.gathering import (
+from xtrace._src.ops.arrays.gathering import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
     gather,
     scatter,
 )
-from xtrace._src.ops.shape import full, shift_over, squeeze, stack
+from xtrace._src.ops.arrays.shape import full, shift_over, squeeze, stack
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 

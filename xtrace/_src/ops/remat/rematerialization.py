@@ -15,7 +15,7 @@ from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, primitive
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tangents import Linear
 from xtrace._src.ops.calls import computed, jit_call
-from xtrace._src.ops.saving import inlined, saving
+from xtrace._src.ops.remat.saving import inlined, saving
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.closed import (

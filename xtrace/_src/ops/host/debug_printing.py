@@ -16,8 +16,8 @@ from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import debug_effect, ordered_debug_effect
 from xtrace._src.core.source import resolve, user_position
-from xtrace._src.ops.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static
-from xtrace._src.ops.host_calls import written
+from xtrace._src.ops.host.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static
+from xtrace._src.ops.host.host_calls import written
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 

@@ -21,9 +21,9 @@ from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_de
 from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import describe, user_position
-from xtrace._src.ops.host_calls import written
-from xtrace._src.ops.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
-from xtrace._src.ops.slicing import index_in_dim
+from xtrace._src.ops.arrays.slicing import index_in_dim
+from xtrace._src.ops.host.host_calls import written
+from xtrace._src.ops.host.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace._src.runtime.failures import Failure

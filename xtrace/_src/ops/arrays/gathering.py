@@ -42,7 +42,7 @@ from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.tangents import Linear
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.shape import (
+from xtrace._src.ops.arrays.shape import (
     broadcasted_iota,
     concatenate,
     expand_dims,

@@ -14,8 +14,8 @@ from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
-from xtrace._src.ops.gathering import GatherDimensionNumbers, GatherScatterMode, gather
-from xtrace._src.ops.shape import broadcasted_iota, expand_dims, shift_past
+from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
+from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims, shift_past
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -16,7 +16,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapeDtypeStruct, aval_of
 from xtrace._src.core.source import is_internal
 from xtrace._src.core.trace import Trace, Tracer, current_trace
-from xtrace._src.ops.callbacks import debug_callback, pure_callback
+from xtrace._src.ops.host.callbacks import debug_callback, pure_callback
 from xtrace._src.ops.stop_gradient import stop_gradient
 
 _LINES_AROUND = 2

@@ -23,10 +23,10 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import Linear
-from xtrace._src.ops.contraction import Precision, canonical_precision, dot_general
+from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
+from xtrace._src.ops.arrays.slicing import write_without_cropped
+from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
 from xtrace._src.ops.elementwise import eq
-from xtrace._src.ops.shape import broadcasted_iota, rev
-from xtrace._src.ops.slicing import write_without_cropped
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 

@@ -26,11 +26,11 @@ from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import Linear
-from xtrace._src.ops.contraction import Precision, canonical_precision, dot_general
+from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
 from xtrace._src.ops.elementwise import bitwise_and, le, lt, mul, select_n, sub
 from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.reductions import cumsum
-from xtrace._src.ops.shape import broadcasted_iota
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.lower import emit_private_function

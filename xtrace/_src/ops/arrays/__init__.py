@@ -1,0 +1,1 @@
+"""Operations that move, join, pick and order the elements of arrays."""

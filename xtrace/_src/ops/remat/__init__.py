@@ -1,0 +1,1 @@
+"""Rematerialization: `checkpoint`, and the policies that say which values it saves."""
