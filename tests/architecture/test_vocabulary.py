@@ -11,6 +11,7 @@ GIVEN_UP = {
     "one_program": "inline_jit", "program_of_trees": "inline_jit",
     "inlined_strongly": "with_strong_results", "Recording": "EquationTemplate", "Linearized": "Subprogram",
     "Stack": "TraceStack", "written_out": "inline_calls", "without_groups": "without_calls",
+    "by_formula": "lower_fun", "per_jaxpr": "memoize_by_owner", "table_by_owner": "memoize_by_owner",
     "records_copies": "TraceStack.replay", "recordable": "replayable", "NEVER": "NOT_REPLAYABLE",
 }
 

@@ -2,13 +2,14 @@
 
 import gc
 import threading
+import weakref
 
 import pytest
 
 import xtrace
 import xtrace.numpy as jnp
 from xtrace._src.core import tables
-from xtrace._src.core.tables import Table, clear_tables, memoize, table_by_owner
+from xtrace._src.core.tables import Table, clear_tables, memoize, memoize_by_owner
 from xtrace._src.runtime.execute import Program
 from xtrace._src.stablehlo.forms import Form
 from xtrace._src.transforms.templates import EquationTemplate
@@ -41,16 +42,36 @@ def test_clearing_empties_tables_and_memoized_functions():
         calls.append(x)
         return 2 * x
 
+    table = Table()
+    table.remember("a", 1)
+    assert [double(1), double(1), double(True)] == [2, 2, 2] and calls == [1, True]
+    clear_tables()
+    assert table == {}
+    assert double(1) == 2 and calls == [1, True, 1]
+
+
+def test_results_live_as_long_as_their_owners():
     class Owner:
         pass
 
-    owner, table, owned = Owner(), Table(), table_by_owner()
-    table.remember("a", 1)
-    owned[owner] = 1
-    assert [double(1), double(1), double(True)] == [2, 2, 2] and calls == [1, True]
+    calls = []
+
+    @memoize_by_owner(limit=2, when=lambda result: result != "new")
+    def describe(owner, word):
+        calls.append(word)
+        return word
+
+    owner = Owner()
+    assert [describe(owner, w) for w in ("a", "a", "new", "new", "b", "a", "c", "a")] == [*"aa", "new", "new", *"baca"]
+    assert calls == ["a", "new", "new", "b", "c", "a"]
     clear_tables()
-    assert table == {} and len(owned) == 0
-    assert double(1) == 2 and calls == [1, True, 1]
+    assert describe(owner, "c") == "c" and calls[-1] == "c" and len(calls) == 7
+    # What has no weak references, or is not hashable, is computed anew.
+    assert [describe(1, "d"), describe(1, "d"), describe(owner, ["e"]), describe({}, "f")] == ["d", "d", ["e"], "f"]
+    assert calls[7:] == ["d", "d", ["e"], "f"]
+    reference = weakref.ref(owner)
+    del owner
+    assert reference() is None
 
 
 def test_threads_share_a_table():

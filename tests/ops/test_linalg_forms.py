@@ -8,8 +8,8 @@ from tests.ops.test_linalg import DTYPES, EITHER, matrices
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg import reflections, spectral, tridiagonal
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.xla import modules
 
 # Loops take XLA a second to compile: each shape has one dtype, and all of them occur.
@@ -21,7 +21,7 @@ NONE = no_rule("a form is emitted only")
 def run(form, like, *operands, **parameters):
     """What a form, which is emitted in an operation's place, computes; its results have the types of `like`."""
     types = [ShapedArray(x.shape, x.dtype) for x in like]
-    emit = by_formula(lambda *x: flat(form(*x, **parameters)))
+    emit = lower_fun(lambda *x: flat(form(*x, **parameters)))
     rules = {"jvp": NONE, "transpose": NONE, "batch": NONE, "multiple_results": True, "memoised": False}
     primitive = Primitive(form.__name__, (), abstract=lambda *_: types, emit=emit, **rules)
     return [np.asarray(x) for x in xtrace.jit(lambda *x: primitive.bind(*x))(*operands)]

@@ -16,7 +16,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.formulas import by_formula, repeat_while
+from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.random.keys import is_key, random_split
 from xtrace._src.ops.reductions import reduce_max, reduce_or
 from xtrace._src.ops.special import random_gamma_grad
@@ -114,7 +114,7 @@ def _gamma_batch(
 
 
 random_gamma_p = Primitive(
-    "random_gamma", ("log_space",), abstract=_gamma_abstract, emit=by_formula(_gamma_formula), jvp=_gamma_jvp,
+    "random_gamma", ("log_space",), abstract=_gamma_abstract, emit=lower_fun(_gamma_formula), jvp=_gamma_jvp,
     batch=_gamma_batch,
 )
 

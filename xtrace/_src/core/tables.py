@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,6 +14,7 @@ _lock = threading.RLock()
 # The living tables by identity, and functions that empty caches of other kinds.
 _tables: dict[int, weakref.ref[Table]] = {}
 _clearings: list[Callable[[], None]] = []
+_MISSING = object()
 
 
 class Table(dict[Any, Any]):
@@ -56,11 +57,36 @@ def memoize(limit: int, *, typed: bool = False) -> Callable[[Callable[..., T]], 
     return decorate
 
 
-def table_by_owner() -> MutableMapping[Any, Any]:
-    """Return a mapping whose entries live as long as their keys, found by equality of the keys."""
-    table: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-    _clearings.append(table.clear)
-    return table
+def memoize_by_owner(
+    function: Callable[..., T] | None = None, *, limit: int = 4096, when: Callable[[T], bool] | None = None
+) -> Any:
+    """Decorate ``function(owner, *arguments)`` to remember its results for as long as the owner lives.
+
+    Owners are found by equality. An owner without weak references, arguments that are not hashable, and results that
+    `when` is false of are not remembered. limit: the number of results of one owner. A result must not hold the owner,
+    or neither is ever freed.
+    """
+    if function is None:
+        return functools.partial(memoize_by_owner, limit=limit, when=when)
+    tables: weakref.WeakKeyDictionary[Any, Table] = weakref.WeakKeyDictionary()
+    _clearings.append(tables.clear)
+
+    @functools.wraps(function)
+    def remembered(owner: Any, *arguments: Any) -> T:
+        try:
+            results = tables.get(owner)
+            if results is None:
+                results = tables.setdefault(owner, Table(limit, nested=True))
+            result = results.get(arguments, _MISSING)
+        except TypeError:
+            return function(owner, *arguments)
+        if result is _MISSING:
+            result = function(owner, *arguments)
+            if when is None or when(result):
+                results.remember(arguments, result)
+        return result  # type: ignore[no-any-return]
+
+    return remembered
 
 
 def clear_tables() -> None:

@@ -35,6 +35,7 @@ from xtrace._src.core.effects import Effect
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.elementwise import add, constant_like, eq, gt, lt, ne, select_n
@@ -47,7 +48,7 @@ from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.closed import staged
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 
 Categories = frozenset[type[JaxException]]
 
@@ -359,7 +360,7 @@ def _first_of(errors: Sequence[Sequence[Any]]) -> list[Any]:
     return found
 
 
-@per_jaxpr
+@memoize_by_owner
 def _checked_jaxpr(
     closed: ClosedJaxpr, enabled: Categories, before: int, slots: tuple[Slot, ...] | None
 ) -> Checked | None:

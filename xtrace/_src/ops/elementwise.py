@@ -56,7 +56,7 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import KEEPS_NUMBERS, no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import Linear
-from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -148,7 +148,7 @@ nextafter = binary(
 # Exponentials, logarithms, powers and roots
 
 
-@by_formula
+@lower_fun
 def _exp2(x: Any, *, accuracy: Any) -> Any:
     return exp(x * math.log(2), accuracy=accuracy)
 
@@ -320,14 +320,14 @@ def _parts_of_sine(x: Any) -> tuple[Any, ...]:
 
 
 # sin(a + ib) = sin a cosh b + i cos a sinh b; on the imaginary axis 0 * inf must not make the real part NaN.
-@by_formula
+@lower_fun
 def _complex_sine(x: Any, *, accuracy: Any) -> Any:
     a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
     return complex(select(a == 0, constants_like(a, 0), sin_a * cosh_b), cos_a * sinh_b)
 
 
 # cos(a + ib) = cos a cosh b - i sin a sinh b
-@by_formula
+@lower_fun
 def _complex_cosine(x: Any, *, accuracy: Any) -> Any:
     a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
     return complex(cos_a * cosh_b, select(a == 0, constants_like(a, 0), -sin_a * sinh_b))
@@ -486,7 +486,7 @@ def _chosen_by_order(greater: bool) -> Any:
         parts = before(real(x), real(y)), before(imag(x), imag(y))
         return select(select(real(x) == real(y), parts[1], parts[0]), x, y)
 
-    return by_formula(formula)
+    return lower_fun(formula)
 
 
 # The tangent is that of the operand that was chosen, of equal ones their mean.
@@ -538,7 +538,7 @@ def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
     return builder.line(f"stablehlo.complex {x.name}, {y.name} : {aval.mlir_type}", aval)
 
 
-@by_formula
+@lower_fun
 def _conj(x: Any, *, input_dtype: Any) -> Any:
     is_complex = dtypes.is_complex(aval_of(x).dtype)
     return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))

@@ -43,7 +43,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.core.tables import Table, table_by_owner
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, rev, squeeze
@@ -517,28 +517,18 @@ def reduce(
     return pytree.tree_unflatten(tree, reduce.apply([*arrays, *initial], (computation, axes, jaxpr)))
 
 
-_reducers = table_by_owner()
-
-
 def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
     """Return the jaxpr of a function of two trees of `scalars` that returns one, remembered with the function.
 
     The same jaxpr each time is what lets compiled programs be found again. ValueError if it returns something else,
     NotImplementedError if it closes over arrays.
     """
-    key = name, tree, tuple(scalars), config.enable_x64.value
-    try:
-        memo = _reducers.setdefault(computation, Table(nested=True))
-    except TypeError:  # what cannot be referenced weakly
-        memo = Table(nested=True)
-    jaxpr: Jaxpr | None = memo.get(key)
-    if jaxpr is None:
-        jaxpr = _staged_reducer(name, computation, tree, scalars)
-        memo.remember(key, jaxpr)
+    jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
     return jaxpr
 
 
-def _staged_reducer(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
+@memoize_by_owner
+def _stage_reducer(computation: Any, name: str, tree: Any, scalars: tuple[ShapedArray, ...], _x64: bool) -> Jaxpr:
     out_tree, count = None, len(scalars)
 
     def flat(*leaves: Any) -> list[Any]:

@@ -30,7 +30,7 @@ from xtrace._src.ops.elementwise import (
     square,
     sub,
 )
-from xtrace._src.ops.formulas import by_formula, repeat_while
+from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.transforms.jvp import jvp
 
@@ -103,7 +103,7 @@ def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
     return 0.5 * (one - later)
 
 
-@by_formula
+@lower_fun
 @_in_float32
 def _bessel_i0e(x: Any) -> Any:
     x = abs(x)
@@ -365,7 +365,7 @@ def _incomplete_gamma(upper: bool) -> Any:
         return select(regular, inside, edge)
 
     formula.__name__ = "igammac" if upper else "igamma"
-    return by_formula(_in_float32(formula))
+    return lower_fun(_in_float32(formula))
 
 
 def _slope_over_density(a: Any, x: Any) -> Any:
@@ -387,7 +387,7 @@ def _with_edges(a: Any, x: Any, regular: Any, inside: Any) -> Any:
     return select(regular, inside, select(flat, zero, constants_like(x, math.nan)))
 
 
-@by_formula
+@lower_fun
 @_in_float32
 def _igamma_grad_a(a: Any, x: Any) -> Any:
     regular, ratio, inner_a, inner_x = _slope_over_density(a, x)
@@ -400,7 +400,7 @@ def _sample_slope(a: Any, x: Any) -> Any:
     return _with_edges(a, x, regular, -ratio * inner_x)
 
 
-@by_formula
+@lower_fun
 @_in_float32
 def _sample_slope_by_a(a: Any, x: Any) -> Any:
     return jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
@@ -447,7 +447,7 @@ def _random_gamma_grad_by_sample(t: Any, a: Any, x: Any, r: Any) -> Any:
 
 
 @elementwise(
-    "random_gamma_grad", by_formula(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
+    "random_gamma_grad", lower_fun(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
     derivatives=(lambda t, a, x, r: mul(t, _random_gamma_grad_by_a(a, x)), _random_gamma_grad_by_sample),
 )
 def random_gamma_grad(*args: Any) -> Any:
@@ -499,7 +499,7 @@ def _log_beta_density(p: Any, q: Any, y: Any, z: Any) -> Any:
     return select(near, central, p * log(y) + q * log(z) + lgamma(p + q) - lgamma(p + 1) - lgamma(q))
 
 
-@by_formula
+@lower_fun
 @_in_float32
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     regular = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)

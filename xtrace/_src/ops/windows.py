@@ -15,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.slicing import pad, write_pad, write_without_cropped
@@ -23,7 +24,7 @@ from xtrace._src.ops.reductions import is_value, reducer_jaxpr
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_computation, emit_equations
 from xtrace._src.transforms.stage import stage
@@ -256,7 +257,7 @@ def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, li
     return inner, emit_computation(inner, jaxpr, "reduce_window")
 
 
-@per_jaxpr
+@memoize_by_owner
 def _with_tangents(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
     """Return the computation on elements followed by the tangents of those that are `smooth`."""
     count = len(smooth)

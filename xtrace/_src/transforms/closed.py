@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import Linear, tangent_aval
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.batch import MappedAxis, batch
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.linearize import Known, LinearMap, linearize, partial_evaluate
 from xtrace._src.transforms.stage import stage
@@ -43,7 +44,7 @@ def as_called(closed: ClosedJaxpr) -> ClosedJaxpr:
     return _opened(closed) if closed.jaxpr.constvars else closed
 
 
-@per_jaxpr
+@memoize_by_owner
 def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     return ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), [])
@@ -80,7 +81,7 @@ def spread(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
     return [next(remaining) if w else None for w in wanted]
 
 
-@per_jaxpr
+@memoize_by_owner
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
@@ -124,7 +125,7 @@ class SplitJaxpr(NamedTuple):
         return [inputs[i] if kind == "input" else outputs[i] for kind, i in self.residuals]
 
 
-@per_jaxpr
+@memoize_by_owner
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> SplitJaxpr:
@@ -160,7 +161,7 @@ def linearize_jaxpr(
     return SplitJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
 
 
-@per_jaxpr
+@memoize_by_owner
 def partial_evaluate_jaxpr(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> SplitJaxpr:
@@ -190,7 +191,7 @@ def partial_evaluate_jaxpr(
     return SplitJaxpr(known_jaxpr, ClosedJaxpr(opened, []), tuple(rest.nonzero), residuals, count)
 
 
-@per_jaxpr
+@memoize_by_owner
 def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tuple[bool, ...]]:
     """Return whether partial evaluation finds work to do at once, and which results depend on the `unknown` inputs.
 
@@ -273,7 +274,7 @@ def _forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], l
     return tuple(sources), kept
 
 
-@per_jaxpr
+@memoize_by_owner
 def transpose_jaxpr(
     closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], always: bool = False
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
@@ -303,7 +304,7 @@ def transpose_jaxpr(
     return staged(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
     """Return whether an operation that holds jaxprs computes something that depends on no linear input, too."""
     pending: set[Atom] = set(chosen(closed.jaxpr.invars, linear))
@@ -327,7 +328,7 @@ def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequen
     return rest.jaxpr, rest.consts
 
 
-@per_jaxpr
+@memoize_by_owner
 def batch_jaxpr(
     closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], always: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:

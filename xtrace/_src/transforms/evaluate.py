@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, Literal, Var
+from xtrace._src.core.ir import Jaxpr, Literal, Var
 from xtrace._src.core.source import replay
-from xtrace._src.core.tables import Table, table_by_owner
 from xtrace._src.core.trace import current_trace
 
 
@@ -36,25 +35,3 @@ def one_step(name: str) -> Callable[..., list[Any]]:
         return run("", parameters[name], operands)
 
     return steps
-
-
-_MISSING = object()
-
-
-def per_jaxpr(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Remember the results of ``function(closed_jaxpr, *hashable)`` as long as the jaxpr lives.
-
-    The same transformed jaxpr each time is what lets compiled programs be found again.
-    """
-    memo = table_by_owner()
-
-    def remembered(closed: ClosedJaxpr, *key: Any) -> Any:
-        table = memo.setdefault(closed, Table(nested=True))
-        found = table.get(key, _MISSING)
-        if found is _MISSING:
-            found = function(closed, *key)
-            table.remember(key, found)
-        return found
-
-    remembered.__name__, remembered.__doc__ = function.__name__, function.__doc__
-    return remembered

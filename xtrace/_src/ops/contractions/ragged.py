@@ -29,7 +29,7 @@ from xtrace._src.core.tangents import Linear
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
 from xtrace._src.ops.elementwise import bitwise_and, le, lt, mul, select_n, sub
-from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import cumsum
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -199,7 +199,7 @@ def _ragged_emit(
 ) -> Any:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
     if builder.platform == "cpu":
-        return by_formula(_ragged_formula)(
+        return lower_fun(_ragged_formula)(
             builder, lhs, rhs, sizes, ragged_dot_dimension_numbers=numbers, precision=precision, **others
         )
     if lhs.aval.dtype != rhs.aval.dtype:

@@ -15,7 +15,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
-from xtrace._src.core.tables import Table, table_by_owner
+from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.transforms.closed import as_called
@@ -36,8 +36,6 @@ class Body(NamedTuple):
         return self.jaxpr.out_avals
 
 
-_MOST_BODIES = 256
-_memo = table_by_owner()
 _interned = Table()
 
 
@@ -50,17 +48,19 @@ def stage_body(
     same types gives the same jaxpr object, and so do, outside of jit, functions that do the same: eager loops compile
     once. TypeError if a result is no array, with its path.
     """
-    key = (transformation, in_tree, tuple(in_avals), config.cache_key(), axis_environment(current_trace.get()))
-    known = _memo.get(function) if type(function) is FunctionType else None
-    if known is not None and key in known:
-        return known[key]
-    body = _staged(transformation, function, in_tree, in_avals)
-    if type(function) is FunctionType and not any(isinstance(c, Tracer) for c in body.consts):
-        _memo.setdefault(function, Table(_MOST_BODIES, nested=True)).remember(key, body)
-    return body
+    stage_once = _stage if type(function) is FunctionType else _stage.__wrapped__
+    settings = config.cache_key(), axis_environment(current_trace.get())
+    return stage_once(function, transformation, in_tree, tuple(in_avals), settings)  # type: ignore[no-any-return]
 
 
-def _staged(transformation: str, function: Callable[..., Any], in_tree: Any, in_avals: Sequence[ShapedArray]) -> Body:
+def _closes_over_no_tracer(body: Body) -> bool:
+    return not any(isinstance(c, Tracer) for c in body.consts)
+
+
+@memoize_by_owner(limit=256, when=_closes_over_no_tracer)
+def _stage(
+    function: Callable[..., Any], transformation: str, in_tree: Any, in_avals: tuple[ShapedArray, ...], _settings: Any
+) -> Body:
     info = debug_info_of(transformation, function, in_tree)
     out_tree = None
 

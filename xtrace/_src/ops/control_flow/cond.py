@@ -15,7 +15,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, shown
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.tables import memoize
+from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import Linear, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import Body, as_array, differences, leaves_of, same_type, stage_body
@@ -39,7 +39,7 @@ from xtrace._src.transforms.closed import (
     transpose_jaxpr,
 )
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import follow_one_of
 from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
 
@@ -106,7 +106,7 @@ def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) ->
     return joined, found
 
 
-@per_jaxpr
+@memoize_by_owner
 def _with_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
     """Return `closed` with leading inputs of the types `avals`; those at `places` were its leading inputs already."""
     jaxpr = closed.jaxpr
@@ -250,14 +250,14 @@ def _partial_evaluate(
     return in_two_choices
 
 
-@per_jaxpr
+@memoize_by_owner
 def _with_results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
     """Return `closed` with only those results that are `wanted`."""
     jaxpr = closed.jaxpr
     return ClosedJaxpr(jaxpr.replace(outvars=chosen(jaxpr.outvars, wanted)), closed.consts)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _without_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(eliminate_dead_code(closed.jaxpr)[0], closed.consts)
 
@@ -505,7 +505,7 @@ def _choose(
     return pytree.tree_unflatten(bodies[0].out_tree, results)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _with_weak_types(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
     """Return `closed` with results that are weakly typed where `weak` says so."""
 

@@ -17,6 +17,7 @@ from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.key_uses import KeyUses, consume, unused
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import Linear, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import computed
@@ -63,7 +64,7 @@ from xtrace._src.transforms.closed import (
     staged,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import follow, new_accounts, rounds_of
 from xtrace._src.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
 
@@ -286,7 +287,7 @@ class _Forward(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-@per_jaxpr
+@memoize_by_owner
 def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forward:
     """Return the body of the scan of values and tangents together."""
     results = len(closed.out_avals)
@@ -343,7 +344,7 @@ def _in_two(
     return results[: parts.results], bind_scan(parts.linear, parts.linear_loop, linear)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _linearized_body(
     closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop
 ) -> tuple[Split, tuple[bool, ...], tuple[bool, ...]]:
@@ -368,7 +369,7 @@ def _linearize(
     return results, spread(moved, nonzero)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _split_body(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], loop: Loop
 ) -> tuple[Split, Loop, tuple[bool, ...], tuple[bool, ...]] | None:
@@ -433,7 +434,7 @@ def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
     return tuple([x in found for x in jaxpr.outvars])
 
 
-@per_jaxpr
+@memoize_by_owner
 def _transposed_body(
     closed: ClosedJaxpr, operands_linear: tuple[bool, ...], given: tuple[bool, ...], loop: Loop
 ) -> _Transposed:
@@ -509,7 +510,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **
     return [c if x else None for c, x in zip([c for g in groups for c in g], operands_linear, strict=True)]
 
 
-@per_jaxpr
+@memoize_by_owner
 def _batched_body(
     closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], loop: Loop
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...], list[bool]]:

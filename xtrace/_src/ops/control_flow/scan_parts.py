@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from xtrace._src.core import pytree
 from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.shape import stack
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.control_flow.bodies import opened
 from xtrace._src.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 
 
 class Loop(NamedTuple):
@@ -69,7 +70,7 @@ class _Forwarding(NamedTuple):
     elements: list[int | None]
 
 
-@per_jaxpr
+@memoize_by_owner
 def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     """Return the body without the carry and the elements that each step returns as they are; None if there is none."""
     jaxpr = closed.jaxpr
@@ -87,7 +88,7 @@ def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     return _Forwarding(body, loop._replace(num_consts=len(consts), num_carry=len(carry)), fixed, elements)
 
 
-@per_jaxpr
+@memoize_by_owner
 def with_error(
     closed: ClosedJaxpr, loop: Loop, count: int, first: Callable[..., list[Any]]
 ) -> tuple[ClosedJaxpr, list[Any]]:

@@ -17,7 +17,7 @@ from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.key_uses import KeyUses
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.tables import memoize
+from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import computed
@@ -49,7 +49,7 @@ from xtrace._src.transforms.closed import (
     staged,
 )
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import follow, rounds_of
 from xtrace._src.transforms.linearize import Known
 from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
@@ -83,7 +83,7 @@ def _bind(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], c
     return while_p.apply([*cond_consts, *body_consts, *carry], parameters)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _without_fixed(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
@@ -181,7 +181,7 @@ class _Forward(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-@per_jaxpr
+@memoize_by_owner
 def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], consts: int) -> _Forward:
     """Return the functions of the loop over values and tangents.
 
@@ -240,7 +240,7 @@ class _Known(NamedTuple):
     unknown: tuple[bool, ...]
 
 
-@per_jaxpr
+@memoize_by_owner
 def _known_part(body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int) -> _Known | None:
     """Return the loop over what is known; None if that is nothing, or how often the loop goes is not.
 
@@ -296,7 +296,7 @@ def _transpose(_: Any, *__: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxp
     )
 
 
-@per_jaxpr
+@memoize_by_owner
 def _batched(
     body: ClosedJaxpr, cond: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], own: int, consts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
@@ -352,7 +352,7 @@ def _keys(accounts: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses
     return carry
 
 
-@per_jaxpr
+@memoize_by_owner
 def _with_error(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int, first: Callable[..., list[Any]]
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
@@ -558,7 +558,7 @@ def _as_bound(value: Any, aval: ShapedArray, dtype: Any) -> Any:
     return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else converted(value, dtype)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> ClosedJaxpr:
     """Return the body of a loop whose carry begins with the counter, and the bound if it has one."""
     jaxpr = closed.jaxpr

@@ -17,7 +17,6 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
 from xtrace._src.ops.arrays.slicing import dynamic_slice, slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val
 from xtrace._src.ops.elementwise import add, eq, select_n
-from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.foreign import foreign_call, lapack_call, nan_unless, succeeded, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
@@ -31,6 +30,7 @@ from xtrace._src.ops.linalg.matrices import (
     weak_as_operands,
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -77,7 +77,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     aval = pivots.aval.update(shape=(*pivots.aval.shape[:-1], permutation_size))
     if builder.platform == "cuda":
         return foreign_call(builder, "cu_lu_pivots_to_permutation", [pivots], [aval], batch=aval.ndim - 1)[0]
-    permutation = by_formula(_first_permutation)(builder, pivots, permutation_size=permutation_size)
+    permutation = lower_fun(_first_permutation)(builder, pivots, permutation_size=permutation_size)
     steps = pivots.aval.shape[-1]
     if not steps:
         return permutation
@@ -85,7 +85,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     avals = [counter, pivots.aval, aval]
     condition, body = builder.region(avals), builder.region(avals)
     more = compared(condition, "LT", condition.arguments[0], condition.constant(steps, counter))
-    carried = by_formula(_exchanged)(body, *body.arguments)
+    carried = lower_fun(_exchanged)(body, *body.arguments)
     operands = [builder.constant(0, counter), pivots, permutation]
     return builder.op_with_regions("stablehlo.while", operands, [(condition, [more]), (body, carried)], avals)[2]
 

@@ -14,7 +14,6 @@ from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.elementwise import add, complex, mul, real, sub
-from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.foreign import flag, foreign_call, hybrid_call, lapack_call, xla_call
 from xtrace._src.ops.linalg.lu import lu, lu_solve, permuted_rows
 from xtrace._src.ops.linalg.matrices import (
@@ -31,6 +30,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.reflections import apply_reflections, pivoted_qr
 from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -80,7 +80,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
         details["options"] = {"magma": magma}
         found = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
     else:
-        return by_formula(pivoted_qr)(builder, x, pivots)
+        return lower_fun(pivoted_qr)(builder, x, pivots)
     # LAPACK counts columns from 1.
     one, positions = builder.constant(1, order), found[1]
     found[1] = builder.line(f"stablehlo.subtract {positions.name}, {one.name} : {positions.type}", order)
@@ -171,7 +171,7 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
         return lapack_call(builder, routine, [a, taus, c], results, **details)[0]
     if builder.platform == "cuda":
         return foreign_call(builder, "cusolver_ormqr_ffi", [a, taus, c], results, **details)[0]
-    return by_formula(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
+    return lower_fun(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
 
 
 @primitive(
@@ -195,7 +195,7 @@ def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_mag
     return [*found, ShapedArray((*batch, columns), dtypes.int32)] if pivoting else found
 
 
-@by_formula
+@lower_fun
 def _qr_emit(x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list[Any]:
     aval = aval_of(x)
     *batch, rows, columns = aval.shape

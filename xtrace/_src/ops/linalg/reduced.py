@@ -15,7 +15,6 @@ from xtrace._src.core.tangents import Linear
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import add, mul
-from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.foreign import (
     character,
     flag,
@@ -28,6 +27,7 @@ from xtrace._src.ops.linalg.foreign import (
 from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
 from xtrace._src.ops.linalg.tridiagonal import solve_by_elimination
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack
 
@@ -89,7 +89,7 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 
 def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     if builder.platform != "cpu":
-        return by_formula(hessenberg_form)(builder, a)
+        return lower_fun(hessenberg_form)(builder, a)
     size = a.aval.shape[-1]
     packed, taus = builder.results
     if not size:
@@ -140,7 +140,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         details["options"] = {"lower": flag(lower)}
         *found, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
-        return by_formula(tridiagonal_form)(builder, a, lower=lower)
+        return lower_fun(tridiagonal_form)(builder, a, lower=lower)
     good = succeeded(builder, status)
     return [nan_unless(builder, good, y) for y in found]
 
@@ -202,7 +202,7 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
         target = "cusparse_gtsv2_ffi"
         return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
     if builder.platform != "cpu":
-        return by_formula(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
+        return lower_fun(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
     if perturb_singular:
         lapack.register()
         return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]

@@ -29,7 +29,6 @@ from xtrace._src.ops.elementwise import (
     sqrt,
     sub,
 )
-from xtrace._src.ops.formulas import repeat_while
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
@@ -42,6 +41,7 @@ from xtrace._src.ops.linalg.matrices import (
     real_part,
     upper_triangle,
 )
+from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import argmax, reduce_max
 
 

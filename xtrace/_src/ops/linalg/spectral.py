@@ -31,7 +31,6 @@ from xtrace._src.ops.elementwise import (
     sign,
     sub,
 )
-from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.foreign import (
     character,
     flag,
@@ -62,6 +61,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.polar import unitary_factors
 from xtrace._src.ops.linalg.qr import qr
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import argmax
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -239,7 +239,7 @@ def _svd_abstract(
     return [values, ShapedArray((*batch, rows, left), x.dtype), ShapedArray((*batch, right, columns), x.dtype)]
 
 
-@by_formula
+@lower_fun
 def _svd_of_nothing(x: Any, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
     """The factors of matrices without elements: identities where they are square."""
     aval = aval_of(x)
@@ -302,7 +302,7 @@ def _svd_emit(
     elif builder.platform == "cuda":
         found = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
     elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
-        found = by_formula(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
+        found = lower_fun(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
         return [_part(builder, y, axis, subset_by_index) for y, axis in zip(found, (-1, -1, -2), strict=False)]
     else:
         raise NotImplementedError(
@@ -381,7 +381,7 @@ def _svd_on_gpu(
     _, values, u, v, status = foreign_call(builder, target, [x], results, options=options, **details)
     if not compute_uv:
         return values, u, v, status
-    v = by_formula(adjoint)(builder, v)
+    v = lower_fun(adjoint)(builder, v)
     inside = None if full_matrices else (0, inner)
     return values, _part(builder, u, -1, inside), _part(builder, v, -2, inside), status
 

@@ -13,8 +13,8 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.arrays.shape import concatenate, squeeze
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
 from xtrace._src.ops.elementwise import abs, add, div, eq, ge, lt, max, mul, neg, select_n, sub
-from xtrace._src.ops.formulas import repeat_while
 from xtrace._src.ops.linalg.matrices import constant_of, filled
+from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import reduce_max
 
 

@@ -13,7 +13,6 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.elementwise import abs, add, div, eq, max, mul, neg, select_n, sqrt, sub
-from xtrace._src.ops.formulas import by_formula
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     check_batch,
@@ -23,6 +22,7 @@ from xtrace._src.ops.linalg.matrices import (
     transposed,
     weak_as_operands,
 )
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -62,7 +62,7 @@ def _rotated(step: Any, factor: Any, vector: Any) -> list[Any]:
     return [add(step, constant_of(step, 1)), factor, vector]
 
 
-@by_formula
+@lower_fun
 def _as_rows(vector: Any) -> Any:
     shape = aval_of(vector).shape
     return reshape(vector, (*shape[:-1], 1, shape[-1]))
@@ -77,7 +77,7 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
     avals = [counter, r_matrix.aval, vector.aval]
     condition, body = builder.region(avals), builder.region(avals)
     more = compared(condition, "LT", condition.arguments[0], condition.constant(size, counter))
-    carried = by_formula(_rotated)(body, *body.arguments)
+    carried = lower_fun(_rotated)(body, *body.arguments)
     operands = [builder.constant(0, counter), r_matrix, vector]
     return builder.op_with_regions("stablehlo.while", operands, [(condition, [more]), (body, carried)], avals)[1]
 
@@ -101,7 +101,7 @@ def _product_abstract(a_matrix: ShapedArray, c_matrix: ShapedArray, *, alpha: fl
     return ShapedArray(c_matrix.shape, c_matrix.dtype)
 
 
-@by_formula
+@lower_fun
 def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     squared = product(a, transposed(a))
     return add(mul(constant_of(squared, alpha), squared), mul(constant_of(c, beta), c))

@@ -16,7 +16,7 @@ from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate
-from xtrace._src.ops.formulas import by_formula
+from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.random import rbg, threefry
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import array_from_host, signature_on
@@ -107,7 +107,7 @@ def _seed_words(seeds: Any, *, impl: Generator) -> Any:
     return concatenate(words * (impl.words // 2), len(shape))
 
 
-_emit_seed_words = by_formula(_seed_words)
+_emit_seed_words = lower_fun(_seed_words)
 
 
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
@@ -206,7 +206,7 @@ def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
     def words(*arrays: Any, impl: Generator, **parameters: Any) -> Any:
         return formula(impl, *arrays, **parameters)
 
-    emit_words = by_formula(words)
+    emit_words = lower_fun(words)
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
         impl, result = generator_of(keys.aval.dtype), builder.results[0]

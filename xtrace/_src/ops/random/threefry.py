@@ -14,15 +14,12 @@ from xtrace._src.algebra.kinds import broadcast_shapes
 from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, converted, reshape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import DebugInfo, Literal
+from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.tables import Table
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.lower import emit_call
-from xtrace._src.transforms.stage import stage
+from xtrace._src.ops.lower_fun import lower_fun
 
 _WORD = ShapedArray((), dtypes.uint32)
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
@@ -62,21 +59,9 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(shape, dtypes.uint32)] * 2
 
 
-_jaxprs = Table(256)
-
-
-def _emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
-    avals = tuple([x.aval for x in values])
-    jaxpr = _jaxprs.get(avals)
-    if jaxpr is None:
-        jaxpr, _ = stage(_rounds, avals, DebugInfo("emission", "threefry2x32", None, None))
-        _jaxprs.remember(avals, jaxpr)
-    return emit_call(builder, jaxpr, "threefry2x32", values, "func.call")
-
-
 # Keys and blocks are scalars, or of one rank with equal sizes or 1 on each axis.
 threefry2x32 = Primitive(
-    "threefry2x32", abstract=_abstract, emit=_emit, jvp=FLAT,
+    "threefry2x32", abstract=_abstract, emit=lower_fun(_rounds, call="threefry2x32"), jvp=FLAT,
     batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
     multiple_results=True,
 )

@@ -13,6 +13,7 @@ from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, primitive
 from xtrace._src.core.source import Position, resolve
+from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import Linear
 from xtrace._src.ops.calls import computed, jit_call
 from xtrace._src.ops.remat.saving import inlined, saving
@@ -34,7 +35,7 @@ from xtrace._src.transforms.closed import (
     transpose_jaxpr,
 )
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate, one_step, per_jaxpr
+from xtrace._src.transforms.evaluate import evaluate, one_step
 from xtrace._src.transforms.key_reuse import follow
 from xtrace._src.transforms.lower import emit_equations
 
@@ -131,13 +132,13 @@ class _Split(NamedTuple):
         return results[: self.results_known], again
 
 
-@per_jaxpr
+@memoize_by_owner
 def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
     found, saves = _recomputing(linearize_jaxpr(closed, given), policy)
     return found if saves else found._replace(known=closed)
 
 
-@per_jaxpr
+@memoize_by_owner
 def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: Any) -> _Split:
     return _recomputing(partial_evaluate_jaxpr(closed, unknown), policy)[0]
 
