@@ -119,6 +119,7 @@ _loop = Primitive(
 def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state: Sequence[Any]) -> list[Any]:
     """Return `state` after ``state = step(*state)`` for as long as ``condition(*state)`` holds.
 
-    It is for functions that `lower_fun` lowers. Both functions see no other arrays than those of the state. `jvp` of the function goes through the loop.
+    It is for functions that `lower_fun` lowers. Both functions see no other arrays than those of the state. `jvp` of
+    the function goes through the loop.
     """
     return _loop.bind(*state, condition=condition, step=step)
