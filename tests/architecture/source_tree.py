@@ -12,7 +12,8 @@ PACKAGE = "xtrace"
 ROOT = Path(__file__).parents[2]
 PRIVATE = "_src"
 LAYERS = tuple(
-    f"{PRIVATE}.{name}" for name in ("xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "api")
+    f"{PRIVATE}.{name}"
+    for name in ("xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "debug_nans", "api")
 )
 TOP = ("cli", "__main__")
 EXEMPT = "# heavy third-party"

@@ -7,6 +7,7 @@ import pytest
 
 import xtrace
 from xtrace._src.core.primitive import Primitive, all_primitives
+from xtrace._src.debug_nans import rules as debug_nans
 
 # transpose only linear operations have.
 RULES = ("abstract", "emit", "jvp", "batch")
@@ -37,6 +38,24 @@ def test_every_primitive_is_documented(primitive):
     assert (primitive.__doc__ or "").strip()
 
 
+# Parameters that are jaxprs, or tuples of them.
+HOLDING = {
+    p.name for p in PRIMITIVES
+    if any(n in ("branches", "call", "callee", "condition") or "jaxpr" in n for n in p.parameters)
+}
+# They call their only closed jaxpr on their operands; `called_jaxpr` finds it, and features follow it without a rule.
+CALLS = {"composite", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "jit", "linear_call", "remat2"}
+# They hold functions of elements, which are open jaxprs or functions of Python.
+OF_ELEMENTS = {
+    "lowered_loop", "reduce", "reduce_window", "scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul",
+    "scatter-sub", "select_and_scatter",
+}
+
+
+def test_operations_that_hold_jaxprs_are_gone_into_for_bad_numbers():
+    assert CALLS | OF_ELEMENTS | {p.name for p in debug_nans.RULES} == HOLDING
+
+
 # Their functions are not looked into: what the operation gives is checked, not what goes on inside of it.
 CHECKED_AS_ONE = {
     "composite", "custom_linear_solve", "lowered_loop", "linear_call", "reduce", "reduce_window", "scatter",
@@ -46,10 +65,8 @@ CHECKED_AS_ONE = {
 
 def test_operations_that_hold_functions_hand_errors_on():
     # Of all others that have no rule of their own, `checkify` looks for NaN among the results.
-    holding = {p.name for p in PRIMITIVES if any(n in ("branches", "call", "callee", "condition") or "jaxpr" in n
-                                                 for n in p.parameters)}
-    assert {p.name for p in PRIMITIVES if p.checked is not None} == (holding - CHECKED_AS_ONE) | {"check"}
-    assert holding >= CHECKED_AS_ONE
+    assert {p.name for p in PRIMITIVES if p.checked is not None} == (HOLDING - CHECKED_AS_ONE) | {"check"}
+    assert HOLDING >= CHECKED_AS_ONE
 
 
 def test_what_is_not_checked_says_why():

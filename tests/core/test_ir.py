@@ -6,7 +6,7 @@ import xtrace
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, called_jaxpr, jaxprs_of
 
 F32 = ShapedArray((), "float32")
 I32 = ShapedArray((), "int32")
@@ -64,6 +64,17 @@ def test_the_jaxprs_among_parameters():
     a, b, c = (Jaxpr([], [], [], []) for _ in range(3))
     assert jaxprs_of((1, a, "x", ClosedJaxpr(b, []), None, (c, [a], 2))) == [a, b, c, a]
     assert jaxprs_of(((1, 2), [])) == []
+
+
+def test_the_jaxpr_that_an_equation_calls_is_its_only_closed_one():
+    closed = xtrace.make_jaxpr(lambda x: lax.sin(x))(SCALAR)
+    assert called_jaxpr((1, closed, "name"), [F32]) is closed
+    assert called_jaxpr((1, closed.jaxpr, (closed.jaxpr,)), [F32]) is None
+    for parameters in ((closed, closed), ((closed,),), (closed, (closed,))):
+        with pytest.raises(TypeError, match="not called on its operands"):
+            called_jaxpr(parameters, [F32])
+    with pytest.raises(TypeError, match="not called on its operands"):
+        called_jaxpr((closed,), [VECTOR])
 
 
 def test_debug_info_says_whose_jaxpr_it_is():

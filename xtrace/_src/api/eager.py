@@ -125,7 +125,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         if config.debug_key_reuse.value:
             run = key_reuse.checked(run, closed)
         if config.checks_numbers():
-            run = importlib.import_module("xtrace._src.api.nonfinite").checked(run, closed)
+            run = importlib.import_module("xtrace._src.debug_nans.search").checked(run, closed)
         if key is not None:
             primitive.programs.remember(key, run)
         return run

@@ -118,7 +118,7 @@ def _call_of(
                 hash(tuple(kwargs.values()))
             except TypeError:
                 raise _refused(function, args, kwargs) from None
-        trace = trace_of_thread()  # `nonfinite` looks for it
+        trace = trace_of_thread()  # `debug_nans` looks for it
         if trace.evaluates:
             return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
         operands: list[Any] = []

@@ -421,8 +421,8 @@ class Jitted:
             run = key_reuse.checked(run, traced.closed, self.inlines)
         if checks_numbers:
             donated = self.donated_leaves(static, in_tree)
-            nonfinite = importlib.import_module("xtrace._src.api.nonfinite")
-            run = nonfinite.checked(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
+            debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
+            run = debug_nans.checked(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
         self._count_compilation(text, key)
         return _Compiled(program, run, traced, seconds)
 

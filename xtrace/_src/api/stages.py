@@ -226,8 +226,8 @@ class Compiled(Stage):
         check_execution(self.fun_name)
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
-            nonfinite = importlib.import_module("xtrace._src.api.nonfinite")
-            run = nonfinite.checked(run, self._traced.closed, self.fun_name, self.out_tree)
+            debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
+            run = debug_nans.checked(run, self._traced.closed, self.fun_name, self.out_tree)
         results = run_program(run, leaves, self._paths, self._traced)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and isinstance(leaf, ConcreteArray):

@@ -195,6 +195,22 @@ def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
     return found
 
 
+def called_jaxpr(parameters: Sequence[Any], avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """Return the jaxpr that an equation calls on its operands, of types `avals`: the only closed one it holds.
+
+    None if it holds no closed jaxpr: functions of elements, such as that of a reduction, are open ones. TypeError if it
+    holds closed jaxprs in any other way.
+    """
+    held = [x for x in parameters if isinstance(x, ClosedJaxpr)]
+    tuples = [x for x in parameters if isinstance(x, tuple)]
+    inside = any(isinstance(x, ClosedJaxpr) for part in tuples for x in part)
+    if len(held) == 1 and not inside and [a.shape for a in held[0].in_avals] == [a.shape for a in avals]:
+        return held[0]
+    if held or inside:
+        raise TypeError("the operation holds jaxprs that are not called on its operands")
+    return None
+
+
 def can_be_remembered(parameters: Sequence[Any]) -> bool:
     """Whether an equation's parameters can be the key of a table of a primitive.
 

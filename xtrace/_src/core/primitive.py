@@ -86,8 +86,6 @@ class Primitive:
         elements only.
     checked(checker, operands, **parameters) -> results: the operation with the errors inside of it noted, for
         operations that hold jaxprs.
-    steps(run, operands, **parameters) -> results, for operations that hold jaxprs: computed one jaxpr after the other,
-        each by ``run(where, closed_jaxpr, operands)``; `where` says in words which step of a loop it is.
     moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
 
     A rule that an operation cannot have is ``no_rule(why)``.
@@ -118,7 +116,6 @@ class Primitive:
         keys: Callable[..., Any] | None = None,
         checks: Callable[..., None] | None = None,
         checked: Callable[..., Any] | None = None,
-        steps: Callable[..., list[Any]] | None = None,
         operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
@@ -126,7 +123,7 @@ class Primitive:
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
-        self.partial_evaluate, self.keys, self.steps = partial_evaluate, keys, steps
+        self.partial_evaluate, self.keys = partial_evaluate, keys
         self.checks, self.checked = checks, checked
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})

@@ -27,7 +27,7 @@ from xtrace._src.transforms.closed import (
     spread,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.evaluate import evaluate, one_step
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import in_call
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.lower import emit_call
@@ -143,7 +143,6 @@ jit_call = Primitive(
     memoised=False,
     keys=in_call("jaxpr"),
     checked=_checked,
-    steps=one_step("jaxpr"),
     unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
 )
 

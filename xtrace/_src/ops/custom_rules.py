@@ -29,7 +29,6 @@ from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
 from xtrace._src.transforms.closed import as_called, as_type, batch_jaxpr, chosen, jvp_jaxpr, result_types, spread
-from xtrace._src.transforms.evaluate import one_step
 from xtrace._src.transforms.jvp import JVPTracer, jvp
 from xtrace._src.transforms.key_reuse import in_call
 from xtrace._src.transforms.linearize import Tape
@@ -370,7 +369,6 @@ custom_jvp_call = Primitive(
     checked=_custom_jvp_checked,
     multiple_results=True,
     keys=in_call("call_jaxpr"),
-    steps=one_step("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )
@@ -486,7 +484,6 @@ custom_vjp_call = Primitive(
     checked=_custom_vjp_checked,
     multiple_results=True,
     keys=in_call("call_jaxpr"),
-    steps=one_step("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )
@@ -664,7 +661,6 @@ custom_vmap_call = Primitive(
     transpose=_custom_vmap_transpose,
     batch=_custom_vmap_batch,
     checked=_custom_vmap_checked,
-    steps=one_step("call"),
     multiple_results=True,
     memoised=False,
     unprinted={"name": NEVER_PRINTED},
@@ -761,7 +757,6 @@ linear_call = Primitive(
     jvp=_linear_jvp,
     transpose=_linear_transpose,
     batch=_linear_batch,
-    steps=one_step("callee"),
     multiple_results=True,
     memoised=False,
 )

@@ -38,14 +38,13 @@ class LinearSolve(NamedTuple):
         """Return the same for the transposed system."""
         return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
-
-def _split(values: Sequence[Any], const_lengths: LinearSolve) -> tuple[LinearSolve, list[Any]]:
-    """Return the constants of each function, and the right-hand side."""
-    parts, start = [], 0
-    for length in const_lengths:
-        parts.append(list(values[start : start + length]))
-        start += length
-    return LinearSolve(*parts), list(values[start:])
+    def split(self, values: Sequence[Any]) -> tuple[LinearSolve, list[Any]]:
+        """Return, of lengths, the constants of each function among `values`, and the right-hand side after them."""
+        parts, start = [], 0
+        for length in self:
+            parts.append(list(values[start : start + length]))
+            start += length
+        return LinearSolve(*parts), list(values[start:])
 
 
 def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> list[Any]:
@@ -56,7 +55,7 @@ def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> lis
 
 def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
     """The solution of a linear system, and what else the solver returns."""
-    consts, right = _split(avals, const_lengths)
+    consts, right = const_lengths.split(avals)
     expected = jaxprs.solve.in_avals
     operands = [*consts.solve, *right]
     if len(operands) != len(expected) or not all(map(same_type, operands, expected)):
@@ -65,7 +64,7 @@ def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSol
 
 
 def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
-    consts, right = _split(values, const_lengths)
+    consts, right = const_lengths.split(values)
     jaxpr, results = jaxprs.solve.jaxpr, builder.results
     operands: dict[Atom, Value] = dict(zip(jaxpr.invars, [*consts.solve, *right], strict=True))
     emitted = emit_equations(builder, jaxpr, operands)
@@ -81,8 +80,8 @@ def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve
 ) -> tuple[list[Any], list[Any]]:
     # A x = b: dx = A⁻¹ (db - dA x), where dA x is the tangent of matvec at a fixed x.
-    consts, right = _split(primals, const_lengths)
-    dconsts, dright = _split(tangents, const_lengths)
+    consts, right = const_lengths.split(primals)
+    dconsts, dright = const_lengths.split(tangents)
     results = _bind(consts, jaxprs, right)
     count = len(right)
     solution = results[:count]
@@ -108,7 +107,7 @@ def _difference(x: Any, y: Any) -> Any:
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
-    consts, right = _split(operands, const_lengths)
+    consts, right = const_lengths.split(operands)
     if jaxprs.transpose_solve is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve; pass it, or "
@@ -128,8 +127,8 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, const_lengths: LinearSolve,
     jaxprs: LinearSolve,
 ) -> tuple[list[Any], list[int]]:
-    consts, right = _split(operands, const_lengths)
-    where, places = _split(axes, const_lengths)
+    consts, right = const_lengths.split(operands)
+    where, places = const_lengths.split(axes)
     new_consts: list[Any] = []
     new_jaxprs: list[Any] = []
     for closed, own, at in zip(jaxprs, consts, where, strict=True):
@@ -145,13 +144,6 @@ def _batch(
     return results, [0] * len(results)
 
 
-def _steps(
-    run: Callable[..., list[Any]], operands: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve
-) -> list[Any]:
-    consts, right = _split(operands, const_lengths)
-    return run("", jaxprs.solve, [*consts.solve, *right])
-
-
 linear_solve = Primitive(
     "custom_linear_solve",
     ("const_lengths", "jaxprs"),
@@ -161,7 +153,6 @@ linear_solve = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
-    steps=_steps,
     multiple_results=True,
     memoised=False,
 )

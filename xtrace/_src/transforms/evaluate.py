@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.ir import Jaxpr, Literal, Var
@@ -26,12 +26,3 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
         else:
             values[equation.outvars[0]] = result
     return [x if type(x) is Literal else values[x] for x in jaxpr.outvars]  # type: ignore[index]
-
-
-def one_step(name: str) -> Callable[..., list[Any]]:
-    """Return the rule `steps` of an operation that calls the jaxpr which its parameter `name` is."""
-
-    def steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:
-        return run("", parameters[name], operands)
-
-    return steps

@@ -353,10 +353,6 @@ def _checked(checker: Any, operands: Sequence[Any], *, branches: _Branches, bran
     return checker.take(found[0], outputs)
 
 
-def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], *, branches: _Branches, **_: Any) -> list[Any]:
-    return run("", branches[int(operands[0])], operands[1:])
-
-
 cond_p = Primitive(
     "cond",
     ("branches", "branches_platforms"),
@@ -372,7 +368,6 @@ cond_p = Primitive(
     memoised=False,
     checked=_checked,
     keys=lambda accounts, *, branches, **_: follow_one_of(branches, accounts[1:]),
-    steps=_steps,
 )
 
 

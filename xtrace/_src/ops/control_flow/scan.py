@@ -41,7 +41,6 @@ from xtrace._src.ops.control_flow.scan_parts import (
     either,
     forwarding,
     in_python,
-    in_steps,
     in_two_scans,
     regrouped,
     until_stable,
@@ -596,7 +595,6 @@ scan_p = Primitive(
     memoised=False,
     keys=_keys,
     checked=_checked,
-    steps=in_steps,
 )
 
 

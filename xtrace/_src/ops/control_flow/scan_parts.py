@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -241,21 +240,3 @@ def _row(element: Any, i: int) -> Any:
     if isinstance(element, Tracer):
         return index_in_dim(element, i, 0, False)
     return dynamic_index_in_dim(element, i, 0, False)
-
-
-def in_steps(
-    run: Callable[..., list[Any]], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
-) -> list[Any]:
-    """Compute a scan by ``run(where, jaxpr, operands)`` for each step."""
-    loop = Loop(**details)
-    consts, carry, xs = loop.split(operands)
-    numbers = itertools.count()
-
-    def step(carried: list[Any], rows: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = run(f"iteration {next(numbers)} of scan", jaxpr, [*consts, *carried, *rows])
-        return results[: loop.num_carry], results[loop.num_carry :]
-
-    if not loop.length:
-        return carry
-    last, ys = in_python(step, carry, xs, pytree.tree_structure([0] * len(xs)), loop.length, loop.reverse)
-    return [*last, *ys]

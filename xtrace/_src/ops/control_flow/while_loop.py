@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from xtrace._src.algebra.monoids import OR, select, write_reduction
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, with_axis, zeros
+from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray, aval_of, physical
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
@@ -34,7 +31,7 @@ from xtrace._src.ops.control_flow.bodies import (
     stage_body,
 )
 from xtrace._src.ops.control_flow.scan import Loop, run_scan, unroll_of
-from xtrace._src.ops.elementwise import add, lt, select_n
+from xtrace._src.ops.elementwise import add, lt
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.closed import (
@@ -57,7 +54,7 @@ from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
 
 
-class _Loop(NamedTuple):
+class WhileLoop(NamedTuple):
     """A loop's functions, and how many constants each takes before the carry."""
 
     cond_nconsts: int
@@ -76,7 +73,7 @@ class _Loop(NamedTuple):
         return self.cond_jaxpr.out_avals[0]
 
 
-def _bind(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+def _bind(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
     """Bind the loop; constants of its jaxprs become operands."""
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
     parameters = (len(cond_consts), as_called(loop.cond_jaxpr), len(body_consts), as_called(loop.body_jaxpr))
@@ -103,18 +100,18 @@ def _without_fixed(
     return ClosedJaxpr(step, []), ClosedJaxpr(predicate, []), fixed
 
 
-def _run(loop: _Loop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+def _run(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
     """Return the results of a loop that a user wrote: what its body hands on is no part of it."""
     body, cond, fixed = _without_fixed(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
     body_consts = [*chosen(carry, fixed), *body_consts]
-    new = _Loop(len(cond_consts), cond, len(body_consts), body)
+    new = WhileLoop(len(cond_consts), cond, len(body_consts), body)
     results = iter(_bind(new, cond_consts, body_consts, chosen(carry, [not f for f in fixed])))
     return [as_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
 
 
 def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
     """The carry after the last step."""
-    loop = _Loop(**parameters)
+    loop = WhileLoop(**parameters)
     cond_consts, body_consts, carry = loop.split(avals)
     for what, given, closed in (
         ("cond_jaxpr", [*cond_consts, *carry], loop.cond_jaxpr),
@@ -132,7 +129,7 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
 
 
 def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
-    loop = _Loop(**parameters)
+    loop = WhileLoop(**parameters)
     cond_consts, body_consts, carry = loop.split(values)
     effects = in_order(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
@@ -204,7 +201,7 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
 
 
 def _moved(
-    loop: _Loop, primals: Sequence[Any], tangents: Sequence[Any]
+    loop: WhileLoop, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]] | tuple[None, None]:
     """Return the results of the loop over values and tangents, None if none of them has a tangent."""
     _, constant, carry = loop.split(tangents)
@@ -218,14 +215,14 @@ def _moved(
     ]
     cond_consts, body_consts, values = loop.split(primals)
     body_consts = [*both.body_consts, *body_consts, *[t for t in constant if t is not None]]
-    new = _Loop(len(cond_consts), both.cond, len(body_consts), both.body)
+    new = WhileLoop(len(cond_consts), both.cond, len(body_consts), both.body)
     results = _bind(new, cond_consts, body_consts, [*values, *[t for t in started if t is not None]])
     count = len(both.nonzero)
     return results[:count], spread(results[count:], both.nonzero)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    results, moved = _moved(_Loop(**parameters), primals, tangents)
+    results, moved = _moved(WhileLoop(**parameters), primals, tangents)
     if results is None or moved is None:
         results = while_p.apply(primals, tuple(parameters.values()))
         return results, [None] * len(results)
@@ -266,7 +263,7 @@ def _known_part(body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], o
 
 
 def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Known | None:
-    loop = _Loop(**parameters)
+    loop = WhileLoop(**parameters)
     part = _known_part(loop.body_jaxpr, loop.cond_jaxpr, unknown, loop.cond_nconsts, loop.body_nconsts)
     if part is None:
         return None
@@ -277,7 +274,7 @@ def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Known | N
             for x, flags in zip(loop.split(operands), loop.split(unknown), strict=True)
         ]
         carry = chosen(loop.split(operands)[2], [not u for u in part.unknown])
-        return _bind(_Loop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
+        return _bind(WhileLoop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
 
     # Of each step nothing can be kept, as how many there are is not known while tracing: the rest goes with all of it.
     return Known(compute, part.unknown)
@@ -331,19 +328,19 @@ def _batched(
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[int | None]]:
-    loop = _Loop(**parameters)
+    loop = WhileLoop(**parameters)
     cond, body, carried = _batched(
         loop.body_jaxpr, loop.cond_jaxpr, mapped, tuple(axes), loop.cond_nconsts, loop.body_nconsts
     )
     cond_consts, body_consts, carry = loop.split(operands)
     where = loop.split(axes)[2]
     carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(carry, where, carried, strict=True)]
-    new = _Loop(loop.cond_nconsts, cond, loop.body_nconsts, body)
+    new = WhileLoop(loop.cond_nconsts, cond, loop.body_nconsts, body)
     return _bind(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
 
 
 def _keys(accounts: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses | None]:
-    loop = _Loop(**parameters)
+    loop = WhileLoop(**parameters)
     own, consts, carry = loop.split(accounts)
     follow(loop.cond_jaxpr, [*own, *carry])
     for _ in range(rounds_of(carry)):
@@ -378,7 +375,7 @@ def _with_error(
 
 
 def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[Any]:
-    loop = _Loop(**parameters)
+    loop = WhileLoop(**parameters)
     cond, body = checker.of_each([loop.cond_jaxpr, loop.body_jaxpr])
     cond_consts, body_consts, carry = loop.split(operands)
     count = cond.width
@@ -392,28 +389,9 @@ def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[A
         )
     goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
     new_cond, new_body = _with_error(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count, checker.first)
-    new = _Loop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
+    new = WhileLoop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
     outputs = _bind(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
     return checker.take(cond, outputs[1:])
-
-
-def _steps(run: Callable[..., list[Any]], operands: Sequence[Any], **parameters: Any) -> list[Any]:
-    loop = _Loop(**parameters)
-    own, consts, carry = loop.split(operands)
-    for i in itertools.count():
-        (holds,) = run(f"the condition of while_loop before iteration {i}", loop.cond_jaxpr, [*own, *carry])
-        going = np.asarray(holds)
-        if not going.any():
-            break
-        after = run(f"iteration {i} of while_loop", loop.body_jaxpr, [*consts, *carry])
-        carry = after if going.all() else [_where(going, x, y) for x, y in zip(after, carry, strict=True)]
-    return carry
-
-
-def _where(going: np.ndarray[Any, Any], x: Any, y: Any) -> Any:
-    """Return `x` for the indices of the leading axes that are still going, `y` for the others."""
-    shape = aval_of(x).shape
-    return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)
 
 
 while_p = Primitive(
@@ -430,7 +408,6 @@ while_p = Primitive(
     memoised=False,
     keys=_keys,
     checked=_checked,
-    steps=_steps,
 )
 
 
@@ -464,7 +441,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
             values, avals = promoted, list(map(aval_of, promoted))
             cond, body = staged()
     check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
-    loop = _Loop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
+    loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
     return pytree.tree_unflatten(tree, _run(loop, cond.consts, body.consts, values))
 
 
@@ -524,7 +501,7 @@ def fori_loop(
     else:
         bound = aval_of(upper)
         jaxpr = _counting(body.jaxpr, number, bound)
-        counted = _Loop(0, _below(count, bound, tuple(avals)), number, jaxpr)
+        counted = WhileLoop(0, _below(count, bound, tuple(avals)), number, jaxpr)
         results = _run(counted, [], body.consts, [lower, upper, *values])[2:]
     return pytree.tree_unflatten(tree, results)
 

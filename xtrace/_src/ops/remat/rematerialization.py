@@ -35,7 +35,7 @@ from xtrace._src.transforms.closed import (
     transpose_jaxpr,
 )
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate, one_step
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import follow
 from xtrace._src.transforms.lower import emit_equations
 
@@ -276,7 +276,6 @@ remat_call = Primitive(
     partial_evaluate=_partial_evaluate,
     transpose=_transpose,
     batch=_batch,
-    steps=one_step("jaxpr"),
     multiple_results=True,
     memoised=False,
     checked=_checked,

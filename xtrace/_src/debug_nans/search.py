@@ -22,9 +22,10 @@ import numpy as np
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal
+from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
 from xtrace._src.core.source import Position, is_internal, user_position
 from xtrace._src.core.trace import base_trace, use_trace
+from xtrace._src.debug_nans.rules import RULES
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
@@ -212,11 +213,9 @@ class _Search:
         if not bad:
             return results
         cause = self.first_cause(operands)
-        inside: list[Any] = []
-        if primitive.steps is not None:
-            with self._inside(cause) as met:
-                inside = primitive.steps(self.run, operands, **equation.params)
-            cause = min(met, key=lambda c: c.order, default=cause)
+        with self._inside(cause) as met:
+            inside = self.inner_results(equation, operands)
+        cause = min(met, key=lambda c: c.order, default=cause)
         if cause is None:
             self.number += 1
             cause = _Cause(self.number, None, results[bad[0]], equation, operands, self.where)
@@ -224,6 +223,14 @@ class _Search:
             found = self.cause_of(inside[i]) if i < len(inside) else None
             self.note(results[i], found or cause)
         return results
+
+    def inner_results(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+        """Return the results of an equation computed by the jaxprs that it holds, none where it holds no jaxpr."""
+        rule = RULES.get(equation.primitive)
+        if rule is not None:
+            return rule(self.run, operands, **equation.params)
+        called = called_jaxpr(equation.parameters, [aval_of(x) for x in operands])
+        return () if called is None else self.run("", called, operands)
 
     @contextmanager
     def _inside(self, cause: _Cause | None) -> Iterator[list[_Cause]]:

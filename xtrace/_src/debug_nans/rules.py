@@ -1,0 +1,78 @@
+"""How operations that hold jaxprs are computed one jaxpr after the other, so that bad numbers are found inside of them.
+
+A rule is ``rule(run, operands, **parameters) -> results``. It computes a jaxpr by ``run(where, closed_jaxpr,
+operands)``; `where` says in words which step of a loop it is. An operation that calls its only jaxpr needs no rule.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.ops.control_flow.cond import cond_p
+from xtrace._src.ops.control_flow.scan import scan_p
+from xtrace._src.ops.control_flow.scan_parts import Loop, in_python
+from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
+from xtrace._src.ops.elementwise import select_n
+from xtrace._src.ops.solvers import LinearSolve, linear_solve
+
+Run = Callable[..., list[Any]]
+
+
+def _cond(run: Run, operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], **_: Any) -> list[Any]:
+    return run("", branches[int(operands[0])], operands[1:])
+
+
+def _scan(run: Run, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(operands)
+    numbers = itertools.count()
+
+    def step(carried: list[Any], rows: list[Any]) -> tuple[list[Any], list[Any]]:
+        results = run(f"iteration {next(numbers)} of scan", jaxpr, [*consts, *carried, *rows])
+        return results[: loop.num_carry], results[loop.num_carry :]
+
+    if not loop.length:
+        return carry
+    last, ys = in_python(step, carry, xs, pytree.tree_structure([0] * len(xs)), loop.length, loop.reverse)
+    return [*last, *ys]
+
+
+def _while(run: Run, operands: Sequence[Any], **parameters: Any) -> list[Any]:
+    loop = WhileLoop(**parameters)
+    own, consts, carry = loop.split(operands)
+    for i in itertools.count():
+        (holds,) = run(f"the condition of while_loop before iteration {i}", loop.cond_jaxpr, [*own, *carry])
+        going = np.asarray(holds)
+        if not going.any():
+            break
+        after = run(f"iteration {i} of while_loop", loop.body_jaxpr, [*consts, *carry])
+        carry = after if going.all() else [_where(going, x, y) for x, y in zip(after, carry, strict=True)]
+    return carry
+
+
+def _where(going: np.ndarray[Any, Any], x: Any, y: Any) -> Any:
+    """Return `x` for the indices of the leading axes that are still going, `y` for the others."""
+    shape = aval_of(x).shape
+    return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)
+
+
+def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+    consts, right = const_lengths.split(operands)
+    return run("", jaxprs.solve, [*consts.solve, *right])
+
+
+RULES: dict[Primitive, Callable[..., list[Any]]] = {
+    cond_p: _cond,
+    scan_p: _scan,
+    while_p: _while,
+    linear_solve: _linear_solve,
+}
