@@ -13,6 +13,9 @@ GIVEN_UP = {
     "Stack": "TraceStack", "written_out": "inline_calls", "without_groups": "without_calls",
     "by_formula": "lower_fun", "per_jaxpr": "memoize_by_owner", "table_by_owner": "memoize_by_owner",
     "records_copies": "TraceStack.replay", "recordable": "replayable", "NEVER": "NOT_REPLAYABLE",
+    "SplitJaxpr": "PartitionedJaxpr", "Known": "KnownResults", "dependence": "analyze_unknowns",
+    "carry_dependence": "find_unknown_carry", "FLAT": "ZERO_DERIVATIVE",
+    "as_called": "move_constants_to_inputs",
 }
 
 

@@ -28,7 +28,7 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.functions import called
 from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Derived, Primitive
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -146,10 +146,10 @@ class Elementwise(Primitive):
 
     def _transpose(self, cotangent: Any, *operands: Any, **_: Any) -> list[Any]:
         signed = {1: cotangent}
-        if any(type(x) is Linear and d < 0 for x, d in zip(operands, self.derivatives, strict=True)):
+        if any(type(x) is UndefinedPrimal and d < 0 for x, d in zip(operands, self.derivatives, strict=True)):
             signed[-1] = neg.apply((cotangent,))
         return [
-            unbroadcast(signed[d], x.aval) if type(x) is Linear else None
+            unbroadcast(signed[d], x.aval) if type(x) is UndefinedPrimal else None
             for x, d in zip(operands, self.derivatives, strict=True)
         ]
 
@@ -422,7 +422,7 @@ def _product_dtype(x: Any, y: Any, *, out_dtype: Any) -> Any:
 
 
 def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> list[Any]:
-    linear, known = (x, y) if type(x) is Linear else (y, x)
+    linear, known = (x, y) if type(x) is UndefinedPrimal else (y, x)
     found = unbroadcast(mul.apply((cotangent, known), (None,)), linear.aval)
     if aval_of(found).dtype != linear.aval.dtype:
         found = converted(found, linear.aval.dtype)

@@ -42,7 +42,7 @@ def _linear_jvp(
     return result, primitive.apply(moved, values)
 
 
-def _flat_jvp(
+def _zero_derivative_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
 ) -> tuple[Any, Any]:
     result = primitive.apply(primals, tuple(parameters.values()))
@@ -51,7 +51,7 @@ def _flat_jvp(
 
 # jvp rules that follow from what an operation is: linear in all its floating and complex operands together, or with
 # derivative zero wherever it has one.
-LINEAR, FLAT = Derived(_linear_jvp), Derived(_flat_jvp)
+LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp), Derived(_zero_derivative_jvp)
 
 
 def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:

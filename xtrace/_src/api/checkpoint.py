@@ -70,7 +70,7 @@ def checkpoint(
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         traced, leaves, flags = _traced(fun, numbers, names, prevent_cse, args, kwargs)
-        closed: ClosedJaxpr = traced.as_called()
+        closed: ClosedJaxpr = traced.move_constants_to_inputs()
         if not isinstance(flags, bool):
             flags = (*(True,) * len(traced.consts), *flags)
         results = remat_call.apply([*traced.consts, *leaves], (closed, flags, False, policy))

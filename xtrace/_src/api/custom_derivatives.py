@@ -24,8 +24,8 @@ from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules import Rule, custom_jvp_call, custom_vjp_call, given, is_recorded, zero_of
 from xtrace._src.ops.custom_rules import linear_call as linear_call_primitive
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace._src.transforms.closed import as_type
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import cast_weak_type
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -398,7 +398,7 @@ class custom_jvp(CustomFunction):
                     f"{type(t).__name__ if found is None else found.str_short()}, expecting tangent "
                     f"{expected.str_short()}"
                 )
-            out.append(as_type(t, aval) if is_differentiable(aval) else None)
+            out.append(cast_weak_type(t, aval) if is_differentiable(aval) else None)
         return out
 
 

@@ -19,7 +19,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
-from xtrace._src.core.tangents import Linear, is_differentiable, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms.backward import backward
@@ -270,7 +270,7 @@ def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: S
     """Return the cotangents of all arguments, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):
-        found = iter(backward(linear.jaxpr, linear.consts, [Linear(a) for a in linear.jaxpr.in_avals], given))
+        found = iter(backward(linear.jaxpr, linear.consts, [UndefinedPrimal(a) for a in linear.jaxpr.in_avals], given))
     out = []
     for aval in in_avals:
         cotangent = next(found) if is_differentiable(aval) else None

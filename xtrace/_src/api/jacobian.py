@@ -31,7 +31,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.functions import renamed
-from xtrace._src.core.tangents import Linear, is_differentiable
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import iota, split
 from xtrace._src.transforms.backward import backward
@@ -73,7 +73,7 @@ def _of_integers(tangent: Any, value: Any) -> Any:
 
 
 def _of_chosen(fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return `fun` as a function of the arguments `chosen` alone."""
+    """Return `fun` as a function of the arguments `filter_by_mask` alone."""
 
     @functools.wraps(fun)
     def of_chosen(*values: Any) -> Any:
@@ -231,7 +231,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):
-            found = backward(jaxpr, consts, [Linear(a) for a in avals], checked)
+            found = backward(jaxpr, consts, [UndefinedPrimal(a) for a in avals], checked)
         out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, found, strict=True)]
         return pytree.tree_unflatten(flat.in_tree, out)
 

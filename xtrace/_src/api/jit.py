@@ -334,7 +334,7 @@ class Jitted:
         if self.of_library and traced.is_one_operation(current_trace.get().fuses):
             results = evaluate(traced.jaxpr, traced.consts, leaves)
             return pytree.tree_unflatten(traced.out_tree, results)
-        jaxpr = traced.as_called()
+        jaxpr = traced.move_constants_to_inputs()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
         donated = donated if any(donated) else ()
         results = jit_call.apply(

@@ -26,22 +26,22 @@ class TracedFunction:
     `seconds` is how long it took.
     """
 
-    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "_called")
+    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "_without_constants")
 
     def __init__(self, jaxpr: Jaxpr, consts: list[Any], in_tree: Any, out_tree: Any, debug_info: DebugInfo) -> None:
         self.jaxpr, self.consts, self.in_tree, self.out_tree = jaxpr, consts, in_tree, out_tree
         self.debug_info = debug_info
         self.seconds = 0.0
-        self._called: ClosedJaxpr | None = None
+        self._without_constants: ClosedJaxpr | None = None
 
-    def as_called(self) -> ClosedJaxpr:
+    def move_constants_to_inputs(self) -> ClosedJaxpr:
         """Return the jaxpr with its constvars as leading inputs, for a call equation; always the same object."""
-        if self._called is None:
+        if self._without_constants is None:
             jaxpr = self.jaxpr
             if jaxpr.constvars:
                 jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-            self._called = ClosedJaxpr(jaxpr, [])
-        return self._called
+            self._without_constants = ClosedJaxpr(jaxpr, [])
+        return self._without_constants
 
     def is_one_operation(self, fuses: int) -> bool:
         """Whether it is one operation at most, and no program with its derivative under a trace that `fuses` so."""

@@ -75,7 +75,7 @@ class Primitive:
         tape and the others are not, for operations that hold jaxprs: a function from the operands to the results, which
         binds what does not depend on the unknown ones in equations of their own. None where all of it does.
     transpose(cotangent, *operands, **parameters) -> a cotangent, or None, for each operand. The operands that the
-        operation is linear in are `Linear`; where `multiple_results`, the cotangents are a list, None for zero.
+        operation is linear in are `UndefinedPrimal`; with `multiple_results` the cotangents are a list, None for zero.
     batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
         a list of each; an operand that is not mapped has the axis None, at least one is.
     evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.

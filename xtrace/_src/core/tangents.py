@@ -11,7 +11,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules
 
 
-class Linear:
+class UndefinedPrimal:
     """Stands in a transpose rule for an operand that the operation is linear in: it has a type and no value."""
 
     __slots__ = ("aval",)
@@ -26,14 +26,14 @@ class Linear:
         )
 
     def __repr__(self) -> str:
-        return f"Linear({self.aval.str_short()})"
+        return f"UndefinedPrimal({self.aval.str_short()})"
 
 
-def _aval_of_linear(value: Linear) -> ShapedArray:
+def _aval_of_undefined_primal(value: UndefinedPrimal) -> ShapedArray:
     return value.aval
 
 
-aval_rules[Linear] = _aval_of_linear
+aval_rules[UndefinedPrimal] = _aval_of_undefined_primal
 
 
 def is_differentiable(aval: ShapedArray) -> bool:

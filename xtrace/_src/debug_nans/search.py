@@ -29,7 +29,7 @@ from xtrace._src.debug_nans.rules import RULES
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
-from xtrace._src.transforms.closed import as_called
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 
 
 class _Wanted(NamedTuple):
@@ -270,7 +270,7 @@ class _Search:
 def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     """Return the results of a jaxpr as one program."""
     if closed.consts:
-        closed, operands = as_called(closed), [*closed.consts, *operands]
+        closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
     return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
 
 

@@ -10,24 +10,24 @@ from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import path_inside
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import (
-    as_called,
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import (
+    analyze_unknowns,
     batch_jaxpr,
-    chosen,
-    dependence,
+    filter_by_mask,
+    infer_result_types,
     jvp_jaxpr,
     linearize_jaxpr,
-    merged,
+    merge_by_mask,
+    move_constants_to_inputs,
     partial_evaluate_jaxpr,
-    result_types,
-    spread,
+    scatter_by_mask,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import in_call
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.lower import emit_call
@@ -36,7 +36,7 @@ from xtrace._src.transforms.stage import StagingTrace
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     """The results of a jitted function on the operands."""
-    return result_types(jaxpr, avals)
+    return infer_result_types(jaxpr, avals)
 
 
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[Value]:
@@ -55,7 +55,7 @@ def _call(
 ) -> list[Any]:
     """Bind the call of `closed`, whose constants become operands."""
     if closed.consts:
-        closed, operands = as_called(closed), [*closed.consts, *operands]
+        closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
     return jit_call.apply(operands, (name, closed, (), False, options, inline))
 
 
@@ -66,7 +66,7 @@ def _jvp(
     both, nonzero = jvp_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
     results = _call(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
     count = len(nonzero)
-    return results[:count], spread(results[count:], nonzero)
+    return results[:count], scatter_by_mask(results[count:], nonzero)
 
 
 def _linearize(
@@ -81,23 +81,23 @@ def _linearize(
         moved = evaluate(parts.linear.jaxpr, parts.linear.consts, operands)
     else:
         moved = _call(parts.linear, operands, name, compiler_options)
-    return results[: len(parts.nonzero)], spread(moved, parts.nonzero)
+    return results[: len(parts.nonzero)], scatter_by_mask(moved, parts.nonzero)
 
 
 def _partial_evaluate(
     unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any = None, **_: Any
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
-    works, pending = dependence(jaxpr, unknown)
+    works, pending = analyze_unknowns(jaxpr, unknown)
     if not works and all(pending):
         return None
     parts = partial_evaluate_jaxpr(jaxpr, unknown)
 
     def in_two_calls(operands: Sequence[Any]) -> list[Any]:
-        given = chosen(operands, [not u for u in unknown])
+        given = filter_by_mask(operands, [not u for u in unknown])
         results = _call(parts.known, given, name, compiler_options)
-        rest = [*parts.gather(given, results), *chosen(operands, unknown)]
+        rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
         moved = _call(parts.linear, rest, name, compiler_options) if any(parts.nonzero) else []
-        return merged(results, moved, parts.nonzero)
+        return merge_by_mask(results, moved, parts.nonzero)
 
     return in_two_calls
 
@@ -105,12 +105,12 @@ def _partial_evaluate(
 def _transpose(
     cotangents: Sequence[Any], *operands: Any, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
 ) -> list[Any]:
-    linear = tuple([type(x) is Linear for x in operands])
+    linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
     transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
-    known = [x for x in operands if type(x) is not Linear]
+    known = [x for x in operands if type(x) is not UndefinedPrimal]
     results = _call(transposed, [*known, *[c for c in cotangents if c is not None]], name, compiler_options)
-    return spread(spread(results, found), linear)
+    return scatter_by_mask(scatter_by_mask(results, found), linear)
 
 
 def _batch(

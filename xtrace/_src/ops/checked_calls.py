@@ -7,8 +7,8 @@ from typing import Any
 
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import ClosedJaxpr
-from xtrace._src.transforms.closed import as_called
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 
 
 def closed_over(name: str) -> str:
@@ -39,7 +39,7 @@ class CheckedCall:
         self.name, self.consts = name, []
         if isinstance(call_jaxpr, ClosedJaxpr):
             self.checked = checker.of(call_jaxpr)
-            self.call, self.consts = as_called(self.checked.jaxpr), self.checked.jaxpr.consts
+            self.call, self.consts = move_constants_to_inputs(self.checked.jaxpr), self.checked.jaxpr.consts
         else:
             self.call = call_jaxpr.batched(lambda *values: self._run(checker, call_jaxpr, values))
         self.skipped = len(self.consts) + num_consts

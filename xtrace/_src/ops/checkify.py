@@ -47,8 +47,8 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import staged
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 
 Categories = frozenset[type[JaxException]]
 
@@ -376,7 +376,7 @@ def _checked_jaxpr(
             return results
         return [*trace.leaves(kept, before), *results]
 
-    jaxpr = staged(checked, closed.in_avals, closed.jaxpr.debug_info)
+    jaxpr = stage_to_jaxpr(checked, closed.in_avals, closed.jaxpr.debug_info)
     # Remembered with itself as its value, a jaxpr would never be freed.
     unchanged = not found[0] and slots is None and CHECK not in closed.effects
     return None if unchanged else Checked(jaxpr, *found)

@@ -16,7 +16,7 @@ from xtrace._src.ops.control_flow.bodies import leaves_of, same_type, stage_body
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import as_called, batch_jaxpr
+from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs
 from xtrace._src.transforms.lower import emit_private_function
 
 
@@ -57,7 +57,7 @@ def _composite_batch(
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
     operands = [*batched.consts, *operands]
-    return composite_p.apply(operands, (attributes, as_called(batched), name, version)), out_axes
+    return composite_p.apply(operands, (attributes, move_constants_to_inputs(batched), name, version)), out_axes
 
 
 def _composite_effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:

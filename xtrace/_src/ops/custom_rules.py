@@ -20,7 +20,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DebugInfo, Literal
 from xtrace._src.core.primitive import Primitive, no_check
-from xtrace._src.core.tangents import Linear, is_differentiable
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Trace, current_trace, use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import jit_call
@@ -28,7 +28,15 @@ from xtrace._src.ops.checked_calls import CheckedCall, closed_over, explicit
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
-from xtrace._src.transforms.closed import as_called, as_type, batch_jaxpr, chosen, jvp_jaxpr, result_types, spread
+from xtrace._src.transforms.jaxpr_transforms import (
+    batch_jaxpr,
+    cast_weak_type,
+    filter_by_mask,
+    infer_result_types,
+    jvp_jaxpr,
+    move_constants_to_inputs,
+    scatter_by_mask,
+)
 from xtrace._src.transforms.jvp import JVPTracer, jvp
 from xtrace._src.transforms.key_reuse import in_call
 from xtrace._src.transforms.linearize import Tape
@@ -150,7 +158,7 @@ def zero_of(aval: ShapedArray) -> Any:
 
 def _results_of_jaxpr(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     """The results of a function that has rules of its own."""
-    return result_types(call_jaxpr, avals)
+    return infer_result_types(call_jaxpr, avals)
 
 
 def _emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
@@ -195,7 +203,7 @@ def _partial_evaluate_inline(
 def _as_declared(results: Sequence[Any], call_jaxpr: Any) -> list[Any]:
     if not isinstance(call_jaxpr, ClosedJaxpr):
         return list(results)
-    return [as_type(x, a) for x, a in zip(results, call_jaxpr.out_avals, strict=True)]
+    return [cast_weak_type(x, a) for x, a in zip(results, call_jaxpr.out_avals, strict=True)]
 
 
 def _batched_call(
@@ -225,7 +233,7 @@ def _batched_call(
                 for x, i, wanted in zip(results, places, mapped_results, strict=True)
             ]
 
-        return as_called(batched), list(operands), as_jaxpr, lambda: list(found_places)
+        return move_constants_to_inputs(batched), list(operands), as_jaxpr, lambda: list(found_places)
     where: list[int | None] = []
     mapping = call_jaxpr.mapping(mapped)
 
@@ -281,13 +289,15 @@ def _custom_jvp_batch(
         out_nonzero: list[bool] = []
 
         def both(*inner: Any) -> list[Any]:
-            results, moved = jvp.function(inner[: len(primals)], spread(inner[len(primals) :], nonzero))
+            results, moved = jvp.function(inner[: len(primals)], scatter_by_mask(inner[len(primals) :], nonzero))
             out_nonzero[:] = [t is not None for t in moved]
-            return [*results, *chosen(moved, out_nonzero)]
+            return [*results, *filter_by_mask(moved, out_nonzero)]
 
-        found, where = mapping(both, [*primals, *chosen(tangents, nonzero)], explicit + chosen(explicit, nonzero))
+        found, where = mapping(
+            both, [*primals, *filter_by_mask(tangents, nonzero)], explicit + filter_by_mask(explicit, nonzero)
+        )
         count = len(out_nonzero)
-        moved, moved_where = spread(found[count:], out_nonzero), spread(where[count:], out_nonzero)
+        moved, moved_where = scatter_by_mask(found[count:], out_nonzero), scatter_by_mask(where[count:], out_nonzero)
         return found[:count], where[:count], moved, moved_where
 
     also = None
@@ -393,8 +403,10 @@ def _custom_vjp_linearize(
     results, residuals, bwd = _calling(fwd, primals, nonzero)
     results = _as_declared(results, call_jaxpr)
     avals = tuple(map(aval_of, results))
-    moved = custom_lin.apply([*residuals, *chosen(tangents, nonzero)], (name, bwd, nonzero, len(residuals), avals))
-    return results, spread(moved, [is_differentiable(a) for a in avals])
+    moved = custom_lin.apply(
+        [*residuals, *filter_by_mask(tangents, nonzero)], (name, bwd, nonzero, len(residuals), avals)
+    )
+    return results, scatter_by_mask(moved, [is_differentiable(a) for a in avals])
 
 
 def _custom_vjp_checked(
@@ -449,13 +461,13 @@ def _batched_backward(
         found_nonzero: list[bool] = []
 
         def each(*inner: Any) -> list[Any]:
-            found = backward.function(inner[:split], spread(inner[split:], nonzero))
+            found = backward.function(inner[:split], scatter_by_mask(inner[split:], nonzero))
             found_nonzero[:] = [c is not None for c in found]
-            return chosen(found, found_nonzero)
+            return filter_by_mask(found, found_nonzero)
 
-        values = [*residuals, *chosen(cotangents, nonzero)]
-        found, where = batch(each, mapped, values, residual_axes + chosen(out_axes, nonzero))
-        found, where = spread(found, found_nonzero), spread(where, found_nonzero)
+        values = [*residuals, *filter_by_mask(cotangents, nonzero)]
+        found, where = batch(each, mapped, values, residual_axes + filter_by_mask(out_axes, nonzero))
+        found, where = scatter_by_mask(found, found_nonzero), scatter_by_mask(where, found_nonzero)
         each_input = zip(found, where, in_axes, strict=True)
         return [None if c is None else _as_input(c, i, j, mapped.size) for c, i, j in each_input]
 
@@ -503,9 +515,9 @@ def _lin_transpose(
     out_avals: Sequence[ShapedArray], **_: Any,
 ) -> list[Any]:
     residuals = operands[:num_res]
-    assert not any(type(x) is Linear for x in residuals)
-    found = _calling(bwd, residuals, spread(cotangents, [is_differentiable(a) for a in out_avals]))
-    return [None] * num_res + chosen(found, in_nonzero)
+    assert not any(type(x) is UndefinedPrimal for x in residuals)
+    found = _calling(bwd, residuals, scatter_by_mask(cotangents, [is_differentiable(a) for a in out_avals]))
+    return [None] * num_res + filter_by_mask(found, in_nonzero)
 
 
 def _lin_batch(
@@ -559,7 +571,7 @@ def _custom_vmap_jvp(
     count, split = len(call.out_avals), len(primals)
 
     def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        own, moved = list(batched[:split]), spread(batched[split:], nonzero)
+        own, moved = list(batched[:split]), scatter_by_mask(batched[split:], nonzero)
         if any(b and m for b, m in zip(own, moved, strict=True)):
             return of_batched(size, [b or bool(m) for b, m in zip(own, moved, strict=True)], batched, values)
         # Nothing is batched together with its tangent: the rule is told so, and is itself mapped.
@@ -579,7 +591,7 @@ def _custom_vmap_jvp(
         size: int, told: Sequence[bool], batched: Sequence[bool], values: Sequence[Any]
     ) -> tuple[list[Any], list[bool]]:
         """Return the rule's results and their tangents, which of them are batched; it is `told` of its operands."""
-        wanted = [*told, *chosen(told, nonzero)]
+        wanted = [*told, *filter_by_mask(told, nonzero)]
         values = [with_axis(x, 0 if b else None, size) if w else x
                   for x, b, w in zip(values, batched, wanted, strict=True)]
         out_batched: list[bool] = []
@@ -588,11 +600,11 @@ def _custom_vmap_jvp(
             results, out_batched[:] = rule.function(size, told, inner)
             return results
 
-        results, found = jvp(function, values[:split], spread(values[split:], nonzero))
+        results, found = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
         dense = [zero_of(aval_of(x)) if t is None else t for x, t, s in zip(results, found, smooth, strict=True) if s]
-        return [*results, *dense], [*out_batched, *chosen(out_batched, smooth)]
+        return [*results, *dense], [*out_batched, *filter_by_mask(out_batched, smooth)]
 
-    operands = [*primals, *chosen(tangents, nonzero)]
+    operands = [*primals, *filter_by_mask(tangents, nonzero)]
     consts = len(both.consts)
     if consts:
         operands = [*both.consts, *operands]
@@ -601,8 +613,8 @@ def _custom_vmap_jvp(
         def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
             return whole(size, batched[consts:], values[consts:])
 
-    results = custom_vmap_call.apply(operands, (name, as_called(both), rule.batched(moved_rule)))
-    return results[:count], spread(results[count:], smooth)
+    results = custom_vmap_call.apply(operands, (name, move_constants_to_inputs(both), rule.batched(moved_rule)))
+    return results[:count], scatter_by_mask(results[count:], smooth)
 
 
 def _custom_vmap_linearize(
@@ -640,7 +652,7 @@ def _custom_vmap_batch(
                 f"{'as batched' if b else 'as not batched'}; the result of {name} is {aval.str_short()}, so "
                 f"{aval.update(shape=shape).str_short()} was expected"
             )
-    results = [as_type(x, a) for x, a in zip(results, call.out_avals, strict=True)]
+    results = [cast_weak_type(x, a) for x, a in zip(results, call.out_avals, strict=True)]
     return results, [0 if b else None for b in where]
 
 
@@ -706,7 +718,9 @@ def _linear_transpose(
         skipped = len(consts)
         back = Rule(lambda: (_ignoring(callee, skipped, transposed), []), "transpose")
     found = linear_call.apply([*residuals, *given_cotangents], (transposed, back, len(residuals)))
-    return [None] * num_res + [c if type(x) is Linear else None for c, x in zip(found, operands[num_res:], strict=True)]
+    return [None] * num_res + [
+        c if type(x) is UndefinedPrimal else None for c, x in zip(found, operands[num_res:], strict=True)
+    ]
 
 
 def _ignoring(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxpr:
@@ -726,7 +740,7 @@ def _linear_batch(
     def with_all_axes(closed: ClosedJaxpr, leading: Sequence[int | None]) -> tuple[ClosedJaxpr, list[Any]]:
         places = (*leading, *[0] * (len(closed.in_avals) - len(leading)))
         batched, _ = batch_jaxpr(closed, mapped, places, (True,) * len(closed.out_avals))
-        return as_called(batched), list(batched.consts)
+        return move_constants_to_inputs(batched), list(batched.consts)
 
     def transposed() -> tuple[ClosedJaxpr, list[Any]]:
         closed, consts = transpose.function()

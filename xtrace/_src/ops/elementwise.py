@@ -39,8 +39,8 @@ from xtrace._src.algebra.kinds import (
 )
 from xtrace._src.algebra.monoids import AND, OR
 from xtrace._src.algebra.vector_space import (
-    FLAT,
     LINEAR,
+    ZERO_DERIVATIVE,
     broadcast_in_dim,
     converted,
     moved_axis,
@@ -55,7 +55,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import KEEPS_NUMBERS, no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -562,8 +562,8 @@ imag = unary(
 
 def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
     return [
-        unbroadcast(real(cotangent), x.aval) if type(x) is Linear else None,
-        unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is Linear else None,
+        unbroadcast(real(cotangent), x.aval) if type(x) is UndefinedPrimal else None,
+        unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is UndefinedPrimal else None,
     ]
 
 
@@ -697,7 +697,9 @@ def _select_transpose(cotangent: Any, which: Any, *cases: Any) -> list[Any]:
     return [
         None,
         *[
-            select_n(which, *[cotangent if j == i else zero for j in range(len(cases))]) if type(x) is Linear else None
+            select_n(which, *[cotangent if j == i else zero for j in range(len(cases))])
+            if type(x) is UndefinedPrimal
+            else None
             for i, x in enumerate(cases)
         ],
     ]
@@ -852,7 +854,7 @@ def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *,
 
 
 @primitive(
-    "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=FLAT,
+    "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

@@ -28,8 +28,8 @@ from xtrace._src.algebra.monoids import (
     select,
 )
 from xtrace._src.algebra.vector_space import (
-    FLAT,
     LINEAR,
+    ZERO_DERIVATIVE,
     broadcast_in_dim,
     converted,
     operand_aval,
@@ -138,13 +138,13 @@ reduce_min = Reduction(
     "reduce_min", MINIMUM, ANY, "Smallest element over `axes`; NaN if there is one.", jvp=Derived(_extreme_jvp)
 )
 reduce_and = Reduction(
-    "reduce_and", AND, BITS, "Bitwise, for booleans logical, and over `axes`.", keeps_weak=False, jvp=FLAT
+    "reduce_and", AND, BITS, "Bitwise, for booleans logical, and over `axes`.", keeps_weak=False, jvp=ZERO_DERIVATIVE
 )
 reduce_or = Reduction(
-    "reduce_or", OR, BITS, "Bitwise, for booleans logical, or over `axes`.", keeps_weak=False, jvp=FLAT
+    "reduce_or", OR, BITS, "Bitwise, for booleans logical, or over `axes`.", keeps_weak=False, jvp=ZERO_DERIVATIVE
 )
 reduce_xor = Reduction(
-    "reduce_xor", XOR, BITS, "Bitwise, for booleans logical, xor over `axes`.", keeps_weak=False, jvp=FLAT
+    "reduce_xor", XOR, BITS, "Bitwise, for booleans logical, xor over `axes`.", keeps_weak=False, jvp=ZERO_DERIVATIVE
 )
 
 
@@ -156,7 +156,8 @@ class ExtremePosition(Primitive):
 
     def __init__(self, name: str, direction: str, neutral: Callable[[Any], Any], doc: str) -> None:
         super().__init__(
-            name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=FLAT, batch=self._batch,
+            name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=ZERO_DERIVATIVE,
+            batch=self._batch,
             operation=self._operation,
         )
         self.direction, self.neutral = direction, neutral

@@ -12,13 +12,13 @@ from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.tangents import Linear, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
 from xtrace._src.ops.custom_rules import Rule, custom_jvp_call, given
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import as_called, batch_jaxpr, transpose_jaxpr
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs, transpose_jaxpr
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_equations
 
@@ -113,7 +113,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearS
             "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve; pass it, or "
             "symmetric=True for a symmetric system"
         )
-    if any(type(c) is Linear for part in consts for c in part):
+    if any(type(c) is UndefinedPrimal for part in consts for c in part):
         raise NotImplementedError("custom_linear_solve is linear in its right-hand side only, not in the system")
     filled = [
         zeros(tangent_aval(aval_of(x))) if c is None else c
@@ -138,7 +138,7 @@ def _batch(
             continue
         batched, _ = batch_jaxpr(closed, mapped, (*at, *[0] * len(right)), (True,) * len(closed.out_avals))
         new_consts.append([*batched.consts, *own])
-        new_jaxprs.append(as_called(batched))
+        new_jaxprs.append(move_constants_to_inputs(batched))
     right = [with_axis(x, i, mapped.size) for x, i in zip(right, places, strict=True)]
     results = _bind(LinearSolve(*new_consts), LinearSolve(*new_jaxprs), right)
     return results, [0] * len(results)
@@ -233,7 +233,7 @@ def custom_linear_solve(
         check_function(name, "transpose_solve", transpose_solve)
         linear = (*(False,) * len(product.consts), *(True,) * count)
         found, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
-        vecmat, vecmat_consts = as_called(found), [*found.consts, *product.consts]
+        vecmat, vecmat_consts = move_constants_to_inputs(found), [*found.consts, *product.consts]
         closed = vecmat
 
         def times_transposed(x: Any) -> Any:

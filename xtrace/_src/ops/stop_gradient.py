@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import FLAT
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive
@@ -35,7 +35,8 @@ def _transpose(cotangent: Any, operand: Any) -> list[Any]:
 
 
 stop_gradient_of_one = Primitive(
-    "stop_gradient", abstract=_abstract, emit=_emit, jvp=FLAT, transpose=_transpose, batch=_batch, checks=KEEPS_NUMBERS
+    "stop_gradient", abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose, batch=_batch,
+    checks=KEEPS_NUMBERS
 )
 
 

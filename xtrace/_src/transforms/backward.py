@@ -11,13 +11,13 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.failures import note_rule
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import replay
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import Trace, current_trace
 from xtrace._src.transforms.replay import TraceStack
 
 
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Return the cotangents of the inputs of `jaxpr` whose operand is `Linear`, given those of its outputs.
+    """Return the cotangents of the inputs of `jaxpr` whose operand is `UndefinedPrimal`, given those of its outputs.
 
     `consts` and the other operands are the values that it is linear in nothing of; None stands for zero cotangents
     of outputs and inputs.
@@ -25,7 +25,7 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotan
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Atom] = set()
     for variable, operand in zip(jaxpr.invars, operands, strict=True):
-        if isinstance(operand, Linear):
+        if isinstance(operand, UndefinedPrimal):
             linear.add(variable)
         else:
             values[variable] = operand
@@ -75,9 +75,11 @@ def _transpose(
         given = found.pop(equation.outvars[0], None)
         if given is None:
             return
-    operands = [x if isinstance(x, Literal) else Linear(x.aval) if x in linear else values[x] for x in equation.invars]
+    operands = [
+        x if isinstance(x, Literal) else UndefinedPrimal(x.aval) if x in linear else values[x] for x in equation.invars
+    ]
     bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
-    if bilinear and all(type(x) is Linear for x in operands):
+    if bilinear and all(type(x) is UndefinedPrimal for x in operands):
         raise NotImplementedError(
             f"Transpose of '{primitive.name}' of two values that both depend on the argument: this is linear in each "
             "of them, and not in the argument"
@@ -108,7 +110,7 @@ def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Seque
     if primitive.multiple_results:
         zero, known = tuple([c is None for c in given]), [c for c in given if c is not None]
     for x in operands:
-        if type(x) is Linear:
+        if type(x) is UndefinedPrimal:
             types.append(x.aval)
         else:
             types.append(None)
@@ -118,7 +120,7 @@ def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Seque
     def by_rule(top: Trace, *values: Any) -> tuple[Any, None]:
         left = iter(values)
         cotangents = [None if z else next(left) for z in zero] if primitive.multiple_results else next(left)
-        rest = [next(left) if aval is None else Linear(aval) for aval in linear]
+        rest = [next(left) if aval is None else UndefinedPrimal(aval) for aval in linear]
         return primitive.rule("transpose")(cotangents, *rest, **equation.params), None
 
     head = ("transpose", parameters, zero, linear)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance
 
 
-class Known:
-    """How an operation is partially evaluated whose `pending` results need all of it: `compute` gives the others."""
+class KnownResults:
+    """A partial evaluation without residuals: `compute` gives the known results, the equation itself the `unknown`."""
 
-    __slots__ = ("compute", "pending")
+    __slots__ = ("compute", "unknown")
 
-    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], pending: tuple[bool, ...]) -> None:
-        self.compute, self.pending = compute, pending
+    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], unknown: tuple[bool, ...]) -> None:
+        self.compute, self.unknown = compute, unknown
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
         return self.compute(operands)
@@ -72,10 +72,10 @@ class Tape(StagingTrace):
             return super().process(primitive, operands, parameters)
         with use_trace(self):
             results = parts(operands)
-        if isinstance(parts, Known) and any(parts.pending):
+        if isinstance(parts, KnownResults) and any(parts.unknown):
             rest = super().process(primitive, operands, parameters)
             known = iter(results)
-            results = [x if p else next(known) for x, p in zip(rest, parts.pending, strict=True)]
+            results = [x if u else next(known) for x, u in zip(rest, parts.unknown, strict=True)]
         return results
 
     def records(self, value: Any) -> bool:

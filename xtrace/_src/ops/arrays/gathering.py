@@ -39,7 +39,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.key_uses import choosing
 from xtrace._src.core.primitive import Derived, Primitive, primitive
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import (
@@ -681,8 +681,10 @@ def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any]
 
 
 def _sum_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
-    own = cotangent if type(operand) is Linear else None
-    return [own, None, _read(cotangent, indices, updates.aval, parameters) if type(updates) is Linear else None]
+    own = cotangent if type(operand) is UndefinedPrimal else None
+    return [
+        own, None, _read(cotangent, indices, updates.aval, parameters) if type(updates) is UndefinedPrimal else None
+    ]
 
 
 def _difference_transpose(cotangent: Any, *operands: Any, **parameters: Any) -> list[Any]:
@@ -736,9 +738,9 @@ def _numbered(updates: Any, numbers: ScatterDimensionNumbers) -> Any:
 
 def _set_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
     own = found = None
-    if type(operand) is Linear:
+    if type(operand) is UndefinedPrimal:
         own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
-    if type(updates) is Linear:
+    if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")
         found = _read(cotangent, indices, updates.aval, parameters)
@@ -763,7 +765,7 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
 
 
 def _product_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
-    if type(operand) is Linear:
+    if type(operand) is UndefinedPrimal:
         return [scatter_mul.bind(cotangent, indices, updates, **parameters), None, None]
     if not parameters["unique_indices"]:
         raise NotImplementedError("scatter_mul: the updates can be transposed only where unique_indices=True")

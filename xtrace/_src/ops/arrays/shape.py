@@ -12,8 +12,8 @@ import numpy as np
 from xtrace._src.algebra.kinds import NUMBER, check_kind, check_same_dtype, no_sharding
 from xtrace._src.algebra.monoids import integers
 from xtrace._src.algebra.vector_space import (
-    FLAT,
     LINEAR,
+    ZERO_DERIVATIVE,
     broadcast_in_dim,
     canonical_axis,
     canonical_shape,
@@ -32,7 +32,7 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.key_uses import moving
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
 from xtrace._src.stablehlo import attributes
@@ -138,7 +138,7 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
 
 @primitive(
     "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
-    jvp=FLAT, batch=no_rule("iota has no operand that could be mapped"),
+    jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
     """Return the index along axis `dimension` at every position of an array of the given shape and dtype.
@@ -236,7 +236,7 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
 
 @primitive(
     "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
-    jvp=FLAT, batch=no_rule("empty has no operand that could be mapped"),
+    jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     """Return an array whose elements are unspecified (zeros, at present)."""
@@ -346,7 +346,7 @@ def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) 
 def _concatenate_transpose(cotangent: Any, *operands: Any, dimension: int) -> list[Any]:
     sizes = tuple([aval_of(x).shape[dimension] for x in operands])
     pieces = split.apply((cotangent,), (sizes, dimension))
-    return [p if type(x) is Linear else None for p, x in zip(pieces, operands, strict=True)]
+    return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
 def _with_axes(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
@@ -406,7 +406,7 @@ def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
 
 def _stack_transpose(cotangent: Any, *operands: Any, axis: int) -> list[Any]:
     pieces = unstack.apply((cotangent,), (axis,))
-    return [p if type(x) is Linear else None for p, x in zip(pieces, operands, strict=True)]
+    return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
 def _stack_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int) -> tuple[Any, int]:

@@ -27,7 +27,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.key_uses import choosing, moving
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import (
     GatherDimensionNumbers,
@@ -232,10 +232,10 @@ def _pad_transpose(
     steps = tuple([interior + 1 for _, _, interior in padding_config])
     own = slice.apply((spaced,), ((0,) * len(steps), aval_of(spaced).shape, steps))
     value = None
-    if type(padding_value) is Linear:
+    if type(padding_value) is UndefinedPrimal:
         axes = range(len(padding_config))
         value = elementwise.sub(reduce_sum(cotangent, axes), reduce_sum(own, axes))
-    return [own if type(operand) is Linear else None, value]
+    return [own if type(operand) is UndefinedPrimal else None, value]
 
 
 def _pad_batch(
@@ -535,9 +535,9 @@ def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value
 def _dynamic_update_slice_transpose(cotangent: Any, operand: Any, update: Any, *indices: Any) -> list[Any]:
     own = part = None
     sizes = aval_of(update).shape
-    if type(operand) is Linear:
+    if type(operand) is UndefinedPrimal:
         own = dynamic_update_slice.apply([cotangent, zeros(aval_of(update)), *indices])
-    if type(update) is Linear:
+    if type(update) is UndefinedPrimal:
         part = dynamic_slice.apply([cotangent, *indices], (sizes,))
     return [own, part, *[None] * len(indices)]
 

@@ -14,7 +14,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -339,7 +339,7 @@ def _dot_transpose(
     preferred_element_type: Any, out_sharding: Any,
 ) -> list[Any]:
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
-    left = type(lhs) is Linear
+    left = type(lhs) is UndefinedPrimal
     wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
     own_batch, own_contracting = (lhs_batch, lhs_contracting) if left else (rhs_batch, rhs_contracting)
     other_batch, other_contracting = (rhs_batch, rhs_contracting) if left else (lhs_batch, lhs_contracting)

@@ -22,7 +22,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
 from xtrace._src.ops.arrays.slicing import write_without_cropped
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
@@ -401,7 +401,7 @@ def _conv_transpose(
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, preferred_element_type: Any, out_sharding: Any,
 ) -> list[Any]:
-    left = type(lhs) is Linear
+    left = type(lhs) is UndefinedPrimal
     wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
     if not aval_of(cotangent).size or not wanted.size:
         return [zeros(wanted), None] if left else [None, zeros(wanted)]

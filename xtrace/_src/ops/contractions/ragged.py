@@ -25,7 +25,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
 from xtrace._src.ops.elementwise import bitwise_and, le, lt, mul, select_n, sub
@@ -223,7 +223,7 @@ def _ragged_transpose(
     cotangent: Any, lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any, preferred_element_type: Any, **_: Any,
 ) -> list[Any]:
-    numbers, left = ragged_dot_dimension_numbers, type(lhs) is Linear
+    numbers, left = ragged_dot_dimension_numbers, type(lhs) is UndefinedPrimal
     a = _Arrangement(aval_of(lhs).ndim, aval_of(rhs).ndim, numbers)
     if a.batched:
         found = dot_general.rule("transpose")(

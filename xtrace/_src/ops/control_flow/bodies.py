@@ -18,7 +18,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.runtime.transfer import to_constant
-from xtrace._src.transforms.closed import as_called
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace, stage
 
@@ -205,7 +205,7 @@ def check_function(function: str, argument: str, value: Any) -> None:
 
 def opened(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """Return the jaxpr that takes the constants of `closed` as leading inputs, and these."""
-    return as_called(closed).jaxpr, closed.consts
+    return move_constants_to_inputs(closed).jaxpr, closed.consts
 
 
 def promoted_carry(

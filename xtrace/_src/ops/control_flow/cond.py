@@ -16,30 +16,30 @@ from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
-from xtrace._src.core.tangents import Linear, is_differentiable
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import Body, as_array, differences, leaves_of, same_type, stage_body
 from xtrace._src.ops.elementwise import clamp, eq, ne, select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import (
-    SplitJaxpr,
-    as_called,
-    as_type,
-    batch_jaxpr,
-    chosen,
-    dependence,
-    jvp_jaxpr,
-    linearize_jaxpr,
-    merged,
-    partial_evaluate_jaxpr,
-    spread,
-    staged,
-    transpose_jaxpr,
-)
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import (
+    PartitionedJaxpr,
+    analyze_unknowns,
+    batch_jaxpr,
+    cast_weak_type,
+    filter_by_mask,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merge_by_mask,
+    move_constants_to_inputs,
+    partial_evaluate_jaxpr,
+    scatter_by_mask,
+    stage_to_jaxpr,
+    transpose_jaxpr,
+)
 from xtrace._src.transforms.key_reuse import follow_one_of
 from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
 
@@ -88,7 +88,7 @@ def _effects(*, branches: _Branches, **_: Any) -> Effects:
 def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], platforms: Any) -> list[Any]:
     """Bind the choice among `branches`, whose constants become operands."""
     if any(b.consts for b in branches):
-        called = [as_called(b) if b.consts else b for b in branches]
+        called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
         branches, consts = _joined(called, [b.consts for b in branches])
         operands = [*consts, *operands]
     return cond_p.apply((index, *operands), (tuple(branches), platforms))
@@ -133,12 +133,12 @@ def _jvp(
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents[1:]])
     both, nonzero = _with_tangents(branches, given)
-    results = _bind(both, primals[0], [*primals[1:], *chosen(tangents[1:], given)], branches_platforms)
+    results = _bind(both, primals[0], [*primals[1:], *filter_by_mask(tangents[1:], given)], branches_platforms)
     count = len(nonzero)
-    return results[:count], spread(results[count:], nonzero)
+    return results[:count], scatter_by_mask(results[count:], nonzero)
 
 
-def _numbered(parts: Sequence[SplitJaxpr]) -> list[list[Any]]:
+def _numbered(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
     """Return for each branch where its residuals are found: in inputs and results, or new ones by type and number.
 
     Of each type there are as many new ones as the branch that needs most of them has; a result that not every branch
@@ -166,14 +166,14 @@ def _numbered(parts: Sequence[SplitJaxpr]) -> list[list[Any]]:
 
 
 class _Split:
-    """Branches in two parts, as `SplitJaxpr` has one, made of those: they give and take the residuals of all branches.
+    """Branches in two parts, as `PartitionedJaxpr`s: they give and take the residuals of all branches.
 
     A residual that only some branches compute is one of those of the others, or zero.
     """
 
     __slots__ = ("known", "linear", "nonzero", "residuals", "count")
 
-    def __init__(self, parts: Sequence[SplitJaxpr]) -> None:
+    def __init__(self, parts: Sequence[PartitionedJaxpr]) -> None:
         first = parts[0]
         self.nonzero, self.count = first.nonzero, first.results
         count = first.results
@@ -197,8 +197,8 @@ class _Split:
                 given_residuals = [found[n] for n in names]
                 return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
 
-            self.known.append(staged(known, in_avals, part.known.jaxpr.debug_info))
-            self.linear.append(staged(linear, [*types, *moved], part.linear.jaxpr.debug_info))
+            self.known.append(stage_to_jaxpr(known, in_avals, part.known.jaxpr.debug_info))
+            self.linear.append(stage_to_jaxpr(linear, [*types, *moved], part.linear.jaxpr.debug_info))
 
     def apply(self, index: Any, operands: Sequence[Any], moved: Sequence[Any], platforms: Any) -> tuple[Any, Any]:
         """Bind both choices; return the results of the known one, and those of the linear one."""
@@ -221,14 +221,14 @@ def _linearize(
     index, *operands = primals
     given = tuple([t is not None for t in tangents[1:]])
     parts = _linearized(branches, given)
-    results, moved = parts.apply(index, operands, chosen(tangents[1:], given), branches_platforms)
-    return results, spread(moved, parts.nonzero)
+    results, moved = parts.apply(index, operands, filter_by_mask(tangents[1:], given), branches_platforms)
+    return results, scatter_by_mask(moved, parts.nonzero)
 
 
 @_per_branches
 def _partially_evaluated(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
     """Return branches of what is known and branches of the rest; None if all depends on what is unknown."""
-    found = [dependence(b, unknown) for b in branches]
+    found = [analyze_unknowns(b, unknown) for b in branches]
     if not any(works for works, _ in found) and all(_agreed([pending for _, pending in found])):
         return None
     pending = _agreed([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
@@ -243,9 +243,9 @@ def _partial_evaluate(
         return None
 
     def in_two_choices(operands: Sequence[Any]) -> list[Any]:
-        given = chosen(operands, [not u for u in unknown])
-        known, rest = parts.apply(given[0], given[1:], chosen(operands, unknown), branches_platforms)
-        return merged(known, rest, parts.nonzero)
+        given = filter_by_mask(operands, [not u for u in unknown])
+        known, rest = parts.apply(given[0], given[1:], filter_by_mask(operands, unknown), branches_platforms)
+        return merge_by_mask(known, rest, parts.nonzero)
 
     return in_two_choices
 
@@ -254,7 +254,7 @@ def _partial_evaluate(
 def _with_results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
     """Return `closed` with only those results that are `wanted`."""
     jaxpr = closed.jaxpr
-    return ClosedJaxpr(jaxpr.replace(outvars=chosen(jaxpr.outvars, wanted)), closed.consts)
+    return ClosedJaxpr(jaxpr.replace(outvars=filter_by_mask(jaxpr.outvars, wanted)), closed.consts)
 
 
 @memoize_by_owner
@@ -275,12 +275,12 @@ def _transposed(
 def _transpose(
     cotangents: Sequence[Any], index: Any, *operands: Any, branches: _Branches, branches_platforms: Any
 ) -> list[Any]:
-    linear = tuple([type(x) is Linear for x in operands])
+    linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
     transposed, found = _transposed(branches, linear, nonzero)
-    known = [x for x in operands if type(x) is not Linear]
+    known = [x for x in operands if type(x) is not UndefinedPrimal]
     results = _bind(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
-    return [None, *spread(spread(results, found), linear)]
+    return [None, *scatter_by_mask(scatter_by_mask(results, found), linear)]
 
 
 @_per_branches
@@ -508,12 +508,12 @@ def _with_weak_types(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr
         results = evaluate(closed.jaxpr, closed.consts, values)
         return [_of_weak_type(x, w) for x, w in zip(results, weak, strict=True)]
 
-    return staged(function, closed.in_avals, closed.jaxpr.debug_info)
+    return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
 
 
 def _of_weak_type(value: Any, weak: bool) -> Any:
     aval = aval_of(value).update(weak_type=weak)
-    return Literal(value.val, aval) if isinstance(value, Literal) else as_type(value, aval)
+    return Literal(value.val, aval) if isinstance(value, Literal) else cast_weak_type(value, aval)
 
 
 @_per_branches

@@ -18,7 +18,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.key_uses import KeyUses, consume, unused
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.core.tangents import Linear, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import computed
 from xtrace._src.ops.control_flow.bodies import (
@@ -49,21 +49,21 @@ from xtrace._src.ops.control_flow.scan_parts import (
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import (
-    as_called,
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import (
+    analyze_unknowns,
     batch_jaxpr,
-    carry_dependence,
-    chosen,
-    dependence,
+    filter_by_mask,
+    find_unknown_carry,
     jvp_jaxpr,
     linearize_jaxpr,
-    merged,
+    merge_by_mask,
+    move_constants_to_inputs,
     partial_evaluate_jaxpr,
-    spread,
-    staged,
+    scatter_by_mask,
+    stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.key_reuse import follow, new_accounts, rounds_of
 from xtrace._src.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
 
@@ -81,8 +81,8 @@ def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[A
     if found is None:
         return bind_scan(closed, loop, operands)
     consts, carry, xs = loop.split(operands)
-    varying = chosen(carry, [not f for f in found.fixed])
-    results = iter(bind_scan(found.body, found.loop, [*chosen(carry, found.fixed), *consts, *varying, *xs]))
+    varying = filter_by_mask(carry, [not f for f in found.fixed])
+    results = iter(bind_scan(found.body, found.loop, [*filter_by_mask(carry, found.fixed), *consts, *varying, *xs]))
     last = [as_array(x) if f else next(results) for x, f in zip(carry, found.fixed, strict=True)]
     return [*last, *[next(results) if i is None else as_array(xs[i]) for i in found.elements]]
 
@@ -295,10 +295,11 @@ def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forw
     both, nonzero = jvp_jaxpr(closed, moving, _always(moving, loop, results))
     jaxpr, extra = opened(both)
     count, n = len(closed.in_avals), len(extra)
-    values, moved = loop.split(jaxpr.invars[n : n + count]), loop.split(spread(jaxpr.invars[n + count :], moving))
+    values = loop.split(jaxpr.invars[n : n + count])
+    moved = loop.split(scatter_by_mask(jaxpr.invars[n + count :], moving))
     groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(values, moved, strict=True)]
     groups[0] = [*jaxpr.invars[:n], *groups[0]]
-    out, moved_out = jaxpr.outvars[:results], spread(jaxpr.outvars[results:], nonzero)
+    out, moved_out = jaxpr.outvars[:results], scatter_by_mask(jaxpr.outvars[results:], nonzero)
     carry, ys = _halves(out, loop.num_carry)
     carry_moved, ys_moved = _halves(moved_out, loop.num_carry)
     outputs = [x for x in [*carry, *carry_moved, *ys, *ys_moved] if x is not None]
@@ -365,7 +366,7 @@ def _linearize(
     parts, moving, nonzero = _linearized_body(jaxpr, tuple([t is not None for t in tangents]), loop)
     groups = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, moving))
     results, moved = _in_two(parts, loop, primals, [[t for t in group if t is not None] for group in groups])
-    return results, spread(moved, nonzero)
+    return results, scatter_by_mask(moved, nonzero)
 
 
 @memoize_by_owner
@@ -377,8 +378,8 @@ def _split_body(
     None if all depends on what is unknown.
     """
     # Where a carry starts from what is known and goes on with what is not, the steps know nothing of it.
-    flags, pending = until_stable(lambda flags: dependence(closed, flags)[1], unknown, loop)
-    if all(pending) and not dependence(closed, flags)[0]:
+    flags, pending = until_stable(lambda flags: analyze_unknowns(closed, flags)[1], unknown, loop)
+    if all(pending) and not analyze_unknowns(closed, flags)[0]:
         return None
     results = len(closed.out_avals)
     unknown, pending = until_stable(
@@ -402,8 +403,8 @@ def _partial_evaluate(
     known = [not u for u in flags]
 
     def both(operands: Sequence[Any]) -> list[Any]:
-        moved = [chosen(x, w) for x, w in zip(loop.split(operands), loop.split(flags), strict=True)]
-        return merged(*_in_two(parts, known_loop, chosen(operands, known), moved), pending)
+        moved = [filter_by_mask(x, w) for x, w in zip(loop.split(operands), loop.split(flags), strict=True)]
+        return merge_by_mask(*_in_two(parts, known_loop, filter_by_mask(operands, known), moved), pending)
 
     return both
 
@@ -426,7 +427,7 @@ class _Transposed(NamedTuple):
 
 def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
     """Return which outputs depend on the inputs with a flag."""
-    found: set[Atom] = set(chosen(jaxpr.invars, flags))
+    found: set[Atom] = set(filter_by_mask(jaxpr.invars, flags))
     for equation in jaxpr.eqns:
         if any(x in found for x in equation.invars):
             found.update(equation.outvars)
@@ -444,21 +445,21 @@ def _transposed_body(
     carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
     while True:
         transposed, found = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
-        after = either(carry_given, loop.split(spread(found, linear))[1])
+        after = either(carry_given, loop.split(scatter_by_mask(found, linear))[1])
         after = tuple([bool(x) for x in after])
         if list(after) == carry_given:
             break
         carry_given = list(after)
-    nonzero = tuple([bool(x) for x in spread(found, linear)])
+    nonzero = tuple([bool(x) for x in scatter_by_mask(found, linear)])
     found_consts = loop.split(nonzero)[0]
     jaxpr, extra = opened(transposed)
     in_avals = closed.in_avals
     kinds = loop.split(in_avals)
     known = loop.split([not x for x in linear])
-    fixed, carried, scanned = [chosen(k, w) for k, w in zip(kinds, known, strict=True)]
-    accumulated = chosen(kinds[0], found_consts)
-    moved = chosen(kinds[1], carry_given)
-    ys = chosen(closed.out_avals[loop.num_carry :], ys_given)
+    fixed, carried, scanned = [filter_by_mask(k, w) for k, w in zip(kinds, known, strict=True)]
+    accumulated = filter_by_mask(kinds[0], found_consts)
+    moved = filter_by_mask(kinds[1], carry_given)
+    ys = filter_by_mask(closed.out_avals[loop.num_carry :], ys_given)
     extra_avals = list(map(aval_of, extra))
 
     def body(*values: Any) -> list[Any]:
@@ -467,19 +468,19 @@ def _transposed_body(
             [next(rest) for _ in group] for group in (extra_avals, fixed, accumulated, moved, carried, scanned, ys)
         )
         results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
-        consts, carry, xs = loop.split(spread(results, nonzero))
+        consts, carry, xs = loop.split(scatter_by_mask(results, nonzero))
         sums = [add_any.apply((s, c)) for s, c in zip(sums, [c for c in consts if c is not None], strict=True)]
         after = [zeros(a) if c is None else c for a, c, g in zip(kinds[1], carry, carry_given, strict=True) if g]
         return [*sums, *after, *[c for c in xs if c is not None]]
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
-    backward = staged(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
+    backward = stage_to_jaxpr(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
     body_jaxpr, more = opened(backward)
     before = None
     before_loop = loop._replace(num_consts=len(fixed), num_carry=len(carried))
     if carried:
-        inputs = [chosen(v, w) for v, w in zip(loop.split(closed.jaxpr.invars), known, strict=True)]
-        outputs = chosen(closed.jaxpr.outvars[: loop.num_carry], known[1])
+        inputs = [filter_by_mask(v, w) for v, w in zip(loop.split(closed.jaxpr.invars), known, strict=True)]
+        outputs = filter_by_mask(closed.jaxpr.outvars[: loop.num_carry], known[1])
         before = regrouped(inputs, [*outputs, *inputs[1]], closed.jaxpr)
     new = loop._replace(reverse=not loop.reverse, num_consts=len(more) + len(groups[0]), num_carry=len(groups[1]))
     return _Transposed(
@@ -490,19 +491,20 @@ def _transposed_body(
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
     loop = Loop(**details)
-    operands_linear = tuple([type(x) is Linear for x in operands])
+    operands_linear = tuple([type(x) is UndefinedPrimal for x in operands])
     parts = _transposed_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)
     fixed, carried, scanned = [
-        chosen(v, [not x for x in w]) for v, w in zip(loop.split(operands), loop.split(parts.linear), strict=True)
+        filter_by_mask(v, [not x for x in w])
+        for v, w in zip(loop.split(operands), loop.split(parts.linear), strict=True)
     ]
     if parts.before is not None:
         carried = bind_scan(parts.before, parts.before_loop, [*fixed, *carried, *scanned])[len(carried) :]
     consts_found, _, xs_found = loop.split(parts.nonzero)
     avals = loop.split(jaxpr.in_avals)
-    sums = [zeros(a) for a in chosen(avals[0], consts_found)]
+    sums = [zeros(a) for a in filter_by_mask(avals[0], consts_found)]
     carry_given, ys_given = _halves(parts.given, loop.num_carry)
     moved = [zeros(a) if c is None else c for a, c, g in zip(avals[1], cotangents, carry_given, strict=False) if g]
-    ys = chosen(cotangents[loop.num_carry :], ys_given)
+    ys = filter_by_mask(cotangents[loop.num_carry :], ys_given)
     found = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
     groups = [[next(found) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
     # The cotangent of a zero that became linear in the loop only has nowhere to go.
@@ -516,7 +518,7 @@ def _batched_body(
     """Return the body on operands with the mapped axis, where it is in each result, and in which carry."""
     consts, carry, xs = loop.split(axes)
     # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
-    carried = carry_dependence(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
+    carried = find_unknown_carry(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
     results = len(closed.out_avals)
     while True:
         always = (*carried, *(False,) * (results - loop.num_carry))
@@ -538,7 +540,7 @@ def _batch(
     carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
     xs = [x if i is None else moved_axis(x, i, 1) for x, i in zip(values[2], where[2], strict=True)]
     new = loop._replace(num_consts=loop.num_consts + len(extra))
-    results = bind_scan(as_called(batched), new, [*extra, *values[0], *carry, *xs])
+    results = bind_scan(move_constants_to_inputs(batched), new, [*extra, *values[0], *carry, *xs])
     carry_places, ys_places = _halves(places, loop.num_carry)
     return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
 

@@ -13,9 +13,9 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.shape import stack
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.control_flow.bodies import opened
-from xtrace._src.transforms.closed import SplitJaxpr, chosen, staged
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask, stage_to_jaxpr
 
 
 class Loop(NamedTuple):
@@ -80,9 +80,9 @@ def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     if not any(fixed) and all(i is None for i in elements):
         return None
     varying = [not f for f in fixed]
-    consts = [*chosen(carry, fixed), *consts]
-    carry = chosen(carry, varying)
-    outputs = [*chosen(after, varying), *chosen(ys, [i is None for i in elements])]
+    consts = [*filter_by_mask(carry, fixed), *consts]
+    carry = filter_by_mask(carry, varying)
+    outputs = [*filter_by_mask(after, varying), *filter_by_mask(ys, [i is None for i in elements])]
     body = ClosedJaxpr(jaxpr.replace(invars=[*consts, *carry, *xs], outvars=outputs), [])
     return _Forwarding(body, loop._replace(num_consts=len(consts), num_carry=len(carry)), fixed, elements)
 
@@ -102,7 +102,7 @@ def with_error(
         found = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
         return [*(first(error, found[:count]) if count else ()), *found[count:]]
 
-    whole = staged(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
+    whole = stage_to_jaxpr(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
     jaxpr, extra = opened(whole)
     return ClosedJaxpr(jaxpr, []), extra
 
@@ -168,7 +168,7 @@ def _position(atoms: list[Atom], atom: Atom) -> int:
     return atoms.index(atom)
 
 
-def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
+def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     """Return the scans of the parts of a body; the loops say what the known inputs are, and the linear ones."""
     known, extra = opened(parts.known)
     n = len(extra)
@@ -196,7 +196,7 @@ def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     remaining = known.replace(eqns=invariants.others)
     outputs = [*known.outvars[: parts.results], *stacked]
     read = eliminate_dead_code(remaining.replace(invars=variables, outvars=outputs))[1]
-    known_consts, variables = chosen(candidates, read), chosen(variables, read)
+    known_consts, variables = filter_by_mask(candidates, read), filter_by_mask(variables, read)
     before = known.replace(
         invars=invariants.inputs, outvars=invariants.outputs, eqns=invariants.equations, effects=NO_EFFECTS
     )
@@ -207,15 +207,15 @@ def in_two_scans(parts: SplitJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     in_every_step = [s[0] == "hoisted" or (s[0] == "operand" and s[1] in fixed) for s in sources]
     residuals = linear.invars[m : m + count]
     over = [not x for x in in_every_step]
-    groups[0] = [*linear.invars[:m], *chosen(residuals, in_every_step), *groups[0]]
-    groups[2] = [*chosen(residuals, over), *groups[2]]
-    linear_consts = [*[("extra", n + i) for i in range(m)], *chosen(sources, in_every_step)]
+    groups[0] = [*linear.invars[:m], *filter_by_mask(residuals, in_every_step), *groups[0]]
+    groups[2] = [*filter_by_mask(residuals, over), *groups[2]]
+    linear_consts = [*[("extra", n + i) for i in range(m)], *filter_by_mask(sources, in_every_step)]
     return Split(
         regrouped([variables, carry, xs], outputs, remaining), loop._replace(num_consts=len(variables)), known_consts,
         [*extra, *linear_extra], n, ClosedJaxpr(eliminate_dead_code(before)[0], []), fixed,
         regrouped(groups, linear.outvars, linear),
         loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
-        linear_consts, chosen(sources, over), parts.results,
+        linear_consts, filter_by_mask(sources, over), parts.results,
     )
 
 

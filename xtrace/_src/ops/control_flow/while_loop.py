@@ -34,21 +34,21 @@ from xtrace._src.ops.control_flow.scan import Loop, run_scan, unroll_of
 from xtrace._src.ops.elementwise import add, lt
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import (
-    as_called,
-    batch_jaxpr,
-    carry_dependence,
-    chosen,
-    dependence,
-    jvp_jaxpr,
-    partial_evaluate_jaxpr,
-    spread,
-    staged,
-)
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import (
+    analyze_unknowns,
+    batch_jaxpr,
+    filter_by_mask,
+    find_unknown_carry,
+    jvp_jaxpr,
+    move_constants_to_inputs,
+    partial_evaluate_jaxpr,
+    scatter_by_mask,
+    stage_to_jaxpr,
+)
 from xtrace._src.transforms.key_reuse import follow, rounds_of
-from xtrace._src.transforms.linearize import Known
+from xtrace._src.transforms.linearize import KnownResults
 from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
 
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -76,7 +76,10 @@ class WhileLoop(NamedTuple):
 def _bind(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
     """Bind the loop; constants of its jaxprs become operands."""
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
-    parameters = (len(cond_consts), as_called(loop.cond_jaxpr), len(body_consts), as_called(loop.body_jaxpr))
+    parameters = (
+        len(cond_consts), move_constants_to_inputs(loop.cond_jaxpr), len(body_consts),
+        move_constants_to_inputs(loop.body_jaxpr),
+    )
     return while_p.apply([*cond_consts, *body_consts, *carry], parameters)
 
 
@@ -94,18 +97,18 @@ def _without_fixed(
     if not any(fixed):
         return body, cond, fixed
     varying = [not f for f in fixed]
-    inputs = [*chosen(carry, fixed), *body.jaxpr.invars[:consts], *chosen(carry, varying)]
-    predicate = cond.jaxpr.replace(invars=[*cond.jaxpr.invars[:own], *chosen(cond.jaxpr.invars[own:], varying)])
-    step = body.jaxpr.replace(invars=inputs, outvars=chosen(body.jaxpr.outvars, varying))
+    inputs = [*filter_by_mask(carry, fixed), *body.jaxpr.invars[:consts], *filter_by_mask(carry, varying)]
+    predicate = cond.jaxpr.replace(invars=[*cond.jaxpr.invars[:own], *filter_by_mask(cond.jaxpr.invars[own:], varying)])
+    step = body.jaxpr.replace(invars=inputs, outvars=filter_by_mask(body.jaxpr.outvars, varying))
     return ClosedJaxpr(step, []), ClosedJaxpr(predicate, []), fixed
 
 
 def _run(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
     """Return the results of a loop that a user wrote: what its body hands on is no part of it."""
     body, cond, fixed = _without_fixed(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
-    body_consts = [*chosen(carry, fixed), *body_consts]
+    body_consts = [*filter_by_mask(carry, fixed), *body_consts]
     new = WhileLoop(len(cond_consts), cond, len(body_consts), body)
-    results = iter(_bind(new, cond_consts, body_consts, chosen(carry, [not f for f in fixed])))
+    results = iter(_bind(new, cond_consts, body_consts, filter_by_mask(carry, [not f for f in fixed])))
     return [as_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
 
 
@@ -218,7 +221,7 @@ def _moved(
     new = WhileLoop(len(cond_consts), both.cond, len(body_consts), both.body)
     results = _bind(new, cond_consts, body_consts, [*values, *[t for t in started if t is not None]])
     count = len(both.nonzero)
-    return results[:count], spread(results[count:], both.nonzero)
+    return results[:count], scatter_by_mask(results[count:], both.nonzero)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
@@ -229,7 +232,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
     return results, moved
 
 
-class _Known(NamedTuple):
+class _KnownLoop(NamedTuple):
     """The loop over that part of the carry which depends on nothing unknown; `unknown` says which part does."""
 
     cond: ClosedJaxpr
@@ -238,13 +241,15 @@ class _Known(NamedTuple):
 
 
 @memoize_by_owner
-def _known_part(body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int) -> _Known | None:
+def _find_known_loop(
+    body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int
+) -> _KnownLoop | None:
     """Return the loop over what is known; None if that is nothing, or how often the loop goes is not.
 
     flags: which operands of the loop are unknown.
     """
     of_body, carry = flags[own : own + consts], flags[own + consts :]
-    works, pending = dependence(body, (*of_body, *carry))
+    works, pending = analyze_unknowns(body, (*of_body, *carry))
     if all(a or b for a, b in zip(carry, pending, strict=True)) and not works:
         return None
     while True:
@@ -254,30 +259,30 @@ def _known_part(body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], o
             break
         carry = parts.nonzero
     of_cond = (*flags[:own], *carry)
-    if all(carry) or any(dependence(cond, of_cond)[1]):
+    if all(carry) or any(analyze_unknowns(cond, of_cond)[1]):
         return None
     step = parts.known.jaxpr
-    predicate = cond.jaxpr.replace(invars=chosen(cond.jaxpr.invars, [not u for u in of_cond]))
+    predicate = cond.jaxpr.replace(invars=filter_by_mask(cond.jaxpr.invars, [not u for u in of_cond]))
     found, _ = eliminate_dead_code(step.replace(outvars=step.outvars[: parts.results]))
-    return _Known(ClosedJaxpr(predicate, []), ClosedJaxpr(found, parts.known.consts), carry)
+    return _KnownLoop(ClosedJaxpr(predicate, []), ClosedJaxpr(found, parts.known.consts), carry)
 
 
-def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> Known | None:
+def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> KnownResults | None:
     loop = WhileLoop(**parameters)
-    part = _known_part(loop.body_jaxpr, loop.cond_jaxpr, unknown, loop.cond_nconsts, loop.body_nconsts)
+    part = _find_known_loop(loop.body_jaxpr, loop.cond_jaxpr, unknown, loop.cond_nconsts, loop.body_nconsts)
     if part is None:
         return None
 
     def compute(operands: Sequence[Any]) -> list[Any]:
         of_cond, of_body, _ = [
-            chosen(x, [not u for u in flags])
+            filter_by_mask(x, [not u for u in flags])
             for x, flags in zip(loop.split(operands), loop.split(unknown), strict=True)
         ]
-        carry = chosen(loop.split(operands)[2], [not u for u in part.unknown])
+        carry = filter_by_mask(loop.split(operands)[2], [not u for u in part.unknown])
         return _bind(WhileLoop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
 
-    # Of each step nothing can be kept, as how many there are is not known while tracing: the rest goes with all of it.
-    return Known(compute, part.unknown)
+    # The trip count is unknown while tracing, so no per-step residuals are saved.
+    return KnownResults(compute, part.unknown)
 
 
 def _transpose(_: Any, *__: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **___: Any) -> Any:
@@ -301,8 +306,8 @@ def _batched(
     predicate = cond.out_avals[0]
     flags = tuple([i is not None for i in axes])
     # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
-    carried = carry_dependence(body, flags[own:], consts, flags[own + consts :])
-    if not cond.effects and any(dependence(cond, (*flags[:own], *carried))[1]):
+    carried = find_unknown_carry(body, flags[own:], consts, flags[own + consts :])
+    if not cond.effects and any(analyze_unknowns(cond, (*flags[:own], *carried))[1]):
         carried = [True] * len(carried)
     while True:
         places = tuple([0 if c else None for c in carried])
@@ -369,8 +374,8 @@ def _with_error(
     carried = [cond.out_avals[count], *body.out_avals[:count], *cond.in_avals[own:]]
     constants = [*cond.in_avals[:own], *body.in_avals[:consts]]
     return (
-        staged(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
-        staged(step, [*constants, *carried], body.jaxpr.debug_info),
+        stage_to_jaxpr(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
+        stage_to_jaxpr(step, [*constants, *carried], body.jaxpr.debug_info),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import compared
-from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, operand_aval, reduce_sum, zeros
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
@@ -92,7 +92,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
 
 @primitive(
     "lu_pivots_to_permutation", ("permutation_size",),
-    abstract=_permutation_abstract, emit=_permutation_emit, jvp=FLAT, batch=LEADING,
+    abstract=_permutation_abstract, emit=_permutation_emit, jvp=ZERO_DERIVATIVE, batch=LEADING,
 )
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """Permutation that exchanges row i with row ``pivots[..., i]``, one after the other, amount to.

@@ -11,7 +11,7 @@ from xtrace._src.algebra.vector_space import operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import add, mul
@@ -247,7 +247,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
 
 
 def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> list[Any]:
-    if any(type(x) is Linear for x in (dl, d, du)):
+    if any(type(x) is UndefinedPrimal for x in (dl, d, du)):
         raise NotImplementedError("tridiagonal_solve is linear in b only, not in the matrix")
     last = aval_of(d).ndim - 1
     operands = (_moved_down(du, last), d, _moved_up(dl, last), cotangent)

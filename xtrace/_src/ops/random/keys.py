@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, converted, moved_axis, reshape, with_axis
+from xtrace._src.algebra.vector_space import (
+    ZERO_DERIVATIVE,
+    broadcast_in_dim,
+    converted,
+    moved_axis,
+    reshape,
+    with_axis,
+)
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
@@ -134,7 +141,7 @@ def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, im
 
 
 random_seed = Primitive(
-    "random_seed", ("impl",), abstract=_seed_abstract, emit=_seed_emit, jvp=FLAT, batch=_seed_batch,
+    "random_seed", ("impl",), abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE, batch=_seed_batch,
     evaluate=_seed_evaluate,
 )
 
@@ -175,7 +182,7 @@ def _wrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, im
 
 
 random_wrap = Primitive(
-    "random_wrap", ("impl",), abstract=_wrap_abstract, emit=_as_result, jvp=FLAT, batch=_wrap_batch,
+    "random_wrap", ("impl",), abstract=_wrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_wrap_batch,
     evaluate=_wrap_evaluate,
 )
 
@@ -195,7 +202,7 @@ def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> 
 
 
 random_unwrap = Primitive(
-    "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=FLAT, batch=_unwrap_batch,
+    "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_unwrap_batch,
     evaluate=_unwrap_evaluate, keys=leaving_alone,
 )
 
@@ -231,7 +238,7 @@ def _split_batch(
 
 random_split = Primitive(
     "random_split", ("shape",), abstract=_split_abstract,
-    emit=_on_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=FLAT, batch=_split_batch,
+    emit=_on_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
 )
 
 
@@ -266,7 +273,8 @@ def _fold_in_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
 
 
 random_fold_in = Primitive(
-    "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=FLAT, batch=_fold_in_batch,
+    "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
+    batch=_fold_in_batch,
     keys=leaving_alone,
 )
 
@@ -289,7 +297,7 @@ def _bits_batch(
 random_bits = Primitive(
     "random_bits", ("bit_width", "shape"), abstract=_bits_abstract,
     emit=_on_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
-    jvp=FLAT, batch=_bits_batch,
+    jvp=ZERO_DERIVATIVE, batch=_bits_batch,
 )
 
 
@@ -303,6 +311,6 @@ def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> t
 
 
 random_clone = Primitive(
-    "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=FLAT, batch=_clone_batch,
+    "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_clone_batch,
     evaluate=lambda keys: _seen_as(keys, keys.aval), keys=leaving_alone,
 )

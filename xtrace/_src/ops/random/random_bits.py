@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.kinds import no_sharding
-from xtrace._src.algebra.vector_space import FLAT, canonical_shape, moved_axis, operand_aval, zeros
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, moved_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
@@ -79,7 +79,7 @@ def _bits_batch(
 
 @primitive(
     "rng_bit_generator", ("shape", "dtype", "algorithm", "out_sharding"), abstract=_bits_abstract, emit=_bits_emit,
-    jvp=FLAT, batch=_bits_batch, multiple_results=True,
+    jvp=ZERO_DERIVATIVE, batch=_bits_batch, multiple_results=True,
 )
 def rng_bit_generator(
     key: Any, shape: Any, dtype: Any = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.kinds import broadcast_shapes
-from xtrace._src.algebra.vector_space import FLAT, broadcast_in_dim, converted, reshape
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, converted, reshape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
@@ -61,7 +61,7 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
 
 # Keys and blocks are scalars, or of one rank with equal sizes or 1 on each axis.
 threefry2x32 = Primitive(
-    "threefry2x32", abstract=_abstract, emit=lower_fun(_rounds, call="threefry2x32"), jvp=FLAT,
+    "threefry2x32", abstract=_abstract, emit=lower_fun(_rounds, call="threefry2x32"), jvp=ZERO_DERIVATIVE,
     batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
     multiple_results=True,
 )

@@ -14,28 +14,28 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, primitive
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.core.tangents import Linear
+from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import computed, jit_call
 from xtrace._src.ops.remat.saving import inlined, saving
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.closed import (
-    SplitJaxpr,
-    as_called,
-    batch_jaxpr,
-    chosen,
-    dependence,
-    jvp_jaxpr,
-    linearize_jaxpr,
-    merged,
-    partial_evaluate_jaxpr,
-    result_types,
-    spread,
-    staged,
-    transpose_jaxpr,
-)
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import (
+    PartitionedJaxpr,
+    analyze_unknowns,
+    batch_jaxpr,
+    filter_by_mask,
+    infer_result_types,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merge_by_mask,
+    move_constants_to_inputs,
+    partial_evaluate_jaxpr,
+    scatter_by_mask,
+    stage_to_jaxpr,
+    transpose_jaxpr,
+)
 from xtrace._src.transforms.key_reuse import follow
 from xtrace._src.transforms.lower import emit_equations
 
@@ -47,7 +47,7 @@ _Barrier = bool | tuple[bool, ...]
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     """The results of the function on the operands."""
-    return result_types(jaxpr, avals)
+    return infer_result_types(jaxpr, avals)
 
 
 def _emit(
@@ -89,7 +89,7 @@ def _bind(
     if closed.consts:
         if not isinstance(prevent_cse, bool):
             prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
-        closed, operands = as_called(closed), [*closed.consts, *operands]
+        closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
     return remat_call.apply(operands, (closed, prevent_cse, differentiated, policy))
 
 
@@ -100,9 +100,9 @@ def _jvp(
     given = tuple([t is not None for t in tangents])
     both, nonzero = jvp_jaxpr(jaxpr, given)
     flags = _moved(prevent_cse, len(primals), range(len(primals)), sum(given))
-    results = _bind(both, [*primals, *chosen(tangents, given)], flags, differentiated, policy)
+    results = _bind(both, [*primals, *filter_by_mask(tangents, given)], flags, differentiated, policy)
     count = len(nonzero)
-    return results[:count], spread(results[count:], nonzero)
+    return results[:count], scatter_by_mask(results[count:], nonzero)
 
 
 class _Split(NamedTuple):
@@ -143,7 +143,7 @@ def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy:
     return _recomputing(partial_evaluate_jaxpr(closed, unknown), policy)[0]
 
 
-def _recomputing(parts: SplitJaxpr, policy: Any) -> tuple[_Split, bool]:
+def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
     """Return the parts with what the policy does not save computed by the linear one, and whether it saves anything."""
     known = parts.known if policy is None else inlined(parts.known)
     jaxpr, count = known.jaxpr, parts.results
@@ -161,7 +161,7 @@ def _recomputing(parts: SplitJaxpr, policy: Any) -> tuple[_Split, bool]:
 
     moved = parts.linear.in_avals[len(parts.residuals) :]
     whole = jaxpr.replace(eqns=found.first, outvars=[*jaxpr.outvars[:count], *saved])
-    linear_jaxpr = staged(linear, [*recomputed.in_avals, *moved], parts.linear.jaxpr.debug_info)
+    linear_jaxpr = stage_to_jaxpr(linear, [*recomputed.in_avals, *moved], parts.linear.jaxpr.debug_info)
     whole_closed = ClosedJaxpr(eliminate_dead_code(whole)[0], known.consts)
     return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs, count), bool(saved)
 
@@ -210,14 +210,14 @@ def _linearize(
     level = logging.WARNING if config.log_checkpoint_residuals.value else logging.DEBUG
     if _logger.isEnabledFor(level):
         _log_saved(parts, level)
-    results, moved = parts.apply(primals, chosen(tangents, given), prevent_cse, policy)
-    return results, spread(moved, parts.nonzero)
+    results, moved = parts.apply(primals, filter_by_mask(tangents, given), prevent_cse, policy)
+    return results, scatter_by_mask(moved, parts.nonzero)
 
 
 def _partial_evaluate(
     unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool, policy: Any
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
-    works, pending = dependence(jaxpr, unknown)
+    works, pending = analyze_unknowns(jaxpr, unknown)
     if all(pending) and (differentiated or not works):
         return None
     parts = _partially_evaluated(jaxpr, unknown, policy)
@@ -225,11 +225,11 @@ def _partial_evaluate(
     if all(parts.nonzero):
         return None
     known = [not u for u in unknown]
-    flags = _moved(prevent_cse, len(unknown), chosen(range(len(unknown)), known), 0)
+    flags = _moved(prevent_cse, len(unknown), filter_by_mask(range(len(unknown)), known), 0)
 
     def in_two_parts(operands: Sequence[Any]) -> list[Any]:
-        results, rest = parts.apply(chosen(operands, known), chosen(operands, unknown), flags, policy)
-        return merged(results, rest, parts.nonzero)
+        results, rest = parts.apply(filter_by_mask(operands, known), filter_by_mask(operands, unknown), flags, policy)
+        return merge_by_mask(results, rest, parts.nonzero)
 
     return in_two_parts
 
@@ -238,14 +238,14 @@ def _transpose(
     cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
     policy: Any,
 ) -> list[Any]:
-    linear = tuple([type(x) is Linear for x in operands])
+    linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
     transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
-    known = [i for i, x in enumerate(operands) if type(x) is not Linear]
+    known = [i for i, x in enumerate(operands) if type(x) is not UndefinedPrimal]
     given = [c for c in cotangents if c is not None]
     flags = _moved(prevent_cse, len(operands), known, len(given))
     results = _bind(transposed, [*[operands[i] for i in known], *given], flags, differentiated, policy)
-    return spread(spread(results, found), linear)
+    return scatter_by_mask(scatter_by_mask(results, found), linear)
 
 
 def _batch(

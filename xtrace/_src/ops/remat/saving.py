@@ -15,8 +15,8 @@ from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import Loop, scan_p
 from xtrace._src.ops.placement import CopySemantics, device_put_p, put
-from xtrace._src.transforms.closed import chosen, staged
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, stage_to_jaxpr
 
 Policy = Callable[..., Any]
 
@@ -98,7 +98,7 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
             now, then, kept = _INSIDE[equation.primitive](equation, wanted, policy)
             saved += kept
         elif any(wanted) and (verdict := _verdict(policy, equation)):
-            kept = chosen(equation.outvars, wanted)
+            kept = filter_by_mask(equation.outvars, wanted)
             if isinstance(verdict, Offloadable):
                 away = _moved(equation, kept, verdict.dst)
                 first.append(away)
@@ -119,7 +119,9 @@ def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     if not any(e.primitive is jit_call for e in jaxpr.eqns):
         return closed
-    return staged(lambda *values: _evaluate_inlined(jaxpr, closed.consts, values), jaxpr.in_avals, jaxpr.debug_info)
+    return stage_to_jaxpr(
+        lambda *values: _evaluate_inlined(jaxpr, closed.consts, values), jaxpr.in_avals, jaxpr.debug_info
+    )
 
 
 def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -154,7 +156,9 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     ys = jaxpr.outvars[loop.num_carry :]
     carried, ys_wanted = list(wanted[: loop.num_carry]), wanted[loop.num_carry :]
     while True:
-        found = saving(jaxpr, [*chosen(jaxpr.outvars[: loop.num_carry], carried), *chosen(ys, ys_wanted)], policy)
+        found = saving(
+            jaxpr, [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_wanted)], policy
+        )
         after = [c or v in found.read for c, v in zip(carried, inputs[1], strict=True)]
         if after == carried:
             break
@@ -169,20 +173,20 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     )
     # What is stacked already is not stacked again.
     ys_again = [w and y not in saved for w, y in zip(ys_wanted, ys, strict=True)]
-    outputs = [*chosen(jaxpr.outvars[: loop.num_carry], carried), *chosen(ys, ys_again)]
+    outputs = [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_again)]
     if not outputs:
         return first, None, [stacked[v] for v in saved]
     read: set[Atom] = {x for e in found.again for x in e.invars} | set(outputs)
     takes = [[v in read for v in inputs[0]], carried, [v in read for v in inputs[2]]]
-    groups = [chosen(v, w) for v, w in zip(inputs, takes, strict=True)]
-    operands = [chosen(v, w) for v, w in zip(loop.split(equation.invars), takes, strict=True)]
+    groups = [filter_by_mask(v, w) for v, w in zip(inputs, takes, strict=True)]
+    operands = [filter_by_mask(v, w) for v, w in zip(loop.split(equation.invars), takes, strict=True)]
     over = [v for v in saved if v in read]
     again_body = Jaxpr([], [*groups[0], *groups[1], *groups[2], *over], outputs, found.again, jaxpr.effects)
     results = [v if w else Var(v.aval) for v, w in zip(equation.outvars, wanted, strict=True)]
     again = _with_parameters(
         equation,
         [*operands[0], *operands[1], *operands[2], *[stacked[v] for v in over]],
-        [*chosen(results[: loop.num_carry], carried), *chosen(results[loop.num_carry :], ys_again)],
+        [*filter_by_mask(results[: loop.num_carry], carried), *filter_by_mask(results[loop.num_carry :], ys_again)],
         jaxpr=ClosedJaxpr(again_body.replace(debug_info=jaxpr.debug_info), []),
         num_consts=len(groups[0]), num_carry=len(groups[1]),
     )
@@ -205,7 +209,7 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     wanted = list(wanted)
     again = wanted
     while True:
-        found = [saving(b, chosen(b.outvars, again), policy) for b in branches]
+        found = [saving(b, filter_by_mask(b.outvars, again), policy) for b in branches]
         # A result that every branch saves, or makes of nothing, is not computed again.
         kept = [_is_kept(branches, found, i) for i in range(len(wanted))]
         after = [a and not k for a, k in zip(again, kept, strict=True)]
@@ -229,11 +233,11 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     taking = []
     for b, f, p in zip(branches, found, places, strict=True):
         own = {slot: v for v, slot in p.items()}
-        inputs = [*chosen(b.invars, takes), *[own.get(slot) or Var(new[slot].aval) for slot in taken]]
-        taking.append(ClosedJaxpr(b.replace(invars=inputs, outvars=chosen(b.outvars, again), eqns=f.again), []))
+        inputs = [*filter_by_mask(b.invars, takes), *[own.get(slot) or Var(new[slot].aval) for slot in taken]]
+        taking.append(ClosedJaxpr(b.replace(invars=inputs, outvars=filter_by_mask(b.outvars, again), eqns=f.again), []))
     then = _with_parameters(
-        equation, [equation.invars[0], *chosen(equation.invars[1:], takes), *new.values()],
-        chosen(equation.outvars, again), branches=tuple(taking),
+        equation, [equation.invars[0], *filter_by_mask(equation.invars[1:], takes), *new.values()],
+        filter_by_mask(equation.outvars, again), branches=tuple(taking),
     )
     return first, then, [*results, *new.values()]
 
@@ -282,7 +286,7 @@ def _giving(
         saved = iter(results[count:])
         return [*results[:count], *[next(saved) if s in own else _zeros(s[0]) for s in slots]]
 
-    return staged(giving, branch.in_avals, branch.debug_info)
+    return stage_to_jaxpr(giving, branch.in_avals, branch.debug_info)
 
 
 def _zeros(aval: ShapedArray) -> Any:

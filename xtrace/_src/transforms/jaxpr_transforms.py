@@ -13,16 +13,16 @@ from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.core.tangents import Linear, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.linearize import Known, LinearMap, linearize, partial_evaluate
+from xtrace._src.transforms.linearize import KnownResults, LinearMap, linearize, partial_evaluate
 from xtrace._src.transforms.stage import stage
 
 
-def staged(
+def stage_to_jaxpr(
     function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], info: DebugInfo | None
 ) -> ClosedJaxpr:
     """Return ``function(*tracers)`` as a jaxpr whose constants, if there are any, are values that are not traced."""
@@ -30,7 +30,7 @@ def staged(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+def infer_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
     """Return the types of the results of `closed`; TypeError if it does not take operands of the types `avals`."""
     expected = closed.in_avals
     if [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in expected]:
@@ -38,24 +38,26 @@ def result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> list[Shap
     return closed.out_avals
 
 
-def as_called(closed: ClosedJaxpr) -> ClosedJaxpr:
+def move_constants_to_inputs(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return `closed` with its constvars as leading inputs, for a call equation; always the same object."""
     # Remembered with itself as its value, a jaxpr would never be freed.
-    return _opened(closed) if closed.jaxpr.constvars else closed
+    return _move_constants(closed) if closed.jaxpr.constvars else closed
 
 
 @memoize_by_owner
-def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _move_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     return ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), [])
 
 
-def as_type(value: Any, aval: ShapedArray) -> Any:
+def cast_weak_type(value: Any, aval: ShapedArray) -> Any:
     """Return `value`, which has the shape and dtype of `aval`, with its weak type too."""
     return value if aval_of(value).weak_type == aval.weak_type else converted(value, aval.dtype, aval.weak_type)
 
 
-def _instantiated(tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool] | None) -> list[Any]:
+def _instantiate_zeros(
+    tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool] | None
+) -> list[Any]:
     """Return the tangents in the types of `avals`, and zeros where they are `wanted`; as they are if that is None."""
     if wanted is None:
         return list(tangents)
@@ -65,18 +67,18 @@ def _instantiated(tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted:
             tangent = zeros(tangent_aval(aval))
         if tangent is not None:
             # The transpose of a function of integers has cotangents that are integers.
-            tangent = as_type(tangent, aval if aval_of(tangent).dtype == aval.dtype else tangent_aval(aval))
+            tangent = cast_weak_type(tangent, aval if aval_of(tangent).dtype == aval.dtype else tangent_aval(aval))
         found.append(tangent)
     return found
 
 
-def chosen(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """Return those of `values` that are `wanted`."""
+def filter_by_mask(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+    """Return the `values` at which the mask `wanted` is True."""
     return [x for x, w in zip(values, wanted, strict=True) if w]
 
 
-def spread(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """Return `values` where `wanted`, and None elsewhere."""
+def scatter_by_mask(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+    """Return a list with the `values` where the mask `wanted` is True, in order, and None elsewhere."""
     remaining = iter(values)
     return [next(remaining) if w else None for w in wanted]
 
@@ -93,17 +95,19 @@ def jvp_jaxpr(
     out_nonzero: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
-        tangents = spread(values[count:], nonzero)
+        tangents = scatter_by_mask(values[count:], nonzero)
         results, moved = jvp(lambda *args: evaluate(jaxpr, closed.consts, args), values[:count], tangents)
-        moved = _instantiated(moved, closed.out_avals, always)
+        moved = _instantiate_zeros(moved, closed.out_avals, always)
         out_nonzero[:] = [t is not None for t in moved]
-        return [*results, *chosen(moved, out_nonzero)]
+        return [*results, *filter_by_mask(moved, out_nonzero)]
 
-    found = staged(both, [*closed.in_avals, *map(tangent_aval, chosen(closed.in_avals, nonzero))], jaxpr.debug_info)
+    found = stage_to_jaxpr(
+        both, [*closed.in_avals, *map(tangent_aval, filter_by_mask(closed.in_avals, nonzero))], jaxpr.debug_info
+    )
     return found, tuple(out_nonzero)
 
 
-class SplitJaxpr(NamedTuple):
+class PartitionedJaxpr(NamedTuple):
     """A jaxpr in two parts.
 
     known: from inputs to results, followed by new residuals. linear: from all residuals, then the nonzero tangents of
@@ -128,7 +132,7 @@ class SplitJaxpr(NamedTuple):
 @memoize_by_owner
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
-) -> SplitJaxpr:
+) -> PartitionedJaxpr:
     """Return `closed` split into what is computed at once and what is linear in the nonzero tangents.
 
     `always` says for which results there is a tangent even if it is zero; tangents then have the types of the results.
@@ -146,25 +150,27 @@ def linearize_jaxpr(
         counts.append(len(linear.consts))
         return [*results, *linear.consts]
 
-    known_jaxpr, residuals = _without_forwarded(staged(known, closed.in_avals, jaxpr.debug_info), len(jaxpr.outvars))
+    known_jaxpr, residuals = _drop_forwarded(
+        stage_to_jaxpr(known, closed.in_avals, jaxpr.debug_info), len(jaxpr.outvars)
+    )
     linear = maps[0]
-    tangents = chosen(closed.in_avals, nonzero)
+    tangents = filter_by_mask(closed.in_avals, nonzero)
 
     def tangent_part(*values: Any) -> list[Any]:
         split = counts[0]
-        found = spread(evaluate(linear.jaxpr, values[:split], values[split:]), linear.nonzero)
-        return [t for t in _instantiated(found, closed.out_avals, always) if t is not None]
+        found = scatter_by_mask(evaluate(linear.jaxpr, values[:split], values[split:]), linear.nonzero)
+        return [t for t in _instantiate_zeros(found, closed.out_avals, always) if t is not None]
 
     avals = [v.aval for v in linear.jaxpr.constvars]
-    linear_jaxpr = staged(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
+    linear_jaxpr = stage_to_jaxpr(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
     out_nonzero = tuple(linear.nonzero if always is None else map(operator.or_, linear.nonzero, always))
-    return SplitJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
+    return PartitionedJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
 
 
 @memoize_by_owner
 def partial_evaluate_jaxpr(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], always: tuple[bool, ...] | None = None
-) -> SplitJaxpr:
+) -> PartitionedJaxpr:
     """Return `closed` split into what depends on none of the `unknown` inputs and the rest.
 
     `always` says which results are among the rest even if they are known.
@@ -172,7 +178,7 @@ def partial_evaluate_jaxpr(
     jaxpr = closed.jaxpr
     always = always or (False,) * len(jaxpr.outvars)
     maps: list[LinearMap] = []
-    types = spread(chosen(closed.in_avals, unknown), unknown)
+    types = scatter_by_mask(filter_by_mask(closed.in_avals, unknown), unknown)
 
     def known(*values: Any) -> list[Any]:
         info = _info(jaxpr, "partial evaluation")
@@ -183,23 +189,23 @@ def partial_evaluate_jaxpr(
         maps.append(LinearMap(rest.jaxpr, [], rest.nonzero))
         return [*results, *rest.consts]
 
-    whole = staged(known, chosen(closed.in_avals, [not u for u in unknown]), jaxpr.debug_info)
+    whole = stage_to_jaxpr(known, filter_by_mask(closed.in_avals, [not u for u in unknown]), jaxpr.debug_info)
     rest = maps[0]
     count = rest.nonzero.count(False)
-    known_jaxpr, residuals = _without_forwarded(whole, count)
+    known_jaxpr, residuals = _drop_forwarded(whole, count)
     opened = rest.jaxpr.replace(constvars=[], invars=[*rest.jaxpr.constvars, *rest.jaxpr.invars])
-    return SplitJaxpr(known_jaxpr, ClosedJaxpr(opened, []), tuple(rest.nonzero), residuals, count)
+    return PartitionedJaxpr(known_jaxpr, ClosedJaxpr(opened, []), tuple(rest.nonzero), residuals, count)
 
 
 @memoize_by_owner
-def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tuple[bool, ...]]:
+def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tuple[bool, ...]]:
     """Return whether partial evaluation finds work to do at once, and which results depend on the `unknown` inputs.
 
     What is computed from no input at all is no work. Where there is work inside of an operation that holds jaxprs,
     fewer of the results may depend on the unknown inputs.
     """
     jaxpr = closed.jaxpr
-    pending: set[Atom] = set(chosen(jaxpr.invars, unknown))
+    pending: set[Atom] = set(filter_by_mask(jaxpr.invars, unknown))
     given = {*jaxpr.constvars, *jaxpr.invars} - pending
     works = False
     for equation in jaxpr.eqns:
@@ -207,9 +213,9 @@ def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tu
         if any(flags):
             rule = equation.primitive.partial_evaluate
             parts = rule(flags, **equation.params) if rule is not None else None
-            if isinstance(parts, Known):
+            if isinstance(parts, KnownResults):
                 # Computed at once, what is known is computed with the rest all the same.
-                pending.update(chosen(equation.outvars, parts.pending))
+                pending.update(filter_by_mask(equation.outvars, parts.unknown))
             else:
                 works = works or parts is not None
                 pending.update(equation.outvars)
@@ -218,24 +224,24 @@ def dependence(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tu
     return works, tuple([x in pending for x in jaxpr.outvars])
 
 
-def carry_dependence(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
-    """Return which parts of a loop's carry depend on flagged inputs of its body, or are flagged from the start.
+def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
+    """Return which parts of a loop's carry are unknown: depend on unknown inputs of its body, or are so at the start.
 
-    flags: one for each input of the body, the first of the carry at `first`. Of a body with effects only the start is
-    returned: what comes out of an operation along a named axis is the same for all of its indices.
+    flags: which inputs of the body are unknown; the first of the carry is at `first`. Of a body with effects only the
+    start is returned: what comes out of an operation along a named axis is the same for all of its indices.
     """
     found = list(carry)
     while not body.effects:
         given = (*flags[:first], *found, *flags[first + len(found) :])
-        after = [a or b for a, b in zip(found, dependence(body, given)[1])]
+        after = [a or b for a, b in zip(found, analyze_unknowns(body, given)[1])]
         if after == found:
             break
         found = after
     return found
 
 
-def merged(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Return what is `known` and the `rest` in one order, in which the flags say where the rest is."""
+def merge_by_mask(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Return one list of `known` and `rest`, in order: from `rest` where the mask `flags` is True."""
     sources = iter(known), iter(rest)
     return [next(sources[flag]) for flag in flags]
 
@@ -247,14 +253,14 @@ def _info(jaxpr: Jaxpr, transformation: str) -> DebugInfo:
     return DebugInfo(transformation, info.function, info.file, info.line)
 
 
-def _without_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[tuple[str, int], ...]]:
+def _drop_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[tuple[str, int], ...]]:
     """Return `whole` without those outputs after the first `count` that are known anyway, and where all come from."""
-    residuals, kept = _forwarded(whole.jaxpr, count)
+    residuals, kept = _find_forwarded(whole.jaxpr, count)
     outvars = [*whole.jaxpr.outvars[:count], *kept]
     return ClosedJaxpr(whole.jaxpr.replace(outvars=outvars), whole.consts), residuals
 
 
-def _forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
+def _find_forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
     """Return where the outputs of `jaxpr` after the first `count` come from, and those that are still needed."""
     inputs = {v: i for i, v in enumerate(jaxpr.invars)}
     outputs = {v: i for i, v in enumerate(jaxpr.outvars[:count]) if isinstance(v, Var)}
@@ -283,31 +289,31 @@ def transpose_jaxpr(
     The second result says which of the linear inputs have one; all of them with `always`.
     """
     jaxpr = closed.jaxpr
-    known = chosen(closed.in_avals, [not x for x in linear])
-    wanted = chosen(closed.in_avals, linear)
+    known = filter_by_mask(closed.in_avals, [not x for x in linear])
+    wanted = filter_by_mask(closed.in_avals, linear)
     out_nonzero: list[bool] = []
 
     def transposed(*values: Any) -> list[Any]:
         rest = iter(values[: len(known)])
-        operands = [Linear(a) if x else next(rest) for a, x in zip(closed.in_avals, linear, strict=True)]
-        given, consts, split = spread(values[len(known) :], nonzero), closed.consts, jaxpr
+        operands = [UndefinedPrimal(a) if x else next(rest) for a, x in zip(closed.in_avals, linear, strict=True)]
+        given, consts, split = scatter_by_mask(values[len(known) :], nonzero), closed.consts, jaxpr
         if _has_calls_to_split(closed, linear):
             split, consts = _split_of_calls(closed, operands, linear)
-            operands = [Linear(a) for a in wanted]
+            operands = [UndefinedPrimal(a) for a in wanted]
         found = backward(split, consts, operands, given)
-        found = found if split is not jaxpr else chosen(found, linear)
-        found = _instantiated(found, wanted, [True] * len(wanted) if always else None)
+        found = found if split is not jaxpr else filter_by_mask(found, linear)
+        found = _instantiate_zeros(found, wanted, [True] * len(wanted) if always else None)
         out_nonzero[:] = [c is not None for c in found]
-        return chosen(found, out_nonzero)
+        return filter_by_mask(found, out_nonzero)
 
-    cotangents = chosen(closed.out_avals, nonzero)
-    return staged(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)
+    cotangents = filter_by_mask(closed.out_avals, nonzero)
+    return stage_to_jaxpr(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)
 
 
 @memoize_by_owner
 def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
     """Return whether an operation that holds jaxprs computes something that depends on no linear input, too."""
-    pending: set[Atom] = set(chosen(closed.jaxpr.invars, linear))
+    pending: set[Atom] = set(filter_by_mask(closed.jaxpr.invars, linear))
     for equation in closed.jaxpr.eqns:
         flags = tuple([x in pending for x in equation.invars])
         if not any(flags):
@@ -322,7 +328,7 @@ def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
 def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequence[bool]) -> tuple[Jaxpr, list[Any]]:
     """Compute what depends on known operands alone; return the jaxpr of the linear ones, with its constants."""
     types = [a if x else None for a, x in zip(closed.in_avals, linear, strict=True)]
-    known, always = chosen(operands, [not x for x in linear]), [True] * len(closed.out_avals)
+    known, always = filter_by_mask(operands, [not x for x in linear]), [True] * len(closed.out_avals)
     info = _info(closed.jaxpr, "transpose")
     _, rest = partial_evaluate(lambda *args: evaluate(closed.jaxpr, closed.consts, args), known, types, always, info)
     return rest.jaxpr, rest.consts
@@ -354,4 +360,4 @@ def batch_jaxpr(
         a if i is None else a.update(shape=(*a.shape[:i], mapped.size, *a.shape[i:]))
         for a, i in zip(closed.in_avals, axes, strict=True)
     ]
-    return staged(mapped_function, avals, jaxpr.debug_info), tuple(out_axes)
+    return stage_to_jaxpr(mapped_function, avals, jaxpr.debug_info), tuple(out_axes)
