@@ -22,6 +22,10 @@ from xtrace.numpy.arguments import chosen, only_axis, refuse, type_of
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.manipulation import moveaxis, stack
 
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
+]
+
 _Axes = tuple[int, ...]
 
 

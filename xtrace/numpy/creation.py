@@ -29,6 +29,12 @@ from xtrace._src.runtime.transfer import array_from_dlpack, array_from_host, com
 from xtrace._src.xla import clients
 from xtrace.numpy.arguments import cast_to, refuse, scalar_of, spread_to, type_of
 
+__all__ = [
+    "arange", "array", "asarray", "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "empty",
+    "empty_like", "eye", "from_dlpack", "full", "full_like", "geomspace", "identity", "indices", "linspace",
+    "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+]
+
 _SCALARS = frozenset((bool, int, float, complex))
 _DLPACK_CPU = 1
 

@@ -29,6 +29,8 @@ from xtrace._src.runtime.transfer import committed_device, current_device, scala
 from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros
 
+__all__ = ["argwhere", "flatnonzero", "nonzero", "take"]
+
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
 

@@ -38,6 +38,14 @@ from xtrace.numpy.arguments import (
 from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
 
+__all__ = [
+    "append", "argsort", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack", "concat",
+    "concatenate", "copy", "diag", "diagflat", "diagonal", "dsplit", "dstack", "expand_dims", "flip", "fliplr",
+    "flipud", "hsplit", "hstack", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "repeat", "reshape",
+    "resize", "roll", "rollaxis", "rot90", "sort", "split", "squeeze", "stack", "swapaxes", "tile", "transpose",
+    "unstack", "vsplit", "vstack",
+]
+
 
 def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -> tuple[int, ...]:
     """Return the shape `wanted` means for an array of `size` elements, its -1 filled in."""

@@ -19,6 +19,12 @@ from xtrace._src.ops.arrays import shape
 from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full, warn_of_lost_part
 
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanprod", "nansum", "prod", "ptp", "std", "sum",
+    "var",
+]
+
 
 class _Reduction(NamedTuple):
     """How elements along axes become one: lax's reduction, what joins two results, and what joining leaves alone."""

@@ -15,6 +15,15 @@ from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import asarray
 
+__all__ = [
+    "bfloat16", "bool_", "can_cast", "cdouble", "complex128", "complex64", "complex_", "csingle", "double", "e",
+    "euler_gamma", "float16", "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn",
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "inf", "int16", "int2", "int32", "int4", "int64", "int8", "int_",
+    "isdtype", "isscalar", "issubdtype", "iterable", "nan", "ndim", "newaxis", "pi", "promote_types", "result_type",
+    "shape", "single", "size", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
+]
+
 
 class ScalarType(type):
     """The class of ``float32`` and the others: calling one makes an array, and it stands for its dtype."""

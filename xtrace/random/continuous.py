@@ -30,6 +30,8 @@ from xtrace.random.arguments import (
 )
 from xtrace.random.keys import check_key, warns_of_legacy
 
+__all__ = ["bits", "gumbel", "normal", "uniform"]
+
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 

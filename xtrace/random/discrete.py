@@ -35,6 +35,8 @@ from xtrace.random.arguments import (
 from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
 from xtrace.random.keys import check_key
 
+__all__ = ["bernoulli", "categorical", "choice", "geometric", "permutation", "rademacher", "randint"]
+
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 

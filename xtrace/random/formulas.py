@@ -18,6 +18,11 @@ from xtrace.random.arguments import broadcast, draw, fitted, new_keys, shape_of_
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
 from xtrace.random.discrete import signs
 
+__all__ = [
+    "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
+    "rayleigh", "triangular", "truncated_normal", "wald", "weibull_min",
+]
+
 # The default of jax's signature.
 _ONE = np.float32(1.0)
 

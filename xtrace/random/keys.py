@@ -34,6 +34,8 @@ from xtrace._src.ops.random.keys import (
 )
 from xtrace._src.runtime.transfer import to_concrete
 
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
+
 
 def _generator(spec: Any) -> Generator:
     """Return the generator that `spec` means: its name, a key's dtype, or None for the setting's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from xtrace._src.core.array_protocol import operation
@@ -60,14 +60,22 @@ def _lists(module: str, name: str) -> bool:
     return "__dir__" in namespace and name in namespace["__all__"]
 
 
-def make_public(namespace: MutableMapping[str, Any], names: Iterable[str], quick: Iterable[str] = ()) -> None:
+def make_public(
+    namespace: MutableMapping[str, Any], names: Iterable[str] | None = None, quick: Iterable[str] = (),
+    submodules: Iterable[str] = (),
+) -> list[str]:
     """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``.
 
-    Those among `quick` stay as they are: a boundary would take longer than they do.
+    Without `names`, they are the names in the namespace that are neither private nor modules. Those among `quick` stay
+    as they are: a boundary would take longer than they do. Returns ``__all__``, the names with the `submodules`.
     """
+    if names is None:
+        names = [n for n, value in namespace.items() if not n.startswith("_") and not isinstance(value, ModuleType)]
+    listed = namespace["__all__"] = sorted([*names, *submodules])
     namespace.setdefault("__dir__", _listing(namespace["__name__"], ()))
     for name in names:
         namespace[name] = public(namespace["__name__"], name, namespace[name], name not in quick)
+    return listed
 
 
 def late_names(

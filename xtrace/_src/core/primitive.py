@@ -235,6 +235,15 @@ def all_primitives() -> Iterable[Primitive]:
     return list(_primitives.values())
 
 
+def primitive_aliases(namespace: Mapping[str, Any], without: Iterable[str] = ()) -> dict[str, Primitive]:
+    """Return the primitives in a module's `namespace` by their names in programs that walk jaxprs, such as ``sin_p``.
+
+    without: the names of primitives that have no such name.
+    """
+    primitives = {value.name: value for value in namespace.values() if isinstance(value, Primitive)}
+    return {f"{name.replace('-', '_')}_p": p for name, p in primitives.items() if name not in without}
+
+
 def primitive(name: str, parameters: Sequence[str] = (), **rules: Any) -> Callable[[Callable[..., Any]], Primitive]:
     """Decorate a public operation: its name becomes the primitive itself, with `rules`, called through the function."""
 

@@ -41,6 +41,12 @@ from xtrace._src.ops.reductions import reduce_max, reduce_min
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
+__all__ = [
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size",
+    "pbroadcast", "pmax", "pmean", "pmin", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_scatter",
+    "pswapaxes", "reduce_scatter_p",
+]
+
 
 def size_of_axis(name: Any) -> int:
     """Return the size of the mapped axis called `name`; NameError if none in scope is called so."""

@@ -59,6 +59,16 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitcast_convert_type", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "cos", "cosh",
+    "div", "eq", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "log",
+    "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "optimization_barrier",
+    "population_count", "pow", "real", "reciprocal", "reduce_precision", "rem", "round", "RoundingMethod", "rsqrt",
+    "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh",
+    "sqrt", "square", "sub", "tan", "tanh",
+]
+
 
 def constant_like(x: Any, value: Any) -> Literal:
     """Return the scalar `value` in the dtype of `x`."""

@@ -20,6 +20,8 @@ from xtrace._src.ops.elementwise import conj, div
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["FftType", "fft"]
+
 
 class FftType(enum.IntEnum):
     """The transforms: of complex numbers, its inverse, and the two for real numbers, half of whose spectrum is kept."""

@@ -16,6 +16,8 @@ from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.xla import clients
 from xtrace._src.xla.buffers import SingleDeviceSharding
 
+__all__ = ["device_put_p"]
+
 
 class CopySemantics(enum.Enum):
     """Whether what is put somewhere may share the memory of what it was, must not, or takes it over."""

@@ -56,6 +56,11 @@ from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 
+__all__ = [
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce", "reduce_and",
+    "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor",
+]
+
 # A function of two lists of arrays of one shape that combines them elementwise.
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 

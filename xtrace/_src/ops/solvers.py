@@ -22,6 +22,8 @@ from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_equations
 
+__all__ = ["custom_linear_solve", "custom_root"]
+
 
 class LinearSolve(NamedTuple):
     """What belongs to each of the four functions of a linear system; None for the last two where there is no transpose.

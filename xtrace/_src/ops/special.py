@@ -34,6 +34,11 @@ from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.transforms.jvp import jvp
 
+__all__ = [
+    "bessel_i0e", "bessel_i1e", "betainc", "digamma", "erf", "erf_inv", "erfc", "igamma", "igamma_grad_a",
+    "igammac", "lgamma", "polygamma", "random_gamma_grad", "zeta",
+]
+
 
 def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return `formula` computed in float32 for dtypes of fewer bits."""

@@ -16,6 +16,8 @@ from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["dtype", "stage"]
+
 
 def dtype(x: Any) -> Any:
     """Return the dtype that `x` has as an array: an array, scalar, or what names a dtype, 64 bits only where enabled.

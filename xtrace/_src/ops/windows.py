@@ -29,6 +29,8 @@ from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_computation, emit_equations
 from xtrace._src.transforms.stage import stage
 
+__all__ = ["reduce_window", "reduce_window_shape_tuple"]
+
 
 class Window(NamedTuple):
     """How windows lie on an operand, along each of its axes; the parameters of operations on windows, in order.

@@ -6,4 +6,4 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 # Says which releases are supported before another import fails on a wrong one.
-from xtrace._src.xla import versions as _versions  # noqa: F401
+from xtrace._src.xla import versions as _versions

@@ -23,6 +23,8 @@ from xtrace._src.ops.reductions import cumsum, reduce_or, reduce_prod
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved, solved_by
 
+__all__ = ["det", "slogdet"]
+
 
 class SlogdetResult(NamedTuple):
     """The sign of a determinant (of complex matrices, a number of size 1), and the logarithm of its size."""

@@ -19,6 +19,8 @@ from xtrace._src.ops.linalg.matrices import adjoint, conjugated, transposed
 from xtrace.numpy.arguments import scalar_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
 
 class QRResult(NamedTuple):
     """Q with orthonormal columns and upper triangular R; of mode "raw", the packed reflections and their factors."""

@@ -22,6 +22,8 @@ from xtrace.numpy.manipulation import expand_dims, moveaxis
 from xtrace.numpy.reductions import amax, amin
 from xtrace.numpy.reductions import sum as summed
 
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
+
 _Axes = tuple[int, ...]
 
 

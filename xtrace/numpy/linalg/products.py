@@ -18,6 +18,11 @@ from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import dot
 from xtrace.numpy.linalg.solutions import inv
 
+__all__ = [
+    "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
+    "vecdot",
+]
+
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the cross product of vectors of 3 elements along `axis`. ValueError for other lengths."""

@@ -25,6 +25,8 @@ from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.manipulation import moveaxis
 
+__all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
+
 
 def solved_by(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
     """Return a⁻¹ b for equal batch axes, by the factors `lu` gave of `a`; derivatives use these factors again."""

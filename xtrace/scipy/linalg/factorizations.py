@@ -38,6 +38,11 @@ from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import broadcast_to, zeros_like
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve",
+    "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_triangular", "svd",
+]
+
 # Arguments that say memory may be reused, or that values are to be checked, change nothing here.
 
 

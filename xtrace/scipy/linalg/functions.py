@@ -38,6 +38,8 @@ from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved
 from xtrace.scipy.linalg.factorizations import complex_form
 
+__all__ = ["expm", "expm_frechet", "funm", "solve_sylvester", "sqrtm"]
+
 # The Padé approximants of exp: their orders, and the largest 1-norms for which they are exact to rounding (Higham 2005,
 # The scaling and squaring method for the matrix exponential revisited, table 2.3; 4.25 is that of order 7 in singles).
 _ORDERS = {dtypes.float32: (7, 3.925724783138660), dtypes.float64: (13, 5.371920351148152)}

@@ -40,6 +40,11 @@ from xtrace.numpy.ufuncs import (
     where,
 )
 
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
+    "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
+]
+
 _KINDS = ("symmetric", "lower", "upper")
 
 # How `fft` calls the scales of `dft`.

@@ -26,6 +26,8 @@ from xtrace.numpy.ufuncs import conj, maximum, real, where
 from xtrace.random import key as new_key
 from xtrace.random import normal
 
+__all__ = ["eigh_tridiagonal"]
+
 _FUNCTION = "eigh_tridiagonal"
 _DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 # One step of inverse iteration leaves an error of the order of rounding; the others mend starts that were unlucky.

@@ -56,6 +56,11 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 
+__all__ = [
+    "gather", "GatherDimensionNumbers", "GatherScatterMode", "index_take", "scatter", "scatter_add",
+    "scatter_apply", "scatter_max", "scatter_min", "scatter_mul", "scatter_sub", "ScatterDimensionNumbers",
+]
+
 
 class GatherScatterMode(enum.Enum):
     """What happens to windows that do not lie inside the operand.

@@ -39,6 +39,12 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla.buffers import SingleDeviceSharding
 
+__all__ = [
+    "broadcast", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "broadcasted_iota", "collapse",
+    "concatenate", "empty", "expand_dims", "full", "full_like", "iota", "rev", "shape_as_value", "split", "squeeze",
+    "stack", "tile", "unstack",
+]
+
 
 def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
     """Return where axes are once one at position `axis` has been added."""

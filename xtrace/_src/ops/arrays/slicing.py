@@ -40,6 +40,11 @@ from xtrace._src.ops.arrays.shape import full, shift_over, squeeze, stack
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = [
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "index_in_dim", "pad", "slice", "slice_in_dim",
+]
+
 
 def _slice_abstract(
     operand: ShapedArray,

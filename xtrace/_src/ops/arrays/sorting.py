@@ -18,6 +18,8 @@ from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatt
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims, shift_past
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["sort", "sort_key_val", "top_k"]
+
 
 def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: Any) -> list[ShapedArray]:
     if any(x.shape != operands[0].shape for x in operands):

@@ -18,6 +18,11 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = [
+    "batch_matmul", "dot", "dot_general", "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision",
+    "PrecisionLike",
+]
+
 
 class Precision(enum.Enum):
     """How exactly a GPU or TPU multiplies 32-bit floats: by bfloat16 or TF32 parts, or in full; CPUs are exact."""

@@ -30,6 +30,13 @@ from xtrace._src.ops.elementwise import eq
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = [
+    "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
+    "conv_general_dilated_patches", "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
+    "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding", "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers", "padtype_to_pads",
+]
+
 _Ints = tuple[int, ...]
 _Pads = tuple[tuple[int, int], ...]
 

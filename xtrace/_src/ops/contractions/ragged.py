@@ -36,6 +36,8 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
 
+__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot"]
+
 _Axes = tuple[int, ...]
 _Pairs = tuple[tuple[_Axes, _Axes], tuple[_Axes, _Axes]]
 

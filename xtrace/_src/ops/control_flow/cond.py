@@ -43,6 +43,8 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.key_reuse import follow_one_of
 from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
 
+__all__ = ["cond", "cond_p", "platform_dependent", "platform_index_p", "switch"]
+
 _Branches = tuple[ClosedJaxpr, ...]
 
 # Programs are found again by the branches, so what is made of a tuple of branches is remembered.

@@ -19,6 +19,8 @@ from xtrace._src.ops.control_flow.scan import Loop, length_of, run_scan, scan
 from xtrace._src.ops.elementwise import add, bitwise_or
 from xtrace._src.transforms.batch import MappedAxis, batch
 
+__all__ = ["associative_scan", "map"]
+
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Return the stacked results of ``f(x)`` for each ``x`` along the leading axis of the leaves of `xs`, in a loop.

@@ -33,6 +33,8 @@ from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["lu", "lu_pivots_to_permutation"]
+
 
 @weak_as_operands
 def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:

@@ -20,6 +20,8 @@ from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace._src.ops.reductions import reduce_max
 
+__all__ = ["qdwh"]
+
 # Above this weight the form with a Cholesky factorisation loses digits.
 _LARGEST_WEIGHT = 100.0
 

@@ -33,6 +33,8 @@ from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["householder_product", "ormqr", "qr"]
+
 
 @weak_as_operands
 def _geqrf_abstract(x: ShapedArray) -> list[ShapedArray]:

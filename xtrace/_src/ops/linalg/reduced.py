@@ -31,6 +31,8 @@ from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack
 
+__all__ = ["hessenberg", "schur", "tridiagonal", "tridiagonal_solve"]
+
 
 @weak_as_operands
 def _schur_abstract(

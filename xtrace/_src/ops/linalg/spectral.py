@@ -65,6 +65,8 @@ from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import argmax
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["EigImplementation", "EighImplementation", "SvdAlgorithm", "eig", "eigh", "svd"]
+
 
 class EighImplementation(enum.Enum):
     """Algorithms for Hermitian eigenvalues: QR on CPU and GPU, Jacobi on GPU and TPU, QDWH on TPU."""

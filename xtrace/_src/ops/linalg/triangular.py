@@ -32,6 +32,8 @@ from xtrace._src.ops.linalg.matrices import (
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack
 
+__all__ = ["cholesky", "triangular_solve"]
+
 # Cholesky factorisation
 
 

@@ -25,6 +25,8 @@ from xtrace._src.ops.linalg.matrices import (
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["cholesky_update", "symmetric_product"]
+
 
 def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Any) -> None:
     check_kind(name, avals, [(FLOAT,)] * 2)

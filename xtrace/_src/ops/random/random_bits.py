@@ -17,6 +17,8 @@ from xtrace._src.ops.arrays.shape import concatenate, expand_dims, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
+__all__ = ["RandomAlgorithm", "rng_bit_generator", "rng_uniform"]
+
 
 class RandomAlgorithm(enum.IntEnum):
     """The generators: the platform's default, ThreeFry, and Philox."""
