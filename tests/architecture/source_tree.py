@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[2]
 PRIVATE = "_src"
 LAYERS = tuple(
     f"{PRIVATE}.{name}"
-    for name in ("xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "debug_nans", "api")
+    for name in (
+        "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "key_reuse", "debug_nans", "api",
+    )
 )
 TOP = ("cli", "__main__")
 EXEMPT = "# heavy third-party"

@@ -8,6 +8,7 @@ import pytest
 import xtrace
 from xtrace._src.core.primitive import Primitive, all_primitives
 from xtrace._src.debug_nans import rules as debug_nans
+from xtrace._src.key_reuse import rules as key_reuse
 
 # transpose only linear operations have.
 RULES = ("abstract", "emit", "jvp", "batch")
@@ -54,6 +55,10 @@ OF_ELEMENTS = {
 
 def test_operations_that_hold_jaxprs_are_gone_into_for_bad_numbers():
     assert CALLS | OF_ELEMENTS | {p.name for p in debug_nans.RULES} == HOLDING
+
+
+def test_operations_that_hold_jaxprs_are_followed_for_keys():
+    assert HOLDING & {p.name for p in key_reuse.RULES} == HOLDING - CALLS - OF_ELEMENTS | {"remat2"}
 
 
 # Their functions are not looked into: what the operation gives is checked, not what goes on inside of it.

@@ -9,7 +9,7 @@ import pytest
 
 import xtrace
 from xtrace import random
-from xtrace._src.transforms import key_reuse
+from xtrace._src.key_reuse import check
 from xtrace.errors import KeyReuseError
 
 
@@ -94,11 +94,12 @@ ONCE = [
     "jax.jit(jax.grad(lambda x, k: R.normal(k) * x))(1.0, k)",
     "jax.make_jaxpr(lambda ks: (R.permutation(ks[0], 5), R.poisson(ks[1], 1.0), R.binomial(ks[2], 3.0, 0.5)))(ks)",
 ]
-# What jax's check does not follow: keys that pass through a program or a reshaping, and one key given twice.
+# What jax does not follow: keys that pass through a program, a composite or a reshaping, and one key given twice.
 SEEN_HERE = [
     "q = ks.reshape(3, 1); jax.vmap(R.bits)(ks); jax.vmap(jax.vmap(R.bits))(q)",
     "q = jax.jit(lambda k: k)(k); R.bits(q); R.bits(k)", "R.bits(k[None][0]); R.bits(k)",
     "jax.jit(lambda a, b: R.bits(a) + R.bits(b))(k, k)", "[R.bits(q) for q in ks]; [R.bits(q) for q in ks]",
+    "jax.jit(lambda k: lax.composite(lambda k: R.bits(k) + R.bits(k), 'a.b')(k))(k)",
 ]
 # What jax refuses though no key is used twice, or breaks at.
 ALLOWED_HERE = [
@@ -138,7 +139,7 @@ def test_the_tables_say_what_jax_does():
     assert [text for text in ALLOWED_HERE[:1] + ONCE[::9] if found(text, jax)] == ALLOWED_HERE[:1]
 
 
-@pytest.mark.parametrize("text", [REUSED[0], REUSED[6], REUSED[17], REUSED[36]])
+@pytest.mark.parametrize("text", [REUSED[0], REUSED[6], REUSED[17], REUSED[36], SEEN_HERE[-1]])
 def test_reuse_is_found(text):
     assert found(text, xtrace)
 
@@ -175,7 +176,7 @@ def test_nothing_counts_as_used_where_a_program_is_refused():
 def test_without_the_setting_nothing_is_kept(monkeypatch):
     key = random.key(0)
     assert xtrace.config.jax_debug_key_reuse is False
-    monkeypatch.setattr(key_reuse, "follow", None)
+    monkeypatch.setattr(check, "follow", None)
     assert random.bits(key) == random.bits(key) == xtrace.jit(random.bits)(key)
     assert not hasattr(key, "key_uses")
 

@@ -26,7 +26,6 @@ from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.functions import called
-from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
@@ -362,7 +361,6 @@ def compare(
         name, op, kinds if of_words is None else (*kinds, EXTENDED), doc, result=as_bool, promoting=promoting,
         derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
     )
-    found.keys = leaving_alone
     return found
 
 

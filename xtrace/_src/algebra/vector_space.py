@@ -18,7 +18,6 @@ from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import refusal_class
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
-from xtrace._src.core.key_uses import moving
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import is_differentiable
@@ -161,13 +160,6 @@ def _broadcast_batch(
     return broadcast_in_dim.apply((x,), ((mapped.size, *shape), dimensions, sharding)), 0
 
 
-def _spread_places(places: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any) -> Any:
-    inner = [1] * len(shape)
-    for axis, size in zip(broadcast_dimensions, places.shape, strict=True):
-        inner[axis] = size
-    return np.broadcast_to(places.reshape(inner), shape)
-
-
 @primitive(
     "broadcast_in_dim",
     ("shape", "broadcast_dimensions", "sharding"),
@@ -178,7 +170,6 @@ def _spread_places(places: Any, *, shape: tuple[int, ...], broadcast_dimensions:
     batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
     moves_elements=True,
-    keys=moving(_spread_places),
 )
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
@@ -234,7 +225,6 @@ def _reshape_batch(
 @primitive(
     "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
     jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch, moves_elements=True,
-    keys=moving(lambda places, *, new_sizes, dimensions, **_: places.transpose(dimensions).reshape(new_sizes)),
 )
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
     """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
@@ -292,7 +282,6 @@ def _transpose_batch(
 @primitive(
     "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
     jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch, moves_elements=True,
-    keys=moving(lambda places, *, permutation: places.transpose(permutation)),
 )
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""

@@ -16,7 +16,6 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure
 from xtrace._src.runtime.transfer import current_device, to_operand
-from xtrace._src.transforms import key_reuse
 from xtrace._src.transforms.lower import lower
 
 _lock = threading.RLock()
@@ -123,7 +122,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         # The signatures say where the arrays are: from another device they are moved, at every call.
         run: _Run = program.run if all(x.device is device for x in arrays) else program
         if config.debug_key_reuse.value:
-            run = key_reuse.checked(run, closed)
+            run = importlib.import_module("xtrace._src.key_reuse.check").checked(run, closed)
         if config.checks_numbers():
             run = importlib.import_module("xtrace._src.debug_nans.search").checked(run, closed)
         if key is not None:

@@ -32,7 +32,7 @@ from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
 from xtrace._src.runtime.execute import Program
-from xtrace._src.transforms import dce, key_reuse
+from xtrace._src.transforms import dce
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
@@ -418,6 +418,7 @@ class Jitted:
             _reports().report_step("compilation", self.name, seconds[2])
         run: Callable[..., Any] = program
         if config.debug_key_reuse.value:
+            key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
             run = key_reuse.checked(run, traced.closed, self.inlines)
         if checks_numbers:
             donated = self.donated_leaves(static, in_tree)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct,
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
-from xtrace._src.transforms import dce, key_reuse
+from xtrace._src.transforms import dce
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.stage import stage
 
@@ -139,6 +140,7 @@ def trace(
     start = time.perf_counter()
     jaxpr, consts = stage(flat, in_avals, info)
     if config.debug_key_reuse.value:
+        key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
         key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
     traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
     traced.seconds = time.perf_counter() - start

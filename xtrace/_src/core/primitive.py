@@ -79,8 +79,6 @@ class Primitive:
     batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
         a list of each; an operand that is not mapped has the axis None, at least one is.
     evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
-    keys(accounts, **parameters) -> the accounts of the random keys in the results, None if they are new, for operations
-        that do not use up the keys among their operands; see ``core/key_uses.py``.
     checks(checker, operands, results, **parameters): notes what went wrong, for ``experimental.checkify``, by asking
         `checker`. Without one, it is asked whether results of a floating dtype are NaN, unless the operation moves
         elements only.
@@ -113,7 +111,6 @@ class Primitive:
         unprinted: Mapping[str, Any] | None = None,
         memoised: bool = True,
         moves_elements: bool = False,
-        keys: Callable[..., Any] | None = None,
         checks: Callable[..., None] | None = None,
         checked: Callable[..., Any] | None = None,
         operation: Callable[..., Any] | None = None,
@@ -123,7 +120,7 @@ class Primitive:
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
-        self.partial_evaluate, self.keys = partial_evaluate, keys
+        self.partial_evaluate = partial_evaluate
         self.checks, self.checked = checks, checked
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})

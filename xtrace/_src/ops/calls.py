@@ -28,7 +28,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     scatter_by_mask,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.key_reuse import in_call
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.lower import emit_call
 from xtrace._src.transforms.stage import StagingTrace
@@ -141,7 +140,6 @@ jit_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    keys=in_call("jaxpr"),
     checked=_checked,
     unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
 )

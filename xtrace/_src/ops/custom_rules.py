@@ -38,7 +38,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     scatter_by_mask,
 )
 from xtrace._src.transforms.jvp import JVPTracer, jvp
-from xtrace._src.transforms.key_reuse import in_call
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.lower import emit_equations
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace, stage
@@ -378,7 +377,6 @@ custom_jvp_call = Primitive(
     batch=_custom_jvp_batch,
     checked=_custom_jvp_checked,
     multiple_results=True,
-    keys=in_call("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )
@@ -495,7 +493,6 @@ custom_vjp_call = Primitive(
     batch=_custom_vjp_batch,
     checked=_custom_vjp_checked,
     multiple_results=True,
-    keys=in_call("call_jaxpr"),
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
 )

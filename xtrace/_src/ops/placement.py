@@ -125,7 +125,6 @@ device_put_p = Primitive(
     batch=_batch,
     checks=KEEPS_NUMBERS,
     multiple_results=True,
-    keys=lambda accounts, **_: list(accounts),
     # A device that is None is said, as the others are.
     unprinted={"devices": (), "srcs": ()},
 )

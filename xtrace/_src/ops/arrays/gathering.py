@@ -37,7 +37,6 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace._src.core.key_uses import choosing
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
@@ -396,7 +395,6 @@ def _gather_checks(
     transpose=_gather_transpose,
     batch=_gather_batch,
     moves_elements=True,
-    keys=choosing,
     checks=_gather_checks,
 )
 def gather(

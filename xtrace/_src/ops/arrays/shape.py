@@ -29,7 +29,6 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.key_uses import moving
 from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -290,7 +289,6 @@ def _squeeze_batch(
 @primitive(
     "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result,
     jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch, moves_elements=True,
-    keys=moving(lambda places, *, dimensions: places.squeeze(dimensions)),
 )
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Drop axes of size 1; negative axes count from the end.
@@ -579,7 +577,6 @@ def _rev_batch(
 @primitive(
     "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit,
     jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch, moves_elements=True,
-    keys=moving(lambda places, *, dimensions: np.flip(places, dimensions)),
 )
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
@@ -605,7 +602,6 @@ def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tu
 
 copy = Primitive(
     "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
-    keys=moving(lambda places: places),
 )
 
 

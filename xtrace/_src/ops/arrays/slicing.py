@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +24,6 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.key_uses import choosing, moving
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
@@ -109,12 +107,6 @@ def _slice_transpose(
     return [pad.apply((cotangent, _zero_like(cotangent)), (tuple(configuration),))]
 
 
-def _slice_of_array(
-    x: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
-) -> Any:
-    return x[tuple(map(builtins.slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
-
-
 def _slice_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, start_indices: tuple[int, ...],
     limit_indices: tuple[int, ...], strides: tuple[int, ...] | None,
@@ -128,7 +120,6 @@ def _slice_batch(
 @primitive(
     "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
     jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch, moves_elements=True,
-    keys=moving(_slice_of_array),
 )
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
@@ -411,7 +402,7 @@ def _dynamic_update_slice_checks(checker: Any, operands: Sequence[Any], results:
 @primitive(
     "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
-    keys=choosing, checks=_dynamic_slice_checks,
+    checks=_dynamic_slice_checks,
 )
 def dynamic_slice(
     operand: Any,

@@ -40,7 +40,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.key_reuse import follow_one_of
 from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
 
 __all__ = ["cond", "cond_p", "platform_dependent", "platform_index_p", "switch"]
@@ -369,7 +368,6 @@ cond_p = Primitive(
     multiple_results=True,
     memoised=False,
     checked=_checked,
-    keys=lambda accounts, *, branches, **_: follow_one_of(branches, accounts[1:]),
 )
 
 

@@ -15,7 +15,6 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, physical
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.key_uses import KeyUses, consume, unused
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
@@ -64,7 +63,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.key_reuse import follow, new_accounts, rounds_of
 from xtrace._src.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
 
 __all__ = ["scan", "scan_p"]
@@ -547,34 +545,6 @@ def _batch(
     return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
 
 
-def _keys(accounts: Sequence[KeyUses | None], *, jaxpr: ClosedJaxpr, **details: Any) -> list[KeyUses | None]:
-    loop = Loop(**details)
-    consts, carry, xs = loop.split(accounts)
-    elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
-    steps: list[Any] = new_accounts(jaxpr.out_avals[loop.num_carry :])
-    for _ in range(min(loop.length, rounds_of(carry))):
-        elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
-        found = follow(jaxpr, [*consts, *carry, *elements])
-        carry, steps = found[: loop.num_carry], found[loop.num_carry :]
-    for position, (keys, element) in enumerate(zip(xs, elements, strict=True)):
-        if keys is not None and element is not None:
-            for number, user in enumerate(element.users):
-                if user is not None:
-                    column = keys.places.reshape(loop.length, -1)[:, number]
-                    consume(f"scan, operand {position} of xs", user, [KeyUses(keys.users, column)])
-    return [*carry, *[None if y is None else _stacked(y, elements, xs, loop.length) for y in steps]]
-
-
-def _stacked(step: KeyUses, elements: Sequence[KeyUses | None], xs: Sequence[KeyUses | None], length: int) -> KeyUses:
-    """Return the account of the keys that steps give: elements of an operand, or new ones."""
-    for keys, element in zip(xs, elements, strict=True):
-        if keys is not None and element is not None and element.users is step.users:
-            return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
-    found = unused((length, *step.places.shape))
-    found.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
-    return found
-
-
 def _checked(checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
     loop, inner = Loop(**details), checker.of(jaxpr)
     body, extra = with_error(inner.jaxpr, loop, inner.width, checker.first)
@@ -597,7 +567,6 @@ scan_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    keys=_keys,
     checked=_checked,
 )
 

@@ -12,7 +12,6 @@ from xtrace._src.core.avals import ShapedArray, aval_of, physical
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.key_uses import KeyUses
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
@@ -47,7 +46,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     scatter_by_mask,
     stage_to_jaxpr,
 )
-from xtrace._src.transforms.key_reuse import follow, rounds_of
 from xtrace._src.transforms.linearize import KnownResults
 from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
 
@@ -346,16 +344,6 @@ def _batch(
     return _bind(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
 
 
-def _keys(accounts: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses | None]:
-    loop = WhileLoop(**parameters)
-    own, consts, carry = loop.split(accounts)
-    follow(loop.cond_jaxpr, [*own, *carry])
-    for _ in range(rounds_of(carry)):
-        carry = follow(loop.body_jaxpr, [*consts, *carry])
-        follow(loop.cond_jaxpr, [*own, *carry])
-    return carry
-
-
 @memoize_by_owner
 def _with_error(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int, first: Callable[..., list[Any]]
@@ -413,7 +401,6 @@ while_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    keys=_keys,
     checked=_checked,
 )
 

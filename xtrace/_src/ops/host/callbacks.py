@@ -18,7 +18,6 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
-from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -171,7 +170,7 @@ def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primi
     """Return an operation without results that may be done to values, and is done once for each of them."""
     found = Primitive(
         name, parameters, abstract=_abstract_nothing, transpose=_transpose_of_nothing, multiple_results=True,
-        memoised=False, keys=leaving_alone, **rules,
+        memoised=False, **rules,
     )
     found.jvp = found.linearize = functools.partial(_jvp_of_nothing, found)
     found.batch = functools.partial(_batch_of_nothing, found)

@@ -19,7 +19,6 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.key_uses import leaving_alone
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate
@@ -203,7 +202,7 @@ def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> 
 
 random_unwrap = Primitive(
     "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_unwrap_batch,
-    evaluate=_unwrap_evaluate, keys=leaving_alone,
+    evaluate=_unwrap_evaluate,
 )
 
 
@@ -275,7 +274,6 @@ def _fold_in_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
 random_fold_in = Primitive(
     "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
     batch=_fold_in_batch,
-    keys=leaving_alone,
 )
 
 
@@ -312,5 +310,5 @@ def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> t
 
 random_clone = Primitive(
     "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_clone_batch,
-    evaluate=lambda keys: _seen_as(keys, keys.aval), keys=leaving_alone,
+    evaluate=lambda keys: _seen_as(keys, keys.aval),
 )

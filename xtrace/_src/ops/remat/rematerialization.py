@@ -36,7 +36,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.key_reuse import follow
 from xtrace._src.transforms.lower import emit_equations
 
 _logger = logging.getLogger("xtrace")
@@ -279,8 +278,6 @@ remat_call = Primitive(
     multiple_results=True,
     memoised=False,
     checked=_checked,
-    # What is computed once more draws the same numbers on purpose.
-    keys=lambda accounts, *, jaxpr, differentiated, **_: None if differentiated else follow(jaxpr, accounts),
     # The policy is shown, None included, as the other parameters are.
     unprinted={"policy": ()},
 )

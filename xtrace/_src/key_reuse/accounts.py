@@ -6,7 +6,7 @@ the key. Operations that move keys move places, so that a slice and the array it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.errors import KeyReuseError
+from xtrace._src.runtime.arrays import ConcreteArray
 
 
 class KeyUses:
@@ -37,6 +38,9 @@ class KeyUses:
         self.users[self.places.ravel()] = user
 
 
+Accounts = list[KeyUses | None]
+
+
 def unused(shape: Sequence[int]) -> KeyUses:
     """Return the account of new keys."""
     size = int(np.prod(shape, dtype=np.int64))
@@ -46,6 +50,21 @@ def unused(shape: Sequence[int]) -> KeyUses:
 def has_keys(aval: ShapedArray) -> bool:
     """Return whether values of this type are keys, of which there is an account."""
     return type(aval.dtype) is ExtendedDType
+
+
+def new_accounts(avals: Sequence[Any]) -> Accounts:
+    """Return accounts for the keys among values of these types."""
+    return [unused(a.shape) if has_keys(a) else None for a in avals]
+
+
+def account_of(array: ConcreteArray) -> KeyUses | None:
+    """Return the account of an array, begun if it has none; None for an array of numbers."""
+    if not has_keys(array.aval):
+        return None
+    found: KeyUses | None = getattr(array, "key_uses", None)
+    if found is None:
+        found = array.key_uses = unused(array.shape)
+    return found
 
 
 def refuse_reuse(name: str, position: int, keys: KeyUses) -> None:
@@ -62,7 +81,7 @@ def refuse_reuse(name: str, position: int, keys: KeyUses) -> None:
     )
 
 
-def consume(name: str, user: str, operands: Sequence[KeyUses | None]) -> None:
+def consume(name: str, user: str, operands: Accounts) -> None:
     """Note that the operation `name` uses the keys among its operands; KeyReuseError if one was used before."""
     for position, keys in enumerate(operands):
         if keys is not None:
@@ -70,27 +89,3 @@ def consume(name: str, user: str, operands: Sequence[KeyUses | None]) -> None:
     for keys in operands:
         if keys is not None:
             keys.note(user)
-
-
-Rule = Callable[..., "Sequence[KeyUses | None] | None"]
-
-
-def moving(move: Callable[..., Any]) -> Rule:
-    """Return the rule of an operation whose result has keys of its operand: those that ``move(places)`` says."""
-
-    def rule(operands: Sequence[KeyUses | None], **parameters: Any) -> list[KeyUses | None]:
-        keys = operands[0]
-        return [None if keys is None else KeyUses(keys.users, move(keys.places, **parameters))]
-
-    return rule
-
-
-def leaving_alone(operands: Sequence[KeyUses | None], **parameters: Any) -> None:
-    """The rule of an operation that may look at the same keys again; those among its results are new."""
-
-
-def choosing(operands: Sequence[KeyUses | None], **parameters: Any) -> None:
-    """The rule of an operation that takes some keys, which ones only its other operands say: not all may be used."""
-    keys = operands[0]
-    if keys is not None and keys.all_used():
-        refuse_reuse("indexing", 0, keys)

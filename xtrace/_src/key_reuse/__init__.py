@@ -1,0 +1,1 @@
+"""The setting ``jax_debug_key_reuse``: random keys are used once."""

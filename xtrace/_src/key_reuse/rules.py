@@ -1,0 +1,221 @@
+"""What operations do with the random keys among their operands, and jaxprs followed with the accounts of their keys.
+
+A rule is ``rule(accounts, **parameters) -> accounts`` of the results, or None where their keys are new. Without a rule,
+an operation that calls its only jaxpr does what the jaxpr does, one that compares leaves keys alone, and any other one
+uses all that it is given. Loops are followed as often as it takes for keys that their carry exchanges to come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape, transpose
+from xtrace._src.core import dtypes
+from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Var, called_jaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import describe, user_position
+from xtrace._src.key_reuse.accounts import (
+    Accounts,
+    KeyUses,
+    account_of,
+    consume,
+    new_accounts,
+    refuse_reuse,
+    unused,
+)
+from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.shape import copy, rev, squeeze
+from xtrace._src.ops.arrays.slicing import dynamic_slice
+from xtrace._src.ops.arrays.slicing import slice as slice_p
+from xtrace._src.ops.control_flow.cond import cond_p
+from xtrace._src.ops.control_flow.scan import scan_p
+from xtrace._src.ops.control_flow.scan_parts import Loop
+from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
+from xtrace._src.ops.host.callbacks import debug_callback_p
+from xtrace._src.ops.host.debug_printing import debug_print_p
+from xtrace._src.ops.placement import device_put_p
+from xtrace._src.ops.random.keys import random_clone, random_fold_in, random_unwrap
+from xtrace._src.ops.remat.rematerialization import remat_call
+from xtrace._src.ops.solvers import linear_solve
+from xtrace._src.runtime.arrays import ConcreteArray
+
+_Rule = Callable[..., "Accounts | None"]
+
+
+def follow(closed: ClosedJaxpr, accounts: Accounts) -> Accounts:
+    """Return the accounts of a jaxpr's results, those of operands being given, which change with what it uses.
+
+    KeyReuseError if a key is used that was used before.
+    """
+    jaxpr = closed.jaxpr
+    consts = [
+        account_of(c) if isinstance(c, ConcreteArray) else new_accounts([v.aval])[0]
+        for c, v in zip(closed.consts, jaxpr.constvars, strict=True)
+    ]
+    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *accounts], strict=True))
+    for equation in jaxpr.eqns:
+        given = [known.get(x) if isinstance(x, Var) else None for x in equation.invars]
+        known.update(zip(equation.outvars, _results(equation, given), strict=True))
+    return [known.get(x) if isinstance(x, Var) else None for x in jaxpr.outvars]
+
+
+def _results(equation: JaxprEqn, given: Accounts) -> Accounts:
+    """Return the accounts of an equation's results."""
+    primitive, found = equation.primitive, None
+    rule = RULES.get(primitive)
+    if rule is not None:
+        found = rule(given, **equation.params)
+    elif (called := called_jaxpr(equation.parameters, [x.aval for x in equation.invars])) is not None:
+        found = follow(called, given)
+    elif any(x is not None for x in given) and not _compares(equation):
+        source = equation.source if equation.source is not None else user_position()
+        consume(primitive.name, f"{primitive.name} on line {describe(source)}", given)
+    return new_accounts([v.aval for v in equation.outvars]) if found is None else found
+
+
+def _compares(equation: JaxprEqn) -> bool:
+    return not equation.primitive.multiple_results and dtypes.is_boolean(equation.outvars[0].aval.dtype)
+
+
+def _leaving_alone(accounts: Accounts, **parameters: Any) -> None:
+    """The rule of an operation that may look at the same keys again; those among its results are new."""
+
+
+def _choosing(accounts: Accounts, **parameters: Any) -> None:
+    """The rule of an operation that takes some keys, which ones only its other operands say: not all may be used."""
+    keys = accounts[0]
+    if keys is not None and keys.all_used():
+        refuse_reuse("indexing", 0, keys)
+
+
+def _moving(move: Callable[..., Any]) -> _Rule:
+    """Return the rule of an operation whose result has keys of its operand: those that ``move(places)`` says."""
+
+    def rule(accounts: Accounts, **parameters: Any) -> Accounts:
+        keys = accounts[0]
+        return [None if keys is None else KeyUses(keys.users, move(keys.places, **parameters))]
+
+    return rule
+
+
+def _broadcast(places: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any) -> Any:
+    inner = [1] * len(shape)
+    for axis, size in zip(broadcast_dimensions, places.shape, strict=True):
+        inner[axis] = size
+    return np.broadcast_to(places.reshape(inner), shape)
+
+
+def _slice(
+    places: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
+) -> Any:
+    return places[tuple(map(slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
+
+
+def _remat(accounts: Accounts, *, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> Accounts | None:
+    # What is computed once more draws the same numbers on purpose.
+    return None if differentiated else follow(jaxpr, accounts)
+
+
+def _one_of(branches: Sequence[ClosedJaxpr], accounts: Accounts) -> Accounts:
+    """Return the accounts of the results of one of several jaxprs: used is what one of them uses."""
+    tables = list({id(x.users): x.users for x in accounts if x is not None}.values())
+    before = [t.copy() for t in tables]
+    together = [t.copy() for t in tables]
+    outcomes = []
+    for branch in branches:
+        found = follow(branch, accounts)
+        outcomes.append([None if x is None else (x, x.user()) for x in found])
+        for table, start, union in zip(tables, before, together, strict=True):
+            for place, user in enumerate(table):
+                union[place] = union[place] if user is None else user
+            table[:] = start
+    for table, union in zip(tables, together, strict=True):
+        table[:] = union
+    return [_either(cases) for cases in zip(*outcomes, strict=True)]
+
+
+def _either(cases: Sequence[tuple[KeyUses, str | None] | None]) -> KeyUses | None:
+    """Return the account of keys that are one of those given, each with who had used them."""
+    pairs = [c for c in cases if c is not None]
+    if not pairs:
+        return None
+    first = pairs[0][0]
+    if all(keys.users is first.users and (keys.places == first.places).all() for keys, _ in pairs):
+        return first
+    found = unused(first.places.shape)
+    for keys, user in pairs:
+        if user is not None:
+            found.note(user)
+        elif keys.user() is None:
+            keys.note("cond, which may have returned it")
+    return found
+
+
+def _rounds_of(carry: Accounts) -> int:
+    """Return how many rounds of a loop show whether a key comes again that was used: it may pass through the carry."""
+    return max(2, 1 + sum(x is not None for x in carry))
+
+
+def _scan(accounts: Accounts, *, jaxpr: ClosedJaxpr, **details: Any) -> Accounts:
+    loop = Loop(**details)
+    consts, carry, xs = loop.split(accounts)
+    elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+    steps: list[Any] = new_accounts(jaxpr.out_avals[loop.num_carry :])
+    for _ in range(min(loop.length, _rounds_of(carry))):
+        elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+        found = follow(jaxpr, [*consts, *carry, *elements])
+        carry, steps = found[: loop.num_carry], found[loop.num_carry :]
+    for position, (keys, element) in enumerate(zip(xs, elements, strict=True)):
+        if keys is not None and element is not None:
+            for number, user in enumerate(element.users):
+                if user is not None:
+                    column = keys.places.reshape(loop.length, -1)[:, number]
+                    consume(f"scan, operand {position} of xs", user, [KeyUses(keys.users, column)])
+    return [*carry, *[None if y is None else _stacked(y, elements, xs, loop.length) for y in steps]]
+
+
+def _stacked(step: KeyUses, elements: Accounts, xs: Accounts, length: int) -> KeyUses:
+    """Return the account of the keys that steps give: elements of an operand, or new ones."""
+    for keys, element in zip(xs, elements, strict=True):
+        if keys is not None and element is not None and element.users is step.users:
+            return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
+    found = unused((length, *step.places.shape))
+    found.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
+    return found
+
+
+def _while(accounts: Accounts, **parameters: Any) -> Accounts:
+    loop = WhileLoop(**parameters)
+    own, consts, carry = loop.split(accounts)
+    follow(loop.cond_jaxpr, [*own, *carry])
+    for _ in range(_rounds_of(carry)):
+        carry = follow(loop.body_jaxpr, [*consts, *carry])
+        follow(loop.cond_jaxpr, [*own, *carry])
+    return carry
+
+
+RULES: dict[Primitive, _Rule] = {
+    broadcast_in_dim: _moving(_broadcast),
+    copy: _moving(lambda places: places),
+    reshape: _moving(lambda places, *, new_sizes, dimensions, **_: places.transpose(dimensions).reshape(new_sizes)),
+    rev: _moving(lambda places, *, dimensions: np.flip(places, dimensions)),
+    slice_p: _moving(_slice),
+    squeeze: _moving(lambda places, *, dimensions: places.squeeze(dimensions)),
+    transpose: _moving(lambda places, *, permutation: places.transpose(permutation)),
+    device_put_p: lambda accounts, **_: list(accounts),
+    dynamic_slice: _choosing,
+    gather: _choosing,
+    debug_callback_p: _leaving_alone,
+    debug_print_p: _leaving_alone,
+    linear_solve: _leaving_alone,
+    random_clone: _leaving_alone,
+    random_fold_in: _leaving_alone,
+    random_unwrap: _leaving_alone,
+    cond_p: lambda accounts, *, branches, **_: _one_of(branches, accounts[1:]),
+    remat_call: _remat,
+    scan_p: _scan,
+    while_p: _while,
+}
