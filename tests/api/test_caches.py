@@ -342,7 +342,7 @@ def test_specialised_code_is_bounded(monkeypatch):
         for _ in range(6):
             assert f(np.ones(size, np.float32)).shape == (size,)
             assert f(jnp.ones(size)).shape == (size,)
-        assert len(f._xtrace_jitted.cache.forms) <= 4
+        assert len(f._xtrace_jitted.cache.call_shapes) <= 4
 
 
 # Threads

@@ -29,7 +29,7 @@ CALLS = 7  # more than it takes for a signature to get code of its own
 
 
 def specialised(jitted):
-    return len(jitted._xtrace_jitted.cache.forms)
+    return len(jitted._xtrace_jitted.cache.call_shapes)
 
 
 def host(value):
@@ -435,7 +435,7 @@ def test_a_failure_of_the_program_is_raised_and_forgotten():
     def fails(*_):
         raise ValueError("the device is on fire")
 
-    [table] = [form.table for form in f._xtrace_jitted.cache.forms._forms.values()]
+    [table] = [shape.table for shape in f._xtrace_jitted.cache.call_shapes._call_shapes.values()]
     [(key, row)] = table.items()
     assert sum(getattr(c, "__name__", "") == "execute_sharded" for c in row) == 1
     table[key] = tuple(fails if getattr(c, "__name__", "") == "execute_sharded" else c for c in row)
@@ -541,7 +541,7 @@ def test_each_static_value_has_code_of_its_own():
     for _ in range(CALLS):
         for args, kwargs in calls:
             assert_same(f(*args, **kwargs), jax.numpy.ones((2, 3)).sum(kwargs["axis"]) * args[1])
-    forms = f._xtrace_jitted.cache.forms
-    assert {key[1] for form in forms._forms.values() for key in form.table} == {1, 2}
+    shapes = f._xtrace_jitted.cache.call_shapes
+    assert {key[1] for shape in shapes._call_shapes.values() for key in shape.table} == {1, 2}
     assert calls_while(lambda: f(x, 2, axis=0)) < 20
     assert calls_while(lambda: f(x, 2, axis=1)) < 20

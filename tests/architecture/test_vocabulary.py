@@ -15,7 +15,8 @@ GIVEN_UP = {
     "records_copies": "TraceStack.replay", "recordable": "replayable", "NEVER": "NOT_REPLAYABLE",
     "SplitJaxpr": "PartitionedJaxpr", "Known": "KnownResults", "dependence": "analyze_unknowns",
     "carry_dependence": "find_unknown_carry", "FLAT": "ZERO_DERIVATIVE",
-    "as_called": "move_constants_to_inputs",
+    "Form": "EmissionTemplate", "form_of": "record_emission_template", "Forms": "CallShapes",
+    "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
 }
 
 

@@ -11,8 +11,8 @@ import xtrace.numpy as jnp
 from xtrace._src.core import tables
 from xtrace._src.core.tables import Table, clear_tables, memoize, memoize_by_owner
 from xtrace._src.runtime.execute import Program
-from xtrace._src.stablehlo.forms import Form
-from xtrace._src.transforms.templates import EquationTemplate
+from xtrace._src.stablehlo.emission_templates import EmissionTemplate
+from xtrace._src.transforms.equation_templates import EquationTemplate
 
 
 def test_the_oldest_entry_makes_room():
@@ -94,7 +94,7 @@ def test_threads_share_a_table():
     assert failures == [] and len(table) <= 16
 
 
-@pytest.mark.parametrize("kind", [Program, Form, EquationTemplate])
+@pytest.mark.parametrize("kind", [Program, EmissionTemplate, EquationTemplate])
 def test_clear_caches_frees_what_functions_of_the_library_made(kind):
     x = jnp.arange(6.0).reshape(2, 3)
 

@@ -12,9 +12,9 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.transforms import backward
+from xtrace._src.transforms.equation_templates import EquationTemplate
 from xtrace._src.transforms.inlined_calls import inlined_call
 from xtrace._src.transforms.stage import StagingTrace
-from xtrace._src.transforms.templates import EquationTemplate
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
 

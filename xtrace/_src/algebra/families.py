@@ -352,7 +352,7 @@ def compare(
 
     def op_of_keys(builder: FunctionBuilder, x: Value, y: Value) -> Value:
         assert of_words is not None
-        words = compared(builder, direction, x.stored(), y.stored())
+        words = compared(builder, direction, x.to_physical(), y.to_physical())
         axes = range(x.aval.ndim, words.aval.ndim)
         return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
 

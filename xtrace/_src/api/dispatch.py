@@ -1,8 +1,8 @@
-"""The call of a compiled function, written out as Python code for one form of call.
+"""The call of a compiled function, written out as Python code for one call shape.
 
 A signature that has been called a few times gets code: it finds what it needs to know of the signature in a table, by
 the leaves' types, and runs the program. Loops and tree flattening disappear. Signatures that differ in shapes, dtypes
-or static values have one form, and share code and table. The newest form becomes the body of the jitted function
+or static values have one call shape, and share code and table. The newest shape becomes the body of the jitted function
 itself, which saves a Python call.
 """
 
@@ -40,12 +40,12 @@ _DEEPEST = 32
 _MOST_PARAMETERS = 8
 _MISSING = object()
 
-# Stands for the name of a form's table in the form's text.
+# Stands for the name of a call shape's table in its text.
 _TABLE = "$table"
 
-# How many signatures of one function have code, and how many forms of calls with arguments of the same names.
+# How many signatures of one function have code, and how many shapes calls with arguments of the same names have.
 _MOST_SIGNATURES = 1024
-_MOST_FORMS = 8
+_MOST_CALL_SHAPES = 8
 
 _lock = threading.RLock()
 
@@ -60,24 +60,24 @@ _UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n" + _OTHERWISE
 _Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
-class Forms:
-    """The code there is for one function under one set of options, by forms of calls.
+class CallShapes:
+    """The code there is for one function under one set of options, by call shapes.
 
     The newest is the body of the functions made by `entry_point`; these try the others for what it does not take.
     """
 
-    __slots__ = ("_forms", "_by_arguments", "_wrappers", "_made")
+    __slots__ = ("_call_shapes", "_by_arguments", "_wrappers", "_made")
 
     def __init__(self) -> None:
         self._made = 0
-        self._forms: dict[Any, _Form] = {}
+        self._call_shapes: dict[Any, _CallShape] = {}
         # By the number of arguments by position, and the names of the others.
-        self._by_arguments: dict[tuple[Any, ...], tuple[_Form, ...]] = {}
+        self._by_arguments: dict[tuple[Any, ...], tuple[_CallShape, ...]] = {}
         self._wrappers: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 
     def __len__(self) -> int:
         """How many signatures there is code for."""
-        return sum(len(form.table) for form in list(self._forms.values()))
+        return sum(len(shape.table) for shape in list(self._call_shapes.values()))
 
     def entry_point(self, slow: _Slow) -> Callable[..., Any]:
         """Return a function that gets the code written here, and leaves what that does not take to `slow`."""
@@ -89,8 +89,8 @@ class Forms:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the program for these arguments, or return MISS if there is no code for them."""
         if current_trace.get() is base_trace:
-            for form in self._by_arguments.get((len(args), *kwargs), ()):
-                result = form.call(*args, **kwargs)
+            for shape in self._by_arguments.get((len(args), *kwargs), ()):
+                result = shape.call(*args, **kwargs)
                 if result is not MISS:
                     return result
         return MISS
@@ -100,29 +100,29 @@ class Forms:
         with _lock:
             if len(self) >= _MOST_SIGNATURES:
                 self.clear()
-            form = self._forms.get(call.form)
-            if form is None:
+            shape = self._call_shapes.get(call.shape)
+            if shape is None:
                 # No table's name is used again: another thread may be in the middle of code that has it.
-                form = self._forms[call.form] = _Form(call, f"table{self._made}")
+                shape = self._call_shapes[call.shape] = _CallShape(call, f"table{self._made}")
                 self._made += 1
-            form.table[call.key] = call.row
+            shape.table[call.key] = call.row
             place = (len(args), *kwargs)
-            others = [f for f in self._by_arguments.get(place, ()) if f is not form]
-            self._by_arguments[place] = (form, *others[: _MOST_FORMS - 1])
+            others = [s for s in self._by_arguments.get(place, ()) if s is not shape]
+            self._by_arguments[place] = (shape, *others[: _MOST_CALL_SHAPES - 1])
             for wrapper in self._wrappers:
-                form.become_body_of(wrapper)
+                shape.become_body_of(wrapper)
 
     def clear(self) -> None:
         """Forget all code. What is the body of a function goes on as such, and takes nothing."""
         with _lock:
-            for form in self._forms.values():
-                form.table.clear()
-            self._forms.clear()
+            for shape in self._call_shapes.values():
+                shape.table.clear()
+            self._call_shapes.clear()
             self._by_arguments.clear()
 
 
 class Call(NamedTuple):
-    """How a signature is called: the text of its form and the objects that this names, and a key and row of its table.
+    """How a signature is called: the text of its call shape, the objects named there, and a key and row of its table.
 
     The first object of a row is called when the program fails, and the signature is forgotten.
     """
@@ -133,12 +133,12 @@ class Call(NamedTuple):
     row: tuple[Any, ...]
 
     @property
-    def form(self) -> Any:
-        """The parts that calls of one form share."""
+    def shape(self) -> Any:
+        """The parts that calls of one shape share."""
         return self.source, self.objects
 
 
-class _Form:
+class _CallShape:
     """Code for calls that differ in what `table` tells of them. `call` returns MISS for all others.
 
     What all have in common are constants of the code. The table is a global of the functions whose body it is: arrays
@@ -167,7 +167,7 @@ def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _forget(table: dict[Any, tuple[Any, ...]], key: Any) -> None:
-    """Take a signature whose program failed out of its form's table."""
+    """Take a signature whose program failed out of its call shape's table."""
     row = table.pop(key, None)
     if row is not None:
         row[0]()
@@ -208,10 +208,10 @@ class _Leaf(NamedTuple):
 class _Writer:
     """Collects the parts of the function, and what the signature at hand contributes to them.
 
-    `checks` compare what all signatures of the form have in common; `keys` are expressions of what they differ in, with
+    `checks` compare what all signatures of the call shape share; `keys` are expressions of what they differ in, with
     their values in `key`; `names` are those of the objects in `row`, which is found by the key. `agreements` compare
     arguments with such objects, `inputs` are the expressions of the program's inputs, `after` runs when it has been
-    called. `objects` are constants of the form.
+    called. `objects` are constants of the call shape.
     """
 
     def __init__(self, device: Any) -> None:
@@ -462,7 +462,7 @@ def specialise(
     return Call("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
 
 
-# What the code of all forms refers to.
+# What the code of all call shapes refers to.
 _COMMON = {
     "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
     "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,

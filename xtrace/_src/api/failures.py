@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from xtrace._src.core.avals import physical
+from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
 from xtrace._src.core.printer import format_equation
@@ -64,7 +64,7 @@ def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def _bytes_of_results(equation: JaxprEqn) -> int:
-    stored = [physical(v.aval) for v in equation.outvars]
+    stored = [physical_aval(v.aval) for v in equation.outvars]
     return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 0) for a in stored)
 
 

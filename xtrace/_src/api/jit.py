@@ -87,12 +87,12 @@ class _Compiled:
 class _Cache:
     """What is known of one function under one set of options."""
 
-    __slots__ = ("traced", "compiled", "forms", "last_signature", "misses", "cleared", "warned", "__weakref__")
+    __slots__ = ("traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "__weakref__")
 
     def __init__(self) -> None:
         self.traced: OnceTable[TracedFunction] = OnceTable()
         self.compiled: OnceTable[_Compiled] = OnceTable()
-        self.forms = dispatch.Forms()
+        self.call_shapes = dispatch.CallShapes()
         self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
         # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.
         self.misses = 0
@@ -113,7 +113,7 @@ class _Cache:
         self.misses = 0
         self.traced.clear()
         self.compiled.clear()
-        self.forms.clear()
+        self.call_shapes.clear()
         self.last_signature = None
 
 
@@ -200,14 +200,14 @@ def with_code_of(jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], 
     The code is written for signatures that `jitted` is called with often, and saves a call of Python's. `call` gets
     the positional and the named arguments.
     """
-    wrapper: Any = functools.wraps(function)(jitted._xtrace_jitted.cache.forms.entry_point(call))
+    wrapper: Any = functools.wraps(function)(jitted._xtrace_jitted.cache.call_shapes.entry_point(call))
     wrapper._xtrace_jitted = jitted._xtrace_jitted
     return wrapper
 
 
 def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return the function that calls `jitted` with arguments it has been called with often, or returns MISS."""
-    run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = jitted._xtrace_jitted.cache.forms.run
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = jitted._xtrace_jitted.cache.call_shapes.run
     return run
 
 
@@ -264,7 +264,7 @@ class Jitted:
 
     def callable(self) -> Any:
         """Return the jitted function, with its stages as attributes."""
-        jitted = self.cache.forms.entry_point(self.call)
+        jitted = self.cache.call_shapes.entry_point(self.call)
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
         if not hasattr(self.fun, "__name__"):
             jitted.__name__ = jitted.__qualname__ = self.name
@@ -307,7 +307,7 @@ class Jitted:
             )
             if code is not None:
                 compiled.specialised = True
-                self.cache.forms.add(args, kwargs, code)
+                self.cache.call_shapes.add(args, kwargs, code)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and type(leaf) is ConcreteArray:
                 leaf.note_deletion()

@@ -6,7 +6,10 @@ from typing import Any
 
 # Attributes of concrete arrays and tracers that are not for users; an underscore would be one at every use.
 _INTERNAL = frozenset(
-    ("buffer", "host", "key_uses", "note_deletion", "owner", "primal", "signature", "storage", "tangent", "variable")
+    (
+        "buffer", "host", "key_uses", "note_deletion", "owner", "physical_array", "primal", "signature", "tangent",
+        "variable",
+    )
 )
 
 

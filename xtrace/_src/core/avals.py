@@ -109,14 +109,14 @@ class ShapedArray:
 
     @property
     def mlir_type(self) -> str:
-        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its storage.
+        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its physical type.
 
         ValueError for what `check_size` refuses.
         """
         text = self._mlir_type
         if text is None:
             check_size(self)
-            stored = physical(self)
+            stored = physical_aval(self)
             dimensions = "".join(f"{n}x" for n in stored.shape)
             text = f"tensor<{dimensions}{dtypes.mlir_name(stored.dtype)}>"
             object.__setattr__(self, "_mlir_type", text)
@@ -164,7 +164,7 @@ class AbstractToken(ShapedArray):
     __str__ = __repr__
 
 
-def physical(aval: ShapedArray) -> ShapedArray:
+def physical_aval(aval: ShapedArray) -> ShapedArray:
     """Return the type of the array that the runtime holds for a value of type `aval`."""
     dtype = aval.dtype
     if not isinstance(dtype, dtypes.ExtendedDType):
@@ -192,7 +192,7 @@ def check_size(aval: ShapedArray, function: str = "") -> None:
     No processor addresses more. XLA ends the process when a product of leading sizes, or what a program needs in all,
     passes 2**63.
     """
-    stored = physical(aval)
+    stored = physical_aval(aval)
     total = stored.dtype.itemsize
     for n in stored.shape:
         total *= n

@@ -90,7 +90,7 @@ class Primitive:
 
     Called, it is the public operation: `operation` checks and normalises arguments and then binds. Without one,
     calling binds directly. `programs` is where eager evaluation keeps what it compiled, `subprograms` and
-    `forms` keep what rules bind and write: they must depend on nothing but types, parameters, settings and platform.
+    `emission_templates` keep what rules bind and write: types, parameters, settings and platform must determine it.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Primitive:
         self.programs = Table()
         self.subprograms = Table()
         self.replayable = linearize is None and effects is None
-        self.forms = Table()
+        self.emission_templates = Table()
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"
         self.__doc__ = abstract.__doc__

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.avals import physical
+from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace._src.core.layout import Break, Document, Group, Nest, Remark, lay_out
 from xtrace._src.core.source import describe, scopes_of, shown_scopes
@@ -202,7 +202,7 @@ def _literal(literal: Literal) -> str:
     """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it."""
     value = literal.val
     if isinstance(value, (float, complex)) and not literal.aval.weak_type:
-        value = dtypes.cast(value, physical(literal.aval).dtype)[()]
+        value = dtypes.cast(value, physical_aval(literal.aval).dtype)[()]
     return str(value.item() if isinstance(value, np.generic) else value)
 
 

@@ -52,7 +52,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **_: Any) -> list[Value]:
 def _emit_one(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
     stays = x.aval.memory_space is aval.memory_space is MemorySpace.Device
     if stays or builder.platform == "cpu":
-        return x.seen_as(aval)
+        return x.bitcast(aval)
     return builder.line(
         f'stablehlo.custom_call @annotate_device_placement({x.name}) {{backend_config = "", has_side_effect = true, '
         f'mhlo.frontend_attributes = {{_xla_buffer_placement = "{aval.memory_space.kind}"}}}} '

@@ -13,7 +13,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical
+from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical_aval
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.runtime.failures import failure_behind
@@ -222,7 +222,7 @@ class ConcreteArray(Array):
         self._host: np.ndarray[Any, Any] = view
         return view
 
-    def storage(self) -> np.ndarray[Any, Any]:
+    def physical_array(self) -> np.ndarray[Any, Any]:
         """Return what `host` does, and for an extended dtype the arrays that its elements are stored as."""
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             return buffers.to_host(self._live_buffer(), self.aval.dtype.physical)
@@ -339,7 +339,7 @@ class ConcreteArray(Array):
         if type(self.aval) is AbstractToken:
             return f"<Token on {self.device!r}>"
         if type(self.aval.dtype) is dtypes.ExtendedDType:
-            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.storage()}"
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.physical_array()}"
         weak = ", weak_type=True" if self.weak_type else ""
         tail = f"dtype={self.dtype.name}{weak})"
         if not self.size:
@@ -355,7 +355,7 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: Any) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        copied = new_array(self.aval, buffers.copy(physical(self.aval), self._live_buffer()), self.signature)
+        copied = new_array(self.aval, buffers.copy(physical_aval(self.aval), self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):
             copied.key_uses = self.key_uses
         return copied
@@ -370,7 +370,7 @@ def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> Concrete
 
 def described(avals: Sequence[ShapedArray]) -> str:
     """Return the types of arrays and, in brackets, how many bytes they have."""
-    stored = [physical(a) for a in avals]
+    stored = [physical_aval(a) for a in avals]
     size = sum([a.size * a.dtype.itemsize for a in stored if isinstance(a.dtype, np.dtype)])
     return f"{', '.join([a.str_short(short_dtypes=False) for a in avals])} ({size} bytes)"
 

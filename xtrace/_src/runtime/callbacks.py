@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.avals import ShapedArray, physical
+from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.source import Position, describe
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import explain_failure
@@ -70,7 +70,7 @@ class HostCallback:
 
     def types(self) -> tuple[list[Any], list[Any]]:
         """The shapes and dtypes of the NumPy arrays that it takes, and of those that it returns."""
-        return list(map(physical, self.in_avals)), self.out_avals
+        return list(map(physical_aval, self.in_avals)), self.out_avals
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         try:
@@ -88,7 +88,7 @@ class HostCallback:
     def _array(operand: np.ndarray[Any, Any], aval: ShapedArray) -> Any:
         """Return an operand, which is gone after the call, as an array on a CPU."""
         device = None if current_device().platform == "cpu" else clients.local_devices("cpu")[0]
-        stored = physical(aval)
+        stored = physical_aval(aval)
         if operand.dtype != stored.dtype:
             operand = operand.view(stored.dtype)
         return array_from_host(operand, aval, device)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.avals import ShapedArray, physical
+from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure, new_array
 from xtrace._src.runtime.transfer import put_on, signature_on, to_input
@@ -44,7 +44,7 @@ class Program:
         self.executable, self.device, self.out_avals = executable, device, list(out_avals)
         self.hidden = [put_on(x, device).buffer for x in hidden]
         self.kept, self.committed = kept, committed
-        self.handlers = [buffers.result_handler(physical(aval), device) for aval in self.out_avals]
+        self.handlers = [buffers.result_handler(physical_aval(aval), device) for aval in self.out_avals]
         self.run = self._runner()
 
     def signatures_of_results(self) -> list[Any]:

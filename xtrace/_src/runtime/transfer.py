@@ -18,7 +18,7 @@ from xtrace._src.core.avals import (
     aval_of,
     aval_of_value,
     check_fits,
-    physical,
+    physical_aval,
     scalar_aval,
 )
 from xtrace._src.core.ir import Literal
@@ -78,7 +78,7 @@ def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any 
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     where = current_device() if device is None else device
-    stored = physical(aval)
+    stored = physical_aval(aval)
     if value.dtype != stored.dtype:
         value = dtypes.cast(value, stored.dtype)
     if not (value.flags.c_contiguous and value.flags.aligned):
@@ -138,7 +138,7 @@ def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
                 check_fits(value, aval.dtype)
             buffer = buffers.put_scalar(aval, value, device)
         else:
-            buffer = buffers.put(physical(aval), scalar_to_host(value, aval), device)
+            buffer = buffers.put(physical_aval(aval), scalar_to_host(value, aval), device)
         found = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
             _scalars.remember(key, found)
@@ -176,7 +176,7 @@ def to_input(value: Any, device: Any = None) -> ConcreteArray:
     if type(found) is ConcreteArray:
         return found
     where, aval = current_device() if device is None else device, aval_of(found)
-    buffer = buffers.put(physical(aval), dtypes.cast(found, dtypes.bool_), where)
+    buffer = buffers.put(physical_aval(aval), dtypes.cast(found, dtypes.bool_), where)
     return new_array(aval, buffer, signature_on(aval, where, False))
 
 
@@ -195,7 +195,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
         aval = aval_of_value(value)
     if isinstance(value, _NUMBERS) and not isinstance(value, np.generic) and aval.dtype != dtypes.float0:
         where = current_device() if device is None else device
-        buffer = buffers.put(physical(aval), scalar_to_host(value, aval), where)
+        buffer = buffers.put(physical_aval(aval), scalar_to_host(value, aval), where)
         return new_array(aval, buffer, signature_on(aval, where, False))
     array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
     return array
@@ -219,15 +219,15 @@ def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> Concret
     if array.device == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
     if array.device.client is device.client:
-        return new_array(aval, buffers.move(physical(aval), array._live_buffer(), device), signature)
-    moved: ConcreteArray = array_from_host(array.storage(), aval, device)
+        return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
+    moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
     return moved
 
 
 def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
     """Return a copy of `array` in the memory `space` of its device, or of that device's host."""
     aval = array.aval.update(memory_space=space)
-    buffer = buffers.move(physical(aval), array._live_buffer(), array.device)
+    buffer = buffers.move(physical_aval(aval), array._live_buffer(), array.device)
     return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
 
 
@@ -242,7 +242,7 @@ def _restored(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None
 
 def _reduced(array: ConcreteArray) -> Any:
     extended = array.dtype if isinstance(array.dtype, dtypes.ExtendedDType) else None
-    return _restored, (array.storage(), array.weak_type, extended)
+    return _restored, (array.physical_array(), array.weak_type, extended)
 
 
 # Making an array needs a device, of which the class knows nothing; so what pickle does is said here.

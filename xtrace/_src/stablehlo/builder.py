@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.avals import ShapedArray, physical
+from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.stablehlo import attributes
 
@@ -31,12 +31,12 @@ class Value:
         """The StableHLO type."""
         return self.aval.mlir_type
 
-    def stored(self) -> Value:
+    def to_physical(self) -> Value:
         """This value, seen as the array its elements are stored in if its dtype is an extended one."""
-        return self.seen_as(physical(self.aval))
+        return self.bitcast(physical_aval(self.aval))
 
-    def seen_as(self, aval: ShapedArray) -> Value:
-        """This value with the type `aval`, which has the same storage."""
+    def bitcast(self, aval: ShapedArray) -> Value:
+        """This value under the type `aval`, which has the same physical type; writes no operation."""
         return self if aval is self.aval else Value(self.name, aval)
 
 
@@ -251,9 +251,9 @@ class FunctionBuilder:
     def literal(self, value: Any, aval: ShapedArray) -> Value:
         """Return the scalar constant `value`, written when it is first used.
 
-        Of an extended dtype it is an element whose storage is filled with `value`.
+        Of an extended dtype it is an element whose physical elements are all `value`.
         """
-        stored = physical(aval).dtype
+        stored = physical_aval(aval).dtype
         return Constant(self, attributes.scalar(False if aval.dtype == dtypes.float0 else value, stored), aval)
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
@@ -293,12 +293,12 @@ class FunctionBuilder:
                 found = self._spread[key] = self.broadcast(value, shape)
             return found
         axes = range(len(shape)) if own else range(0)
-        stored = value.stored()
+        stored = value.to_physical()
         trailing = stored.aval.shape[len(own) :]
         if not trailing:
             return self.broadcast(value, shape, axes)
-        axes_of_storage = [*axes, *range(len(shape), len(shape) + len(trailing))]
-        return self.broadcast(stored, (*shape, *trailing), axes_of_storage).seen_as(value.aval.update(shape=shape))
+        physical_axes = [*axes, *range(len(shape), len(shape) + len(trailing))]
+        return self.broadcast(stored, (*shape, *trailing), physical_axes).bitcast(value.aval.update(shape=shape))
 
     def convert(self, value: Value, dtype: Any) -> Value:
         """Return `value` converted to `dtype`, of complex numbers the real part if that is real."""

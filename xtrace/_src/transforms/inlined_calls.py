@@ -13,10 +13,10 @@ from xtrace._src.core.source import Position
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.equation_templates import Equations, EquationTemplate, RecordingTrace
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_equations
-from xtrace._src.transforms.templates import Equations, EquationTemplate, RecordingTrace
 
 
 def _evaluate(operands: Sequence[Any], template: EquationTemplate) -> list[Any]:

@@ -15,10 +15,10 @@ from xtrace._src.core.source import Position, Scopes, within
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.equation_templates import EquationTemplate
 from xtrace._src.transforms.inlined_calls import call_template, inline_calls, inlined_call
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace
-from xtrace._src.transforms.templates import EquationTemplate
 
 if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import config, dtypes, monitoring
-from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical
+from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
 from xtrace._src.core.collection import collection_paused
 from xtrace._src.core.diagnostics.failures import note_rule
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -22,8 +22,8 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, Scopes, describe, shown_scopes
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
-from xtrace._src.stablehlo.forms import form_of
-from xtrace._src.transforms.storage import on_storage
+from xtrace._src.stablehlo.emission_templates import record_emission_template
+from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
 HIDDEN_ARGUMENT_BYTES = 1024
@@ -115,7 +115,7 @@ def lower(
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
         values[variable] = main.argument(variable.aval, text or _memory_attribute(variable.aval))
     for variable, constant in small:
-        values[variable] = main.constant(_stored(constant), physical(variable.aval)).seen_as(variable.aval)
+        values[variable] = main.constant(_to_numpy(constant), physical_aval(variable.aval)).bitcast(variable.aval)
     for effect in in_order(jaxpr.effects):
         main.tokens[effect] = main.line("stablehlo.create_token : !stablehlo.token", TOKEN)
     with collection_paused():
@@ -134,9 +134,9 @@ def _memory_attribute(aval: ShapedArray) -> str:
     return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
 
 
-def _stored(constant: Any) -> Any:
+def _to_numpy(constant: Any) -> Any:
     """Return a constant of the program as a NumPy array."""
-    return constant.storage() if isinstance(constant, ConcreteArray) else np.asarray(constant)
+    return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
 
 
 def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
@@ -202,16 +202,16 @@ def emit_equations(
         builder.place = (source, path[1])
         try:
             operands = [names[x] for x in invars]
-            form = primitive.forms.get((context, equation.parameters, *[x.aval for x in invars]))
+            template = primitive.emission_templates.get((context, equation.parameters, *[x.aval for x in invars]))
         except (KeyError, TypeError):  # a literal, a parameter without a hash
-            form = None
-        if form is None:
+            template = None
+        if template is None:
             emitted = _emit(builder, equation, context, [value_of(x) for x in invars])
             _keep(names, values, equation.outvars, emitted if primitive.multiple_results else [emitted])
         elif primitive.multiple_results:
-            names.update(zip(equation.outvars, form.write(builder, operands), strict=True))
+            names.update(zip(equation.outvars, template.write(builder, operands), strict=True))
         else:
-            names[equation.outvars[0]] = form.write(builder, operands)
+            names[equation.outvars[0]] = template.write(builder, operands)
     builder.scope, builder.place = outer, places
     return [value_of(x) for x in jaxpr.outvars]
 
@@ -226,46 +226,46 @@ def _keep(names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable
 
 
 def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: Sequence[Value]) -> Any:
-    """Write an equation that has literals, no form yet, or none at all."""
+    """Write an equation that has literals, no template yet, or none at all."""
     primitive, parameters, place = equation.primitive, equation.parameters, builder.place
     results = builder.results = [v.aval for v in equation.outvars]
     # Literals are part of the text, other operands gaps in it.
     kinds = [(x.text, x.aval) if type(x) is Constant else x.aval for x in operands]
     key = (context, parameters, *kinds) if primitive.memoised else (context, parameters, *kinds, tuple(results))
     try:
-        form = primitive.forms.get(key)
+        template = primitive.emission_templates.get(key)
     except TypeError:  # a parameter without a hash
-        form = None
-    if form is not None:
-        return form.write_values(builder, operands, results)
+        template = None
+    if template is not None:
+        return template.write_values(builder, operands, results)
     try:
         for aval in results:
             check_size(aval, primitive.name)
         if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in results):
-            return _emit_on_storage(builder, primitive, parameters, operands)
+            return _emit_on_physical_types(builder, primitive, parameters, operands)
         named = dict(zip(primitive.parameters, parameters, strict=True))
-        if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.forms:
-            form = form_of(primitive.emit, builder.platform, operands, results, named)
-            primitive.forms.remember(key, form)
-            if form is not None:
-                return form.write_values(builder, operands, results)
+        if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.emission_templates:
+            template = record_emission_template(primitive.emit, builder.platform, operands, results, named)
+            primitive.emission_templates.remember(key, template)
+            if template is not None:
+                return template.write_values(builder, operands, results)
         return primitive.emit(builder, *operands, **named)
     except Exception as error:
         note_rule(error, "emit", primitive, operands, place[0] if place is not None else None)
         raise
 
 
-def _emit_on_storage(
+def _emit_on_physical_types(
     builder: FunctionBuilder, primitive: Primitive, parameters: tuple[Any, ...], operands: Sequence[Value]
 ) -> Any:
     """Write an operation that moves elements of an extended dtype, at the place of its equation."""
-    avals, jaxpr = builder.results, on_storage(primitive, parameters, [x.aval for x in operands])
+    avals, jaxpr = builder.results, stage_on_physical_types(primitive, parameters, [x.aval for x in operands])
     source = builder.place[0] if builder.place is not None else None
     for equation in jaxpr.eqns:
         equation.source = (*source[:2], ()) if source is not None else None
-    stored = [x.stored() for x in operands]
+    stored = [x.to_physical() for x in operands]
     results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
-    seen = [x.seen_as(aval) for x, aval in zip(results, avals, strict=True)]
+    seen = [x.bitcast(aval) for x, aval in zip(results, avals, strict=True)]
     return seen if primitive.multiple_results else seen[0]
 
 

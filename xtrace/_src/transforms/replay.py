@@ -18,8 +18,8 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, user_position
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.transforms.equation_templates import NOT_REPLAYABLE, EquationTemplate, is_closed
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace
-from xtrace._src.transforms.templates import NOT_REPLAYABLE, EquationTemplate, is_closed
 
 
 class StackedTrace(Trace):

@@ -16,7 +16,7 @@ from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, Scopes, user_position, within
 from xtrace._src.core.trace import Trace, Tracer, current_trace
-from xtrace._src.transforms.templates import EquationTemplate
+from xtrace._src.transforms.equation_templates import EquationTemplate
 
 if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance

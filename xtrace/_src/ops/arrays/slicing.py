@@ -169,7 +169,7 @@ def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_c
 
 
 def _pad_emit(builder: FunctionBuilder, x: Value, padding_value: Value, *, padding_config: Any) -> Value:
-    return write_pad(builder, x, padding_value, padding_config).seen_as(builder.results[0])
+    return write_pad(builder, x, padding_value, padding_config).bitcast(builder.results[0])
 
 
 def write_pad(

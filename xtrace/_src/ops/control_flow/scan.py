@@ -12,7 +12,7 @@ from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import moved_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.avals import ShapedArray, aval_of, physical
+from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
@@ -116,7 +116,7 @@ class _Steps:
     def write(self, builder: FunctionBuilder, carry: list[Value], xs: list[Value]) -> tuple[list[Value], list[Value]]:
         """Write one step; return the carry and the results of the step."""
         jaxpr = self.jaxpr
-        rows = [x.seen_as(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
+        rows = [x.bitcast(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
         values = [*self.consts, *carry, *rows]
         # Profiles show the body apart from what the loop is made of, as they do with JAX.
         scope = builder.scope
@@ -182,7 +182,7 @@ def _element(builder: FunctionBuilder, group: Value, i: int) -> Value:
 
 def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
     """Write the storing of results of a few steps, from `start` on."""
-    stored = [p.stored() for p in parts]
+    stored = [p.to_physical() for p in parts]
     rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in stored]
     row = rows[0]
     if len(rows) > 1:
@@ -203,11 +203,11 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     loop = Loop(**details)
     consts, carry, xs = loop.split(values)
     # Rows are read from and put into what is stored of elements of extended dtypes.
-    xs = [x.stored() for x in xs]
+    xs = [x.to_physical() for x in xs]
     ys = []
     for aval in builder.results[loop.num_carry :]:
         # Spread at run time: a constant of this size would be kept with the program.
-        aval = physical(aval)
+        aval = physical_aval(aval)
         zero = builder.constant(0, aval.update(shape=()))
         ys.append(builder.broadcast(zero, aval.shape))
     if not loop.length:

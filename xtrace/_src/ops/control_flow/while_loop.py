@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.monoids import OR, select, write_reduction
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
-from xtrace._src.core.avals import ShapedArray, aval_of, physical
+from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
@@ -158,7 +158,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
     if axes:
         going = known[0] if known else predicate(body, given)
-        shapes = [physical(x.aval).shape for x in after]
+        shapes = [physical_aval(x.aval).shape for x in after]
         after = [
             select(body, body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
             for shape, x, y in zip(shapes, after, given, strict=True)

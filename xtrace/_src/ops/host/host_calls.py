@@ -43,7 +43,7 @@ def written(
         if effect not in builder.tokens:
             builder.tokens[effect] = builder.line("stablehlo.create_token : !stablehlo.token", TOKEN)
         effects = [effect]
-    operands = [*tokens_of(builder, effects), *[x.stored() for x in values]]
+    operands = [*tokens_of(builder, effects), *[x.to_physical() for x in values]]
     in_avals, out_avals = _types(values), list(builder.results)
     place = builder.place[0] if builder.place is not None else None
     whole = (key, name, tuple(in_avals), tuple(out_avals), place)
@@ -88,7 +88,7 @@ def _by_transfers(
     """
     avals, module = list(builder.results), builder.module
     place = builder.place[0] if builder.place is not None else None
-    operands = [x.stored() for x in values] or [builder.constant(0, _NUMBER)]
+    operands = [x.to_physical() for x in values] or [builder.constant(0, _NUMBER)]
     received = avals or [_NUMBER]
     if effects:
         (token,) = tokens_of(builder, effects)

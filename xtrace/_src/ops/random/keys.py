@@ -118,7 +118,7 @@ _emit_seed_words = lower_fun(_seed_words)
 
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
     result = builder.results[0]
-    return _emit_seed_words(builder, seeds, impl=impl).seen_as(result)
+    return _emit_seed_words(builder, seeds, impl=impl).bitcast(result)
 
 
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
@@ -145,14 +145,14 @@ random_seed = Primitive(
 )
 
 
-# Words as keys and keys as words: the same storage under another type
+# Words as keys and keys as words: the same physical type
 
 
 def _as_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
-    return x.seen_as(builder.results[0])
+    return x.bitcast(builder.results[0])
 
 
-def _seen_as(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
+def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
     return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
 
 
@@ -173,7 +173,7 @@ def _wrap_abstract(words: ShapedArray, *, impl: Generator) -> ShapedArray:
 
 
 def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
-    return _seen_as(words, _wrap_abstract(words.aval, impl=impl))
+    return _bitcast(words, _wrap_abstract(words.aval, impl=impl))
 
 
 def _wrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
@@ -193,7 +193,7 @@ def _unwrap_abstract(keys: ShapedArray) -> ShapedArray:
 
 
 def _unwrap_evaluate(keys: ConcreteArray) -> ConcreteArray:
-    return _seen_as(keys, _unwrap_abstract(keys.aval))
+    return _bitcast(keys, _unwrap_abstract(keys.aval))
 
 
 def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
@@ -216,7 +216,7 @@ def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
         impl, result = generator_of(keys.aval.dtype), builder.results[0]
-        return emit_words(builder, keys.stored(), *others, impl=impl, **parameters).seen_as(result)
+        return emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
 
     return emit
 
@@ -310,5 +310,5 @@ def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> t
 
 random_clone = Primitive(
     "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_clone_batch,
-    evaluate=lambda keys: _seen_as(keys, keys.aval),
+    evaluate=lambda keys: _bitcast(keys, keys.aval),
 )

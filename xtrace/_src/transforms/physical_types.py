@@ -1,4 +1,4 @@
-"""Operations on arrays of an extended dtype, done on the arrays that hold the elements' storage."""
+"""Operations on arrays of an extended dtype, done on the arrays of their physical types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis
-from xtrace._src.core.avals import ShapedArray, physical
+from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Primitive
@@ -14,10 +14,10 @@ from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.stage import stage
 
 
-def on_storage(primitive: Primitive, parameters: tuple[Any, ...], avals: Sequence[ShapedArray]) -> Jaxpr:
-    """Return `primitive`, which only moves elements, as a jaxpr that works on the storage of extended operands.
+def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], avals: Sequence[ShapedArray]) -> Jaxpr:
+    """Return `primitive`, which only moves elements, as a jaxpr on the physical types of extended operands.
 
-    The storage is an array of ordinary elements with the axes of one extended element last. What happens to the whole
+    The physical type has ordinary elements, and the axes of one extended element last. What happens to the whole
     happens alike at each position along these, so it is the operation on ordinary elements, batched over them.
     """
     (sizes,) = {a.dtype.trailing_shape for a in avals if type(a.dtype) is ExtendedDType}
@@ -31,7 +31,7 @@ def on_storage(primitive: Primitive, parameters: tuple[Any, ...], avals: Sequenc
     for size in sizes:
         function = _mapped(function, MappedAxis(size), extended)
     info = DebugInfo("emission", primitive.name, None, None)
-    return stage(function, [physical(a) for a in avals], info)[0]
+    return stage(function, [physical_aval(a) for a in avals], info)[0]
 
 
 def _mapped(

@@ -1,7 +1,7 @@
-"""Forms: the lines that an emission rule writes, kept with gaps for names and filled in to write them again.
+"""Emission templates: the lines that an emission rule writes, with gaps for names, filled in for each equation.
 
-What a rule writes follows from the types of its operands, the parameters, the platform and the settings. A `Recorder`
-stands in for the builder while the rule runs once; a rule that asks it for more than that has no form.
+What a rule writes follows from the types of its operands, the parameters, the platform and the settings. An
+`EmissionRecorder` stands in for the builder while the rule runs once; a rule that needs more has no template.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GAP = re.compile("\0([ocn])([0-9]+)\0")
 
 
 class _Unrecordable(Exception):
-    """The rule depends on more than what forms are found by."""
+    """The rule depends on more than the key of its template."""
 
 
 class _Module:
@@ -33,7 +33,7 @@ class _Module:
         raise _Unrecordable(name)
 
 
-class Recorder(FunctionBuilder):
+class EmissionRecorder(FunctionBuilder):
     """A builder whose names are gaps."""
 
     __slots__ = ("constants", "numbers")
@@ -47,7 +47,7 @@ class Recorder(FunctionBuilder):
         self.number = map("\0n{}\0".format, self.numbers).__next__  # type: ignore[assignment]
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
-        """Return a gap for the constant, which the builder that the form is written into writes."""
+        """Return a gap for the constant; the builder writes it when the template is filled in."""
         key = text, aval.mlir_type
         if key not in self.constants:
             self.constants[key] = Value(f"\0c{len(self.constants)}\0", aval)
@@ -60,12 +60,12 @@ class Recorder(FunctionBuilder):
         raise _Unrecordable("constants")
 
 
-class Form:
+class EmissionTemplate:
     """Lines with gaps: `write` fills them in with the names of operands, of constants and of new values."""
 
     __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick")
 
-    def __init__(self, recorder: Recorder, operands: Sequence[Value], emitted: Any) -> None:
+    def __init__(self, recorder: EmissionRecorder, operands: Sequence[Value], emitted: Any) -> None:
         self.count, self.constants = next(recorder.numbers), [(t, v.aval) for (t, _), v in recorder.constants.items()]
         self.placed = [p is not None for p in recorder.places]
         self.many = not isinstance(emitted, Value)
@@ -121,17 +121,17 @@ class Form:
         return list(map(Value, found, results)) if self.many else Value(found, results[0])
 
 
-def form_of(
+def record_emission_template(
     emit: Callable[..., Any], platform: str, operands: Sequence[Value], results: Sequence[ShapedArray],
     parameters: dict[str, Any],
-) -> Form | None:
-    """Return the form of what `emit` writes for operands of these types, None if it has none."""
-    recorder = Recorder(platform, results)
+) -> EmissionTemplate | None:
+    """Return the template of what `emit` writes for operands of these types, None if it has none."""
+    recorder = EmissionRecorder(platform, results)
     named = [
         Constant(recorder, x.text, x.aval) if type(x) is Constant else Value(f"\0o{i}\0", x.aval)
         for i, x in enumerate(operands)
     ]
     try:
-        return Form(recorder, operands, emit(recorder, *named, **parameters))
+        return EmissionTemplate(recorder, operands, emit(recorder, *named, **parameters))
     except _Unrecordable:
         return None
