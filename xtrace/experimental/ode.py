@@ -13,11 +13,11 @@ import numpy as np
 from xtrace._src.api.custom_derivatives import closure_convert, custom_vjp
 from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import jit
-from xtrace._src.api.tracing import check_callable
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.callables import check_callable
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.control_flow.scan import scan

@@ -371,6 +371,11 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
     return convert.apply((operand,), (dtype, weak_type, None))
 
 
+def concrete(value: Any) -> Any:
+    """Return a literal's value as an array."""
+    return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
+
+
 def _integer_constant(value: Any, aval: ShapedArray) -> Any:
     """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
 

@@ -13,18 +13,11 @@ from typing import Any
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import DebugInfo
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def function_name(function: Callable[..., Any]) -> str:
-    """Return the name a function goes by in jaxprs and modules."""
-    name = getattr(function, "__name__", None)
-    if name is None and isinstance(function, functools.partial):
-        return function_name(function.func)
-    return name if isinstance(name, str) else type(function).__name__
 
 
 def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.arguments import function_name
-from xtrace._src.api.grad import as_value, concrete
-from xtrace._src.api.tracing import check_callable
+from xtrace._src.algebra.vector_space import concrete
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like, shown
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.check_errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.ops.checkify import Error, run_checked, state_check
+from xtrace._src.runtime.transfer import as_value
 
 ErrorCategory = type[JaxException]
 

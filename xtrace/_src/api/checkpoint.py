@@ -10,10 +10,11 @@ from typing import Any
 from xtrace._src.api import arguments
 from xtrace._src.api.arguments import NO_STATIC, Static
 from xtrace._src.api.caches import OnceTable, table_of
-from xtrace._src.api.tracing import TracedFunction, abstract_leaves, check_callable, trace
+from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive

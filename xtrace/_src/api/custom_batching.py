@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.arguments import function_name
 from xtrace._src.api.custom_derivatives import CustomFunction
-from xtrace._src.api.tracing import check_callable
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api import arguments
-from xtrace._src.api.arguments import function_name, signature_of
-from xtrace._src.api.tracing import check_callable
+from xtrace._src.api.arguments import signature_of
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import ClosedJaxpr, Var
 from xtrace._src.core.tangents import is_differentiable, tangent_aval

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, zeros
+from xtrace._src.algebra.vector_space import concrete, zeros
 from xtrace._src.api import arguments
 from xtrace._src.api.arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
-from xtrace._src.api.tracing import check_callable
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
-from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.runtime.transfer import to_operand
+from xtrace._src.core.trace import current_trace
+from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import JVPTrace
@@ -79,7 +79,7 @@ class Flat:
     @property
     def name(self) -> str:
         """The function's name, for messages."""
-        return arguments.function_name(self.fun)
+        return function_name(self.fun)
 
     @property
     def info(self) -> DebugInfo:
@@ -119,11 +119,6 @@ class Flat:
                 path = self.path(position)
                 raise TypeError(f"{self.transformation}: argument {path} of {self.name}: {error}") from None
         return found
-
-
-def as_value(leaf: Any) -> Any:
-    """Return an argument as something that carries a tangent: arrays and tracers as they are, others on the device."""
-    return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
 
 
 def zero_tangent(aval: ShapedArray) -> Any:
@@ -259,11 +254,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     # A pytree of the residuals: it can go in and out of jitted functions.
     pair = flat.results(results), pytree.Partial(linear_function, linear.consts)
     return (*pair, aux) if has_aux else pair
-
-
-def concrete(value: Any) -> Any:
-    """Return a literal's value as an array."""
-    return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
 def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any]) -> list[Any]:
@@ -431,12 +421,12 @@ def argument_positions(
         if not -count <= n < count:
             raise (missing if n >= 0 else ValueError)(
                 f"differentiating with respect to argnums={n} requires at least {n + 1 if n >= 0 else -n} positional "
-                f"arguments to be passed to {arguments.function_name(fun)}, but got only {count}"
+                f"arguments to be passed to {function_name(fun)}, but got only {count}"
             )
     chosen = [n % count for n in numbers]
     if len(set(chosen)) < len(chosen):
         raise ValueError(
-            f"differentiation: argnums={tuple(numbers)} names an argument of {arguments.function_name(fun)} twice; "
+            f"differentiation: argnums={tuple(numbers)} names an argument of {function_name(fun)} twice; "
             "give each number once"
         )
     return chosen

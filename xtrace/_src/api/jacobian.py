@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, zeros
-from xtrace._src.api import arguments
+from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, converted, reshape, zeros
 from xtrace._src.api.arguments import NO_STATIC
 from xtrace._src.api.grad import (
     Flat,
@@ -16,7 +15,6 @@ from xtrace._src.api.grad import (
     as_cotangent,
     check_input,
     check_output,
-    concrete,
     for_each,
     jvp,
     one_cotangent,
@@ -24,11 +22,12 @@ from xtrace._src.api.grad import (
     vjp,
     zero_tangent,
 )
-from xtrace._src.api.tracing import abstract_leaf, abstract_leaves, check_callable
+from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.functions import renamed
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
@@ -117,7 +116,7 @@ def jacfwd(
         of_chosen = _of_chosen(fun, chosen, args, kwargs)
         primals = tuple([args[n] for n in chosen])
         leaves, tree = pytree.tree_flatten(primals)
-        name = arguments.function_name(fun)
+        name = function_name(fun)
         # The types of the arguments, or an error that names the one that is no array.
         if not Flat("jacfwd", of_chosen, primals, has_aux, chosen).avals():
             raise ValueError(f"jacfwd: argument {chosen[0]} of {name} has no arrays to differentiate by")
@@ -164,7 +163,7 @@ def jacrev(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
-        name = arguments.function_name(fun)
+        name = function_name(fun)
         of_chosen = _of_chosen(fun, chosen, args, kwargs)
         # The types of the arguments, or an error that names the one that is no array.
         flat = Flat("jacrev", of_chosen, primals, has_aux, chosen)

@@ -19,11 +19,12 @@ from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
 from xtrace._src.api.devices import one_device
 from xtrace._src.api.eager import check_live, device_for
-from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, check_callable, trace
+from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import taking_objects
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.source import is_internal, resolve, user_position
@@ -235,7 +236,7 @@ def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selecti
     both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
     if both:
         raise ValueError(
-            f"jit: static and donated arguments of {arguments.function_name(fun)} cannot intersect; "
+            f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
             f"{abbreviated(both[0])} is in both. A static argument has no memory to donate."
         )
 
@@ -252,7 +253,7 @@ class Jitted:
         self, fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options, cache: _Cache
     ) -> None:
         self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
-        self.name = arguments.function_name(fun)
+        self.name = function_name(fun)
         self.wrapper: Callable[[], Any] = lambda: None
         # Where all is evaluated, a function of the library that is a single operation is no call of a program.
         self.of_library = False

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xtrace._src.api import arguments
-from xtrace._src.api.tracing import check_callable
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.trace import CompileTimeTrace, current_trace, use_trace
 from xtrace._src.transforms.scopes import scope
@@ -41,7 +40,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """Return `fun` in a `named_scope` of its own, called `name` or as the function is."""
     check_callable("named_call", fun)
-    called = name if name is not None else arguments.function_name(fun)
+    called = name if name is not None else function_name(fun)
 
     @boundary
     @functools.wraps(fun)

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.api.grad import argument_numbers, argument_positions, vjp
 from xtrace._src.api.jit import jit
-from xtrace._src.api.tracing import check_callable
+from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
 
 

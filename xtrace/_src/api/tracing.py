@@ -12,7 +12,8 @@ from typing import Any
 from xtrace._src.api import arguments
 from xtrace._src.api.arguments import Selection, Static
 from xtrace._src.core import config, monitoring, pytree
-from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, shown
+from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
@@ -92,7 +93,7 @@ def abstract_leaves(
             raise OverflowError(f"argument {path}: {error}") from None
         except (TypeError, ValueError) as error:
             path = arguments.argument_paths(function, static, in_tree)[position]
-            name = arguments.function_name(function)
+            name = function_name(function)
             advice = (
                 f'mark the argument as static, with static_argnums or static_argnames=["{path}"]'
                 if path.isidentifier()
@@ -144,7 +145,7 @@ def trace(
         key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
     traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
     traced.seconds = time.perf_counter() - start
-    monitoring.record_step(monitoring.TRACING, traced.seconds, arguments.function_name(function))
+    monitoring.record_step(monitoring.TRACING, traced.seconds, function_name(function))
     return traced
 
 
@@ -176,7 +177,7 @@ def make_jaxpr(
         closed = ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts)
         return (closed, traced.out_info) if return_shape else closed
 
-    jaxpr_maker.__name__ = jaxpr_maker.__qualname__ = f"make_jaxpr({arguments.function_name(fun)})"
+    jaxpr_maker.__name__ = jaxpr_maker.__qualname__ = f"make_jaxpr({function_name(fun)})"
     return jaxpr_maker
 
 
@@ -212,7 +213,3 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source
     return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
 
 
-def check_callable(name: str, fun: Any) -> None:
-    """Raise TypeError if `fun` cannot be called."""
-    if not callable(fun):
-        raise TypeError(f"{name}: Expected a callable value, got {shown(fun)} of type {type(fun)}")

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, reduce_sum, with_axis
+from xtrace._src.algebra.vector_space import concrete, converted, reduce_sum, with_axis
 from xtrace._src.api import arguments
 from xtrace._src.api.arguments import NO_STATIC
-from xtrace._src.api.grad import as_value, concrete, for_each
-from xtrace._src.api.tracing import check_callable
+from xtrace._src.api.grad import for_each
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 
@@ -62,7 +63,7 @@ def vmap(
     @boundary
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        name = arguments.function_name(fun)
+        name = function_name(fun)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "

@@ -170,6 +170,11 @@ def to_operand(value: Any) -> ConcreteArray:
     return to_input(value)
 
 
+def as_value(leaf: Any) -> Any:
+    """Return an argument as something that carries a tangent: arrays and tracers as they are, others on the device."""
+    return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
+
+
 def to_input(value: Any, device: Any = None) -> ConcreteArray:
     """Return `value` as programs take it: as `to_concrete` does, and what has no data as booleans."""
     found: Any = to_concrete(value, device)

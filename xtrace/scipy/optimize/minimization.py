@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from xtrace._src.api.promotion import operand_aval
-from xtrace._src.api.tracing import check_callable
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.callables import check_callable
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import conj
 from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs

@@ -14,6 +14,7 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
@@ -130,14 +131,6 @@ def _key_of_parameter(value: Any) -> Any:
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
     return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
-
-
-def function_name(function: Callable[..., Any]) -> str:
-    """Return the name a function goes by in messages."""
-    if isinstance(function, functools.partial):
-        return function_name(function.func)
-    name = getattr(function, "__name__", None)
-    return name if isinstance(name, str) else type(function).__name__
 
 
 def debug_info_of(transformation: str, function: Callable[..., Any], in_tree: Any) -> DebugInfo:

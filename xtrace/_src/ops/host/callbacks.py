@@ -17,6 +17,7 @@ import numpy as np
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.callables import function_name
 from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import describe, user_position
@@ -108,13 +109,6 @@ class Function:
         # Jaxprs read the same in every run.
         function = re.sub("at 0x[0-9a-fA-F]+", "at 0xXXXXXXXXXXXX", str(self.callback_func))
         return f"_FlatCallback(callback_func={function}, in_tree={self.in_tree})"
-
-
-def function_name(function: Any) -> str:
-    """Return the name of a function, also of a partial or an object that can be called."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def with_static(tree: Any, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
