@@ -89,7 +89,7 @@ class Elementwise(Primitive):
                 self.derivatives = (derivatives,) * len(operand_names)
             self.jvp = self._jvp
             if all(type(d) is int and d for d in self.derivatives):
-                self.transpose = self._transpose
+                self.jvp, self.transpose = self._linear_jvp, self._transpose
         if jvp is not None:
             self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         if transpose is not None:
@@ -142,6 +142,12 @@ class Elementwise(Primitive):
                 tangent = neg.apply((tangent,))
             total = tangent if total is None else add_any.apply((total, tangent))
         return result, None if total is None else spread_like(total, result)
+
+    def _linear_jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        for tangent in tangents:
+            if tangent is None:
+                return self._jvp(primals, tangents)
+        return self.apply(primals), self.apply(tangents)
 
     def _transpose(self, cotangent: Any, *operands: Any, **_: Any) -> list[Any]:
         signed = {1: cotangent}

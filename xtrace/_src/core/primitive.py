@@ -127,7 +127,7 @@ class Primitive:
         self._types = Table(8192)
         self.programs = Table()
         self.subprograms = Table()
-        self.replayable = linearize is None and effects is None
+        self.replayable = linearize is None and effects is None and memoised
         self.emission_templates = Table()
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"

@@ -32,6 +32,11 @@ def within(scopes: Scopes, position: Position | None) -> Position | None:
     return position and (position[0], position[1], scopes + position[2])
 
 
+def unscoped(position: Position | None) -> Position | None:
+    """Return `position` outside of all scopes."""
+    return position and (position[0], position[1], ())
+
+
 def scopes_of(position: Position | None) -> Scopes:
     """Return the scopes that a position is in, outermost first."""
     return position[2] if position is not None else ()
@@ -87,6 +92,12 @@ def is_internal(filename: str) -> bool:
     """Whether the file is one of xtrace's, or code that it wrote."""
     found = _internal[filename] = filename.startswith((_PACKAGE, "<xtrace "))
     return found
+
+
+class Place(NamedTuple):
+    """What stands for an equation in `replay`: the position that what is recorded has."""
+
+    source: Position | None
 
 
 def replay(equation: Any, function: Callable[..., Any], *arguments: Any) -> Any:

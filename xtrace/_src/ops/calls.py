@@ -30,6 +30,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 )
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.lower import emit_call
+from xtrace._src.transforms.scopes import call_in_scopes
 from xtrace._src.transforms.stage import StagingTrace
 
 
@@ -77,7 +78,7 @@ def _linearize(
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline:
         # A tape records: what is linear is recorded in place, as in any other program.
-        moved = evaluate(parts.linear.jaxpr, parts.linear.consts, operands)
+        moved = call_in_scopes(evaluate, parts.linear.jaxpr, parts.linear.consts, operands)
     else:
         moved = _call(parts.linear, operands, name, compiler_options)
     return results[: len(parts.nonzero)], scatter_by_mask(moved, parts.nonzero)
@@ -149,5 +150,5 @@ def computed(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[An
     """Return the results of `closed`: recorded in place in a jaxpr, as one program of that name outside of one."""
     enclosing = current_trace.get().enclosing()
     if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
-        return evaluate(closed.jaxpr, closed.consts, operands)
+        return call_in_scopes(evaluate, closed.jaxpr, closed.consts, operands)  # type: ignore[no-any-return]
     return _call(closed, operands, name)

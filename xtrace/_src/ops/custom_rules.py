@@ -40,6 +40,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.jvp import JVPTracer, jvp
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.scopes import call_in_scopes, program_scopes
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace, stage
 
 _SCALARS = (bool, int, float, complex, Literal)
@@ -139,7 +140,7 @@ def given(value: Any) -> Any:
 def _calling(rule: Rule, *arguments: Any) -> Any:
     """Return ``rule.function(*arguments)``; an error of a value out of its trace says what rules may close over."""
     try:
-        return rule.function(*arguments)
+        return call_in_scopes(rule.function, *arguments)
     except UnexpectedTracerError as error:
         error.add_note(
             f"while the custom rule {rule} was called: it may close over no traced value of a function that has ended, "
@@ -264,7 +265,8 @@ def _custom_jvp_linearize(
 ) -> tuple[list[Any], list[Any]]:
     primals, tangents = explicit(name, primals, tangents, num_consts)
     tape = current_trace.get()
-    results, moved = _calling(jvp, primals, tangents)
+    with program_scopes():
+        results, moved = _calling(jvp, primals, tangents)
     if tape.is_tape and any(type(x) is StagedTracer and x.owner is tape for x in results):
         # An operation that is on the tape as a whole, such as while_loop, gave them: they depend on no tangent.
         assert tape.parent is not None
@@ -401,9 +403,9 @@ def _custom_vjp_linearize(
     results, residuals, bwd = _calling(fwd, primals, nonzero)
     results = _as_declared(results, call_jaxpr)
     avals = tuple(map(aval_of, results))
-    moved = custom_lin.apply(
-        [*residuals, *filter_by_mask(tangents, nonzero)], (name, bwd, nonzero, len(residuals), avals)
-    )
+    operands = [*residuals, *filter_by_mask(tangents, nonzero)]
+    with program_scopes():
+        moved = custom_lin.apply(operands, (name, bwd, nonzero, len(residuals), avals))
     return results, scatter_by_mask(moved, [is_differentiable(a) for a in avals])
 
 

@@ -21,6 +21,7 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs, transpose_jaxpr
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
 
 __all__ = ["custom_linear_solve", "custom_root"]
 
@@ -90,7 +91,8 @@ def _jvp(
     change: Sequence[Any] = [None] * count
     if any(t is not None for t in dconsts.matvec):
         change = _moved(jaxprs.matvec, [*consts.matvec, *solution], [*dconsts.matvec, *[None] * count])
-    moved = [_difference(t, c) for t, c in zip(dright, change, strict=True)]
+    with program_scopes(below=True):
+        moved = [_difference(t, c) for t, c in zip(dright, change, strict=True)]
     if all(t is None for t in moved):
         return results, [None] * len(results)
     filled = [zeros(tangent_aval(aval_of(x))) if t is None else t for x, t in zip(right, moved, strict=True)]
@@ -99,7 +101,11 @@ def _jvp(
 
 def _moved(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     """Return the tangents of the results of `closed`."""
-    return jvp(lambda *args: evaluate(closed.jaxpr, closed.consts, args), primals, tangents)[1]
+    def function(*args: Any) -> list[Any]:
+        with scope(JVP):
+            return evaluate(closed.jaxpr, closed.consts, args)
+
+    return call_in_scopes(jvp, function, primals, tangents)[1]  # type: ignore[no-any-return]
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -236,11 +242,12 @@ def custom_linear_solve(
         linear = (*(False,) * len(product.consts), *(True,) * count)
         found, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
         vecmat, vecmat_consts = move_constants_to_inputs(found), [*found.consts, *product.consts]
-        closed = vecmat
+        closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
 
         def times_transposed(x: Any) -> Any:
             values = [converted(given(y), a.dtype) for y, a in zip(pytree.tree_leaves(x), avals, strict=True)]
-            return pytree.tree_unflatten(tree, evaluate(closed.jaxpr, [], [*vecmat_consts, *values]))
+            with scope(*scopes):
+                return pytree.tree_unflatten(tree, evaluate(closed.jaxpr, [], [*vecmat_consts, *values]))
 
         def transposed_solution(x: Any) -> Any:
             return transpose_solve(times_transposed, x)
@@ -324,7 +331,9 @@ def custom_root(
             return results, [None] * len(results)
         operands = [*primals[first:last], *solution, *_filled(change, avals)]
         found = evaluate(linear_solver.jaxpr.jaxpr, linear_solver.jaxpr.consts, operands)
-        return results, [*[neg(t) for t in found], *[None] * (len(results) - count)]
+        with program_scopes(below=True):
+            found = [neg(t) for t in found]
+        return results, [*found, *[None] * (len(results) - count)]
 
     def bound(values: Sequence[Any]) -> list[Any]:
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)

@@ -33,7 +33,8 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotan
     found: dict[Var, Any] = {}
     for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None and atom in linear:
-            _accumulate(found, atom, cotangent)  # type: ignore[arg-type]
+            before = found.get(atom)  # type: ignore[arg-type]
+            found[atom] = cotangent if before is None else add_any(before, cotangent)  # type: ignore[index]
     stack = TraceStack.below(current_trace.get())
     for equation in reversed(pending):
         _transpose(equation, values, linear, found, stack)
@@ -55,11 +56,6 @@ def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> 
             results = result if equation.primitive.multiple_results else [result]
             values.update(zip(equation.outvars, results, strict=True))
     return pending
-
-
-def _accumulate(found: dict[Var, Any], variable: Var, cotangent: Any) -> None:
-    before = found.get(variable)
-    found[variable] = cotangent if before is None else add_any(before, cotangent)
 
 
 def _transpose(
@@ -97,7 +93,10 @@ def _transpose(
         raise
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
-            _accumulate(found, x, cotangent)  # type: ignore[arg-type]
+            before = found.get(x)  # type: ignore[arg-type]
+            if before is not None:
+                cotangent = replay(equation, current_trace.get().process, add_any, (before, cotangent), ())
+            found[x] = cotangent  # type: ignore[index]
 
 
 def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:

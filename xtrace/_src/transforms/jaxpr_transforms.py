@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
+from xtrace._src.core.source import Place, Scopes, replay, unscoped, user_position
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.transforms.backward import backward
@@ -19,6 +20,7 @@ from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.linearize import KnownResults, LinearMap, linearize, partial_evaluate
+from xtrace._src.transforms.scopes import scope
 from xtrace._src.transforms.stage import stage
 
 
@@ -26,7 +28,9 @@ def stage_to_jaxpr(
     function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], info: DebugInfo | None
 ) -> ClosedJaxpr:
     """Return ``function(*tracers)`` as a jaxpr whose constants, if there are any, are values that are not traced."""
-    jaxpr, consts = stage(function, in_avals, info or DebugInfo("a transformation", "<jaxpr>", None, None))
+    info = info or DebugInfo("a transformation", "<jaxpr>", None, None)
+    # The equation that holds the jaxpr will be in the scopes around it, so that those inside are not.
+    jaxpr, consts = replay(Place(unscoped(user_position())), stage, function, in_avals, info)
     return ClosedJaxpr(jaxpr, consts)
 
 
@@ -282,11 +286,13 @@ def _find_forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ..
 
 @memoize_by_owner
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], always: bool = False
+    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], always: bool = False,
+    known_scopes: Scopes = (),
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the jaxpr of the known inputs and the nonzero cotangents that gives those of the `linear` inputs.
 
-    The second result says which of the linear inputs have one; all of them with `always`.
+    The second result says which of the linear inputs have one; all of them with `always`. known_scopes: what depends on
+    known inputs alone is inside of these.
     """
     jaxpr = closed.jaxpr
     known = filter_by_mask(closed.in_avals, [not x for x in linear])
@@ -297,8 +303,9 @@ def transpose_jaxpr(
         rest = iter(values[: len(known)])
         operands = [UndefinedPrimal(a) if x else next(rest) for a, x in zip(closed.in_avals, linear, strict=True)]
         given, consts, split = scatter_by_mask(values[len(known) :], nonzero), closed.consts, jaxpr
-        if _has_calls_to_split(closed, linear):
-            split, consts = _split_of_calls(closed, operands, linear)
+        if known_scopes or _has_calls_to_split(closed, linear):
+            with scope(*known_scopes):
+                split, consts = _split_of_calls(closed, operands, linear)
             operands = [UndefinedPrimal(a) for a in wanted]
         found = backward(split, consts, operands, given)
         found = found if split is not jaxpr else filter_by_mask(found, linear)

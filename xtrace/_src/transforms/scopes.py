@@ -6,21 +6,25 @@ templates have none of their own: their equations get the scopes of the trace th
 
 from __future__ import annotations
 
-from xtrace._src.core.source import Scopes, Transformation
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.core.source import Place, Scopes, Transformation, replay, scopes_of, unscoped, user_position
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jvp import JVPTrace
+from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace
 
 JVP, TRANSPOSE, VMAP = Transformation("jvp"), Transformation("transpose"), Transformation("vmap")
 
 
 class scope:
-    """A block whose operations are inside of the scope `name`, in every trace that records them."""
+    """A block whose operations are inside of the scopes `names`, outermost first, in every trace that records them."""
 
-    __slots__ = ("name", "before")
+    __slots__ = ("names", "before")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, *names: str) -> None:
+        self.names = names
         self.before: list[tuple[StagingTrace, Scopes]] = []
 
     def __enter__(self) -> None:
@@ -30,8 +34,47 @@ class scope:
             if isinstance(recorder, StagingTrace):
                 self.before.append((recorder, recorder.scopes))
         for recorder, scopes in self.before:
-            recorder.scopes = (*scopes, self.name)
+            recorder.scopes = scopes + self.names
 
     def __exit__(self, *_: object) -> None:
         for recorder, scopes in self.before:
             recorder.scopes = scopes
+
+
+def call_in_scopes(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, inside of the scopes of the equation that is evaluated or transposed now.
+
+    For rules that evaluate jaxprs in the equation's place, or call functions of the user's: what these record has
+    positions of its own, which are not in the equation's scopes.
+    """
+    position = user_position(2)
+    with scope(*scopes_of(position)):
+        return replay(Place(unscoped(position)), function, *arguments)
+
+
+def scopes_of_program() -> Scopes:
+    """Return the scopes that the program which is recorded is in now, whatever tapes are above it."""
+    return next((trace.scopes for trace in current_trace.get().enclosing() if type(trace) is StagingTrace), ())
+
+
+class program_scopes:
+    """A block in which the tape that records now, if one does, does so inside of the scopes of the program around it.
+
+    So do JAX's custom derivatives, in the place of the tape's own scopes, and its checkpoints, `below` these.
+    """
+
+    __slots__ = ("tape", "before", "below")
+
+    def __init__(self, below: bool = False) -> None:
+        self.below = below
+
+    def __enter__(self) -> None:
+        self.tape = next((t for t in current_trace.get().enclosing() if isinstance(t, StagingTrace)), None)
+        if type(self.tape) is Tape:
+            self.before = self.tape.scopes
+            around = scopes_of_program()
+            self.tape.scopes = self.before + around + scopes_of(user_position(2)) if self.below else around
+
+    def __exit__(self, *_: object) -> None:
+        if type(self.tape) is Tape:
+            self.tape.scopes = self.before

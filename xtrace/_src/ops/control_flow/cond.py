@@ -41,6 +41,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     transpose_jaxpr,
 )
 from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
+from xtrace._src.transforms.scopes import call_in_scopes
 
 __all__ = ["cond", "cond_p", "platform_dependent", "platform_index_p", "switch"]
 
@@ -330,7 +331,7 @@ def _batch_of_index(
             _constant_unless_chosen(x, index, number) if smooth else x
             for x, smooth in zip(operands, differentiable, strict=True)
         ]
-        found.append(evaluate(branch.jaxpr, branch.consts, given))
+        found.append(call_in_scopes(evaluate, branch.jaxpr, branch.consts, given))
     chosen_results = [select_n(_along(index, cases[0]), *cases) for cases in zip(*found, strict=True)]
     return chosen_results, (0,) * len(chosen_results)
 

@@ -18,6 +18,7 @@ from xtrace._src.ops.control_flow.bodies import check_function, leaf_paths, leav
 from xtrace._src.ops.control_flow.scan import Loop, length_of, run_scan, scan
 from xtrace._src.ops.elementwise import add, bitwise_or
 from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.scopes import VMAP, scope
 
 __all__ = ["associative_scan", "map"]
 
@@ -79,7 +80,8 @@ def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
         return results
 
     mapped = MappedAxis(aval_of(elements[0]).shape[0])
-    results, axes = batch(flat, mapped, elements, [0] * len(elements))
+    with scope(VMAP):
+        results, axes = batch(flat, mapped, elements, [0] * len(elements))
     placed = [with_axis(x, i, mapped.size) for x, i in zip(results, axes, strict=True)]
     return pytree.tree_unflatten(out_tree, placed)
 

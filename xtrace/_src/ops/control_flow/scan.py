@@ -16,6 +16,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import replay
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.core.trace import Tracer
@@ -461,6 +462,7 @@ def _transposed_body(
     moved = filter_by_mask(kinds[1], carry_given)
     ys = filter_by_mask(closed.out_avals[loop.num_carry :], ys_given)
     extra_avals = list(map(aval_of, extra))
+    makers = {v: equation for equation in jaxpr.eqns for v in equation.outvars}
 
     def body(*values: Any) -> list[Any]:
         rest = iter(values)
@@ -469,7 +471,10 @@ def _transposed_body(
         )
         results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
         consts, carry, xs = loop.split(scatter_by_mask(results, nonzero))
-        sums = [add_any.apply((s, c)) for s, c in zip(sums, [c for c in consts if c is not None], strict=True)]
+        sums = [
+            replay(makers[v], add_any.apply, (s, c)) if v in makers else add_any.apply((s, c))
+            for v, s, c in zip(jaxpr.outvars, sums, [c for c in consts if c is not None], strict=False)
+        ]
         after = [zeros(a) if c is None else c for a, c, g in zip(kinds[1], carry, carry_given, strict=True) if g]
         return [*sums, *after, *[c for c in xs if c is not None]]
 

@@ -37,6 +37,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     transpose_jaxpr,
 )
 from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.scopes import program_scopes
 
 _logger = logging.getLogger("xtrace")
 
@@ -60,7 +61,7 @@ def _emit(
         for i, value in zip(hidden, builder.line_of_many(text, [operands[i].aval for i in hidden]), strict=True):
             operands[i] = value
     scope = builder.scope
-    builder.scope = builder.path("checkpoint/rematted_computation" if differentiated else "checkpoint")
+    builder.scope = builder.path("checkpoint")
     found = emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, operands, strict=True)))
     builder.scope = scope
     return found
@@ -127,7 +128,8 @@ class _Split(NamedTuple):
             return results[: self.results_known], []
         rest = [*results[self.results_known :], *moved]
         flags = _moved(prevent_cse, len(operands), self.inputs, len(rest))
-        again = _bind(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
+        with program_scopes(below=True):
+            again = _bind(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
         return results[: self.results_known], again
 
 
@@ -239,7 +241,7 @@ def _transpose(
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
-    transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
+    transposed, found = transpose_jaxpr(jaxpr, linear, nonzero, False, ("rematted_computation",))
     known = [i for i, x in enumerate(operands) if type(x) is not UndefinedPrimal]
     given = [c for c in cotangents if c is not None]
     flags = _moved(prevent_cse, len(operands), known, len(given))
