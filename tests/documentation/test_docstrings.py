@@ -1,0 +1,272 @@
+"""The template of public docstrings: a contract, Args, Returns, Raises, Example, Reference, and examples that run.
+
+`NOT_CONVERTED` lists patterns of modules that do not follow it yet. It only shrinks: a pattern whose modules all pass
+fails a test. A pattern may be replaced by the patterns of those of its modules that are left.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import doctest
+import fnmatch
+import functools
+import importlib
+import inspect
+import re
+import types
+
+import numpy as np
+import pytest
+
+import xtrace
+
+NOT_CONVERTED = (
+    "xtrace", "xtrace._src.*", "xtrace.ad_checkpoint", "xtrace.core", "xtrace.custom_batching",
+    "xtrace.custom_derivatives", "xtrace.debug", "xtrace.dtypes", "xtrace.experimental.*", "xtrace.extend.*",
+    "xtrace.ffi", "xtrace.flatten_util", "xtrace.image", "xtrace.lax", "xtrace.lax.linalg", "xtrace.memory",
+    "xtrace.nn", "xtrace.nn.*", "xtrace.numpy", "xtrace.numpy.*", "xtrace.profiler", "xtrace.random.*",
+    "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*",
+    "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*",
+    "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages",
+    "xtrace.test_util", "xtrace.tree_util",
+)
+
+# Functions that accept every argument, so that there is no error to name.
+RAISE_NOTHING = frozenset()
+
+# The public modules whose functions are numerical methods, and their functions that are none.
+NUMERICAL = frozenset((
+    "xtrace.experimental.ode", "xtrace.lax.linalg", "xtrace.numpy.fft", "xtrace.numpy.linalg", "xtrace.random",
+    "xtrace.scipy.cluster.vq", "xtrace.scipy.fft", "xtrace.scipy.linalg", "xtrace.scipy.ndimage",
+    "xtrace.scipy.optimize", "xtrace.scipy.signal", "xtrace.scipy.sparse.linalg", "xtrace.scipy.special",
+))
+WITHOUT_REFERENCE = frozenset(
+    f"xtrace.numpy.linalg.{name}" for name in (
+        "cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot",
+    )
+) | frozenset(f"xtrace.numpy.fft.{name}" for name in ("fftfreq", "fftshift", "ifftshift", "rfftfreq"))
+# Numerical methods in other modules.
+ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
+    "bartlett", "blackman", "hamming", "hanning", "i0", "interp", "kaiser", "polyfit", "quantile", "roots",
+))
+
+SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Reference")
+VERBS = frozenset(re.findall(r"\w+", """
+    Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute Concatenate
+    Convert Copy Count Create Decorate Declare Decompose Delete Describe Differentiate Divide Draw Evaluate Exchange
+    Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert Integrate Interpolate Invert
+    Iterate Join List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize Pack Pad Partition Place Print
+    Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape Resize Return Reverse Roll Rotate Round
+    Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack Start Stop Sum Swap Take Test Tile Trace
+    Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
+"""))
+
+
+def modules_below(name):
+    """Return the names of the public modules from `name` on."""
+    module = importlib.import_module(name)
+    below = [f"{name}.{n}" for n in dir(module) if isinstance(getattr(module, n), types.ModuleType)]
+    return [name, *[each for module_name in below for each in modules_below(module_name)]]
+
+
+def source_of(value, module):
+    """Return the module that defines a function; of objects and members of families, the public `module`."""
+    namespace = getattr(inspect.unwrap(value), "__globals__", None) if isinstance(value, types.FunctionType) else None
+    source = module if namespace is None else namespace["__name__"]
+    return module if source == "xtrace._src.api.operators" or not source.startswith("xtrace") else source
+
+
+def is_documented_here(value):
+    """Whether `value` is a function, a class or a callable object that xtrace defines."""
+    if isinstance(value, types.FunctionType):
+        return inspect.unwrap(value).__module__.startswith("xtrace")
+    if isinstance(value, type):
+        return value.__module__.startswith("xtrace") and type(value).__module__ != "typing"
+    return callable(value) and type(value).__module__.startswith("xtrace")
+
+
+@functools.cache
+def public_objects():
+    """Return the public functions and classes by the module that defines them: full names and values, once each."""
+    seen, by_source = set(), collections.defaultdict(dict)
+    for module in modules_below("xtrace"):
+        namespace = importlib.import_module(module)
+        for name in dir(namespace):
+            value = getattr(namespace, name)
+            # A name that ends in _p is another name of an operation, or of a primitive that only jaxprs show.
+            if name.endswith("_p") or id(value) in seen or not is_documented_here(value):
+                continue
+            seen.add(id(value))
+            by_source[source_of(value, module)][f"{module}.{name}"] = value
+    return dict(by_source)
+
+
+def sections_of(docstring):
+    """Return the first line of a docstring, and its sections by name, dedented; ValueError for unknown sections."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    sections, current = collections.OrderedDict(), None
+    for line in lines[1:]:
+        heading = re.fullmatch(r"([A-Z][a-z]+):", line)
+        if heading:
+            current = heading[1]
+            if current not in SECTIONS:
+                raise ValueError(f"the section {current} is none of {', '.join(SECTIONS)}")
+            if current in sections:
+                raise ValueError(f"there are two sections {current}")
+            sections[current] = []
+        elif current is not None:
+            if line and not line.startswith("    "):
+                raise ValueError(f"the text {line!r} after a section belongs above the sections, or is to be indented")
+            sections[current].append(line[4:])
+    return lines[0], {name: "\n".join(body).strip("\n") for name, body in sections.items()}
+
+
+def entries_of(section):
+    """Return the names before the colons of a section's entries, in order, and whether each has a text."""
+    names = []
+    for line in section.splitlines():
+        if line and not line.startswith(" "):
+            entry = re.fullmatch(r"([\w., *]+): (.+)", line)
+            if entry is None:
+                raise ValueError(f"the entry {line!r} is to begin with a name, a colon and a text")
+            names += entry[1].split(", ")
+    return names
+
+
+def parameters_of(value):
+    """Return the names of the parameters of a function or of a constructor, or None where Python knows none."""
+    try:
+        return list(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return None
+
+
+def faults_of(name, value, module):
+    """Return in words where the docstring of a public function or class departs from the template."""
+    docstring = getattr(value, "__doc__", None)
+    if not docstring or not docstring.strip():
+        return ["there is no docstring"]
+    try:
+        first, sections = sections_of(docstring)
+        documented = entries_of(sections["Args"]) if "Args" in sections else []
+        errors = entries_of(sections["Raises"]) if "Raises" in sections else []
+    except ValueError as error:
+        return [str(error)]
+    is_class = isinstance(value, type)
+    faults = []
+    if not first.endswith(".") or len(first) > 120:
+        faults.append("the first line is to be one sentence of at most 120 columns that ends in a period")
+    if not is_class and first.split()[0] not in VERBS:
+        faults.append(f"the first line begins with {first.split()[0]!r}, which is not in VERBS")
+    if any(len(line) > 120 for line in docstring.splitlines()):
+        faults.append("a line is longer than 120 columns")
+    if list(sections) != [each for each in SECTIONS if each in sections]:
+        faults.append(f"the order of the sections is {', '.join(SECTIONS)}")
+    parameters = parameters_of(value)
+    if is_class and issubclass(value, BaseException):
+        return faults
+    if parameters is not None and documented != parameters and not (is_class and "Attributes" in sections):
+        faults.append(f"Args has {documented}, and the signature {parameters}")
+    if not is_class and name not in RAISE_NOTHING and not errors:
+        faults.append("Raises is missing; list the function in RAISE_NOTHING if it accepts everything")
+    unknown = [each for each in errors if not hasattr(builtins, each) and not hasattr(xtrace.errors, each)]
+    if unknown:
+        faults.append(f"{', '.join(unknown)} in Raises is no class of errors")
+    if ">>> " not in sections.get("Example", ""):
+        faults.append("Example is missing")
+    numerical = (module in NUMERICAL and name not in WITHOUT_REFERENCE) or name in ALSO_NUMERICAL
+    if numerical and not is_class and not sections.get("Reference"):
+        faults.append("Reference is missing: the paper, book or standard that gives the method")
+    return faults
+
+
+def faults_of_source(source):
+    found = {}
+    for name, value in public_objects()[source].items():
+        faults = faults_of(name, value, name.rpartition(".")[0])
+        if faults:
+            found[name] = faults
+    return found
+
+
+SOURCES = sorted(public_objects())
+CONVERTED = [source for source in SOURCES if not any(fnmatch.fnmatchcase(source, each) for each in NOT_CONVERTED)]
+
+
+@pytest.mark.parametrize("source", CONVERTED)
+def test_docstrings_follow_the_template(source):
+    report = [f"{name}: {'; '.join(faults)}" for name, faults in faults_of_source(source).items()]
+    assert not report, "\n".join(report)
+
+
+@pytest.mark.parametrize("source", CONVERTED)
+def test_examples_print_their_results(source):
+    names = {
+        "jnp": xtrace.numpy, "lax": xtrace.lax, "random": xtrace.random, "nn": xtrace.nn, "np": np, "xtrace": xtrace,
+        "scipy": xtrace.scipy,
+    }
+    parser, report = doctest.DocTestParser(), []
+    texts = {value.__doc__: name for name, value in reversed(public_objects()[source].items())}
+    for docstring, name in texts.items():
+        runner = doctest.DocTestRunner(verbose=False)
+        runner.run(parser.get_doctest(docstring, dict(names), name, None, None), out=report.append)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("pattern", NOT_CONVERTED)
+def test_the_list_of_modules_that_are_not_converted_only_shrinks(pattern):
+    sources = fnmatch.filter(SOURCES, pattern)
+    assert any(map(faults_of_source, sources)), f"remove {pattern} from NOT_CONVERTED: its modules follow the template"
+
+
+def test_exceptions_from_the_template_are_public_functions():
+    known = {name for objects in public_objects().values() for name in objects}
+    assert not (RAISE_NOTHING | WITHOUT_REFERENCE | ALSO_NUMERICAL) - known
+
+
+def example_function(first, second=1):
+    """Return `first`.
+
+    Args:
+        first: an array.
+        second: a number.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: `first` is no array.
+
+    Example:
+        >>> 1 + 1
+        2
+    """
+
+
+def test_a_docstring_that_follows_the_template_has_no_faults():
+    assert faults_of("name", example_function, "xtrace.numpy") == []
+
+
+@pytest.mark.parametrize(
+    "old, new, fault",
+    [
+        ("Return `first`.", "The first.", "begins with 'The'"),
+        ("Return `first`.", "Return `first`", "ends in a period"),
+        ("second: a number", "third: a number", "the signature"),
+        ("second: a number", "second a number", "is to begin with a name"),
+        ("Returns:", "Result:", "section Result"),
+        ("Returns:", "Args:", "two sections"),
+        ("Raises:\n        TypeError", "Returns:\n        TypeError", "two sections"),
+        ("TypeError", "Mistake", "no class of errors"),
+        (">>> 1 + 1", "1 + 1", "Example is missing"),
+        ("    Raises:\n        TypeError: `first` is no array.\n", "", "Raises is missing"),
+    ],
+)
+def test_departures_from_the_template_are_found(old, new, fault):
+    assert old in example_function.__doc__
+    departed = types.FunctionType(example_function.__code__, {}, argdefs=(1,))
+    departed.__doc__ = example_function.__doc__.replace(old, new, 1)
+    assert any(fault in text for text in faults_of("name", departed, "xtrace.numpy"))
+    if new == "1 + 1":
+        assert any("Reference" in text for text in faults_of("name", departed, "xtrace.random"))
