@@ -12,7 +12,7 @@ from xtrace._src.api.operators import as_array
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.functions import called
+from xtrace._src.core.functions import with_function_name
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_unflatten
 from xtrace._src.ops.arrays.shape import concatenate, split
@@ -53,7 +53,7 @@ class _Unravel:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    @called("unravel")
+    @with_function_name("unravel")
     def __call__(self, vector: Any) -> Any:
         try:
             return self._tree_of(vector)

@@ -16,6 +16,8 @@ GIVEN_UP = {
     "SplitJaxpr": "PartitionedJaxpr", "Known": "KnownResults", "dependence": "analyze_unknowns",
     "carry_dependence": "find_unknown_carry", "FLAT": "ZERO_DERIVATIVE",
     "Form": "EmissionTemplate", "form_of": "record_emission_template", "Forms": "CallShapes",
+    "types_of_results": "abstract_eval", "evaluates": "fusion_level", "fuses": "fusion_level",
+    "fused_from": "fusion_level", "under_name": "set_function_name",
     "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
 }
 

@@ -38,7 +38,9 @@ def test_all_parameters_are_needed_and_no_other(parameters, new_primitive):
 
 def test_parameters_may_come_in_any_order(new_primitive):
     two = new_primitive("two", ("a", "b"), abstract=same, emit=emit)
-    closed = xtrace.make_jaxpr(lambda x: (two.bind(x, b=2, a=1), two.apply((x,), (1, 2)), two(x, a=1, b=2)))(VECTOR)
+    closed = xtrace.make_jaxpr(lambda x: (two.bind(x, b=2, a=1), two.bind_positional((x,), (1, 2)), two(x, a=1, b=2)))(
+        VECTOR
+    )
     assert [e.parameters for e in closed.eqns] == [(1, 2)] * 3
 
 
@@ -69,7 +71,7 @@ def test_the_abstract_rule_runs_once_for_each_signature(new_primitive):
     for _ in range(3):
         for aval in (V32, other):
             for a in (1, "text"):
-                assert counted.types_of_results((aval,), (a,)) is aval
+                assert counted.abstract_eval((aval,), (a,)) is aval
     assert seen == [(V32, 1), (V32, "text"), (other, 1), (other, "text")]
 
 
@@ -77,7 +79,7 @@ def test_unhashable_parameters_are_not_remembered(new_primitive):
     seen = []
     counted = new_primitive("counted", ("a",), abstract=lambda x, *, a: seen.append(a) or x, emit=emit)
     for _ in range(2):
-        assert counted.types_of_results((V32,), ([1],)) is V32
+        assert counted.abstract_eval((V32,), ([1],)) is V32
     assert seen == [[1], [1]]
 
 
@@ -92,16 +94,16 @@ def test_nothing_is_remembered_of_a_rule_that_raises(new_primitive):
 
     failing = new_primitive("failing", abstract=abstract, emit=emit)
     with pytest.raises(ValueError, match="not yet") as caught:
-        failing.types_of_results((V32,), ())
+        failing.abstract_eval((V32,), ())
     assert len(caught.value.__notes__) == 1
     assert caught.value.__notes__[0].startswith(f"operation failing on (f32[3]), called at {__file__}:")
-    assert failing.types_of_results((V32,), ()) is V32
+    assert failing.abstract_eval((V32,), ()) is V32
 
 
 def test_the_memory_of_types_is_bounded(new_primitive):
     many = new_primitive("many", ("a",), abstract=same, emit=emit)
     for a in range(20_000):
-        many.types_of_results((V32,), (a,))
+        many.abstract_eval((V32,), (a,))
     assert len(many._types) <= 8192
 
 

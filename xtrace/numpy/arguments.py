@@ -117,12 +117,12 @@ def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...
     kept = [i for i, n in enumerate(own) if n == shape[missing + i]]
     if len(kept) < len(own):
         x = reshape(x, [own[i] for i in kept])
-    return broadcast_in_dim.apply((x,), (shape, tuple([missing + i for i in kept]), None))
+    return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
 
 
 def chosen(mask: Any, x: Any, other: Any) -> Any:
     """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
     aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])
-    fill = broadcast_in_dim.apply((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
+    fill = broadcast_in_dim.bind_positional((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
     return select_n(spread_to("where", mask, own, shape), fill, spread_to("where", x, aval.shape, shape))

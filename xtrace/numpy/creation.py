@@ -298,7 +298,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 def _fill(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool, device: Any) -> Any:
     """Return the array whose elements are all the Python scalar `value`."""
-    result = broadcast_in_dim.apply((Literal(value, ShapedArray((), dtype, weak)),), (shape, (), None))
+    result = broadcast_in_dim.bind_positional((Literal(value, ShapedArray((), dtype, weak)),), (shape, (), None))
     return result if device is None else device_put(result, device)
 
 
@@ -763,7 +763,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def _along(x: Any, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Any:
     """Return the vector `x` along one axis of `rank`, spread over `shape` if that is given."""
     target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
-    return broadcast_in_dim.apply((x,), (target, (axis,), None))
+    return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:

@@ -16,7 +16,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.functions import under_name
+from xtrace._src.core.functions import set_function_name
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims
@@ -270,8 +270,8 @@ def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | N
         return function(*args)
 
     if nin in (1, 2):
-        return under_name(unary if nin == 1 else binary, name)
-    return under_name(general, "ufunc")
+        return set_function_name(unary if nin == 1 else binary, name)
+    return set_function_name(general, "ufunc")
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY

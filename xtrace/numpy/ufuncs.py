@@ -31,7 +31,7 @@ from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, pr
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.functions import renamed
+from xtrace._src.core.functions import copy_with_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.special import bessel_i0e
@@ -65,7 +65,7 @@ def _filled(x: Any, value: Any, dtype: Any = None, weak: bool = False) -> Any:
     aval = aval_of(x)
     kind = aval.dtype if dtype is None else dtype
     literal = Literal(scalar_value(value, kind), ShapedArray((), kind, weak))
-    return broadcast_in_dim.apply((literal,), (aval.shape, (), None))
+    return broadcast_in_dim.bind_positional((literal,), (aval.shape, (), None))
 
 
 def _refuse_complex(function: str, error: type[Exception] = TypeError) -> Callable[..., Any]:
@@ -99,7 +99,7 @@ remainder = operators.remainder
 mod = alias(remainder, "mod")
 divmod = operators.divmod
 power = operators.power
-pow = renamed(power, "pow")
+pow = copy_with_name(power, "pow")
 positive = operators.positive
 absolute = operators.absolute
 abs = alias(absolute, "abs")
@@ -119,7 +119,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    return lax.integer_pow.apply((x,), (-1,))
+    return lax.integer_pow.bind_positional((x,), (-1,))
 
 
 reciprocal = unary_function("reciprocal", _reciprocal, "1 / x as a floating number.", adjust=as_inexact)
@@ -391,7 +391,7 @@ trunc = unary_function(
 
 
 def _to_even(x: Any) -> Any:
-    return lax.round.apply((x,), (lax.RoundingMethod.TO_NEAREST_EVEN,))
+    return lax.round.bind_positional((x,), (lax.RoundingMethod.TO_NEAREST_EVEN,))
 
 
 def _as_float(x: Any) -> Any:

@@ -125,5 +125,5 @@ def fitted(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def new_keys(key: Any, count: int) -> list[Any]:
     """Return `count` typed keys made from a typed one."""
-    keys = random_split.apply((key,), ((count,),))
+    keys = random_split.bind_positional((key,), ((count,),))
     return [index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]

@@ -46,7 +46,7 @@ def one_of(dtype: Any) -> Literal:
 
 
 def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
-    return random_bits.apply((key,), (width, shape))
+    return random_bits.bind_positional((key,), (width, shape))
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
@@ -73,12 +73,12 @@ def uniform_numbers(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dt
     """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
-    words = converted(random_bits.apply((key,), (drawn, shape)), _UNSIGNED[width])
+    words = converted(random_bits.bind_positional((key,), (drawn, shape)), _UNSIGNED[width])
     word = _UNSIGNED[width]
     exponent = int(np.array(1, dtype).view(word))
-    words = lax.shift_right_logical.apply((words, constant(drawn - mantissa, word)))
-    words = lax.bitwise_or.apply((words, constant(exponent, word)))
-    unit = lax.sub.apply((lax.bitcast_convert_type(words, dtype), one_of(dtype)))
+    words = lax.shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
+    words = lax.bitwise_or.bind_positional((words, constant(exponent, word)))
+    unit = lax.sub.bind_positional((lax.bitcast_convert_type(words, dtype), one_of(dtype)))
     low, high = [spread(x, shape) if aval_of(x).shape else x for x in (low, high)]
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 

@@ -54,7 +54,7 @@ def integers(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtyp
     # A bound above the largest number means that this one is drawn too.
     beyond = _beyond(maxval, highest)
     low, high = [fitted(_clipped(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
-    words = [random_bits.apply((k,), (width, shape)) for k in new_keys(key, 2)]
+    words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
     span = converted(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
     span = lax.select(lax.le(high, low), spread(one, shape), span)
@@ -209,14 +209,14 @@ def shuffled(key: Any, x: Any, axis: int) -> Any:
     # Rounds until the chance that two elements tie in all is small: three times the logarithm, in words.
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
         key, other = new_keys(key, 2)
-        words = random_bits.apply((other,), (32, aval_of(x).shape))
+        words = random_bits.bind_positional((other,), (32, aval_of(x).shape))
         x = sort((words, x), axis, num_keys=1)[1]
     return x
 
 
 def _numbers(count: int) -> Any:
     dtype = dtypes.default_int(config.enable_x64.value)
-    return broadcasted_iota.apply((), (dtype, (count,), 0, None))
+    return broadcasted_iota.bind_positional((), (dtype, (count,), 0, None))
 
 
 @inline_jit

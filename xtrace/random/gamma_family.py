@@ -36,7 +36,7 @@ def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> Sha
 
 def _each(keys: Any, count: int) -> list[Any]:
     """Return `count` new keys for each of a vector of keys."""
-    found = random_split.apply((keys,), ((count,),))
+    found = random_split.bind_positional((keys,), ((count,),))
     return [index_in_dim(found, i, 1, keepdims=False) for i in range(count)]
 
 
@@ -46,7 +46,7 @@ def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
     shape, dtype, leading = aval_of(a).shape, aval_of(a).dtype, aval_of(key).shape
     size = math.prod(shape)
     count = size // max(math.prod(leading), 1)
-    keys = reshape(random_split.apply((key,), ((count,),)), (size,))
+    keys = reshape(random_split.bind_positional((key,), ((count,),)), (size,))
     a = reshape(a, (size,))
 
     def number(value: float) -> Any:
@@ -95,7 +95,7 @@ def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
 
 
 def _gamma_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool) -> tuple[Any, Any]:
-    sample, (_, a), moved = random_gamma_p.apply(primals, (log_space,)), primals, tangents[1]
+    sample, (_, a), moved = random_gamma_p.bind_positional(primals, (log_space,)), primals, tangents[1]
     if moved is None:
         return sample, None
     if not log_space:
@@ -110,7 +110,7 @@ def _gamma_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, log_space: bool
 ) -> tuple[Any, int]:
     moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
-    return random_gamma_p.apply(moved, (log_space,)), 0
+    return random_gamma_p.bind_positional(moved, (log_space,)), 0
 
 
 random_gamma_p = Primitive(
@@ -121,7 +121,7 @@ random_gamma_p = Primitive(
 
 def gamma_numbers(key: Any, a: Any, *, shape: tuple[int, ...], dtype: Any, log_space: bool = False) -> Any:
     """Return samples of gamma distributions, or their logarithms, which do not vanish where the samples would."""
-    return random_gamma_p.apply((key, fitted(a, shape, dtype)), (log_space,))
+    return random_gamma_p.bind_positional((key, fitted(a, shape, dtype)), (log_space,))
 
 
 _gamma = inline_jit(with_typed_key(gamma_numbers))

@@ -75,7 +75,7 @@ def _seeded(function: str, seed: Any, impl: Generator) -> Any:
         seed = value if config.enable_x64.value else value.astype(np.int32)
         if current_trace.get() is base_trace:
             return keys_of(seed, impl)
-        return random_seed.apply((seed,), (impl,))
+        return random_seed.bind_positional((seed,), (impl,))
     if aval is None:
         if isinstance(seed, (list, tuple)):
             seed = np.asarray(seed)
@@ -95,7 +95,7 @@ def _seeded(function: str, seed: Any, impl: Generator) -> Any:
     if offset:
         aval = aval_of(seed)
         seed = elementwise.add(seed, Literal(int(np.int64(offset).astype(aval.dtype)), ShapedArray((), aval.dtype)))
-    return random_seed.apply((seed,), (impl,))
+    return random_seed.bind_positional((seed,), (impl,))
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -114,7 +114,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     See `key`, which makes keys with a dtype of their own.
     """
     found = _seeded("PRNGKey", seed, _generator(impl))
-    return found if config.enable_custom_prng.value else random_unwrap.apply((found,))
+    return found if config.enable_custom_prng.value else random_unwrap.bind_positional((found,))
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
@@ -169,18 +169,18 @@ def check_key(function: str, key: Any) -> Any:
 
 def as_typed(key: Any) -> Any:
     """Return keys in either form as typed ones."""
-    return key if is_key(aval_of(key)) else random_wrap.apply((key,), (_generator(None),))
+    return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (_generator(None),))
 
 
 def _in_form_of(key: Any, found: Any) -> Any:
     """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
-    return found if typed else random_unwrap.apply((found,))
+    return found if typed else random_unwrap.bind_positional((found,))
 
 
 @inline_jit
 def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
-    return _in_form_of(key, random_split.apply((as_typed(key),), (shape,)))
+    return _in_form_of(key, random_split.bind_positional((as_typed(key),), (shape,)))
 
 
 def split(key: Any, num: Any = 2) -> Any:
@@ -194,7 +194,7 @@ def split(key: Any, num: Any = 2) -> Any:
 
 @inline_jit
 def _fold_in(key: Any, data: Any) -> Any:
-    return _in_form_of(key, random_fold_in.apply((as_typed(key), converted(data, dtypes.uint32))))
+    return _in_form_of(key, random_fold_in.bind_positional((as_typed(key), converted(data, dtypes.uint32))))
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -217,7 +217,7 @@ def fold_in(key: Any, data: Any) -> Any:
 def key_data(keys: Any) -> Any:
     """Return the uint32 words behind random keys, along a new last axis; legacy keys are given back."""
     if is_key(_aval_of_keys("key_data", keys)):
-        return random_unwrap.apply((keys,))
+        return random_unwrap.bind_positional((keys,))
     return keys if isinstance(keys, Array) else to_concrete(keys)
 
 
@@ -232,7 +232,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
         check_words(aval, generator)
     except TypeError as error:
         raise TypeError(f"wrap_key_data: invalid PRNG key data: {error}") from None
-    return random_wrap.apply((key_bits_array,), (generator,))
+    return random_wrap.bind_positional((key_bits_array,), (generator,))
 
 
 def key_impl(keys: Any) -> str:
@@ -244,5 +244,5 @@ def key_impl(keys: Any) -> str:
 def clone(key: Any) -> Any:
     """Return the same keys, to be used once more on purpose where the use of keys is checked."""
     if isinstance(key, Array) and is_key(aval_of(key)):
-        return random_clone.apply((key,))
+        return random_clone.bind_positional((key,))
     return key if isinstance(key, Array) else to_concrete(key)

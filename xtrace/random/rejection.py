@@ -81,7 +81,7 @@ def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     zero, large = [spread(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
     counted = _counted(key, lax.select(small, rate, zero), dtype, limit)
-    rejected = _rejected(random_clone.apply((key,)), lax.select(small, large, rate), dtype, limit)
+    rejected = _rejected(random_clone.bind_positional((key,)), lax.select(small, large, rate), dtype, limit)
     nothing = spread(constant(0, dtype), shape)
     return lax.select(lax.eq(rate, zero), nothing, lax.select(small, counted, rejected))
 

@@ -121,7 +121,7 @@ def _sample(key: Any, n: Any, p: Any) -> Any:
     whole = lax.floor(n)
     # Each method gets numbers that are quick where the other one's sample is taken.
     waited = _by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
-    rejected = _by_rejection(random_clone.apply((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance))
+    rejected = _by_rejection(random_clone.bind_positional((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance))
     found = choose(few, waited, rejected)
     undefined = no_count | no_chance
     found = choose(undefined, math.nan, choose(endless, math.inf, found))
@@ -159,7 +159,7 @@ def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any
         found = _sample(key, remaining, chance)
         return remaining - found, found
 
-    keys = random_split.apply((key,), ((shape[-1],),))
+    keys = random_split.bind_positional((key,), ((shape[-1],),))
     counts = scan(one, fitted(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
     return converted(moved_axis(counts, 0, len(shape) - 1), dtype)
 

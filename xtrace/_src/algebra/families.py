@@ -25,7 +25,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.functions import called
+from xtrace._src.core.functions import with_function_name
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
@@ -36,11 +36,11 @@ def _bilinear_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
 ) -> tuple[Any, Any]:
     values = tuple(parameters.values())
-    result, total = primitive.apply(primals, values), None
+    result, total = primitive.bind_positional(primals, values), None
     for position, tangent in enumerate(tangents):
         if tangent is not None:
-            term = primitive.apply((*primals[:position], tangent, *primals[position + 1 :]), values)
-            total = term if total is None else add_any.apply((total, term))
+            term = primitive.bind_positional((*primals[:position], tangent, *primals[position + 1 :]), values)
+            total = term if total is None else add_any.bind_positional((total, term))
     return result, total
 
 
@@ -131,7 +131,7 @@ class Elementwise(Primitive):
         return builder.line(f"{op} {', '.join([x.name for x in operands])}{attributes} : {signature}", aval)
 
     def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
-        result = self.apply(primals, tuple(parameters.values()))
+        result = self.bind_positional(primals, tuple(parameters.values()))
         total = None
         for derivative, tangent in zip(self.derivatives, tangents, strict=True):
             if tangent is None or (type(derivative) is int and not derivative):
@@ -139,20 +139,20 @@ class Elementwise(Primitive):
             if type(derivative) is not int:
                 tangent = derivative(tangent, *primals, result, **parameters)
             elif derivative < 0:
-                tangent = neg.apply((tangent,))
-            total = tangent if total is None else add_any.apply((total, tangent))
+                tangent = neg.bind_positional((tangent,))
+            total = tangent if total is None else add_any.bind_positional((total, tangent))
         return result, None if total is None else spread_like(total, result)
 
     def _linear_jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         for tangent in tangents:
             if tangent is None:
                 return self._jvp(primals, tangents)
-        return self.apply(primals), self.apply(tangents)
+        return self.bind_positional(primals), self.bind_positional(tangents)
 
     def _transpose(self, cotangent: Any, *operands: Any, **_: Any) -> list[Any]:
         signed = {1: cotangent}
         if any(type(x) is UndefinedPrimal and d < 0 for x, d in zip(operands, self.derivatives, strict=True)):
-            signed[-1] = neg.apply((cotangent,))
+            signed[-1] = neg.bind_positional((cotangent,))
         return [
             unbroadcast(signed[d], x.aval) if type(x) is UndefinedPrimal else None
             for x, d in zip(operands, self.derivatives, strict=True)
@@ -162,9 +162,9 @@ class Elementwise(Primitive):
         self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
     ) -> tuple[Any, int]:
         operands, axis = aligned(operands, axes)
-        return self.apply(operands, tuple(parameters.values())), axis
+        return self.bind_positional(operands, tuple(parameters.values())), axis
 
-    @called("operation")
+    @with_function_name("operation")
     def __call__(self, *operands: Any, **keywords: Any) -> Any:
         try:
             if self.operation is not None:
@@ -240,7 +240,7 @@ class Tolerance:
 class Unary(Elementwise):
     """An elementwise operation of one operand."""
 
-    @called("operation")
+    @with_function_name("operation")
     def __call__(self, x: Any, *, accuracy: Any = None) -> Any:
         try:
             if accuracy is not None:
@@ -266,7 +266,7 @@ class Unary(Elementwise):
 class Binary(Elementwise):
     """An elementwise operation of two operands."""
 
-    @called("operation")
+    @with_function_name("operation")
     def __call__(self, x: Any, y: Any) -> Any:
         try:
             return current_trace.get().process(self, (x, y), ())
@@ -427,7 +427,7 @@ def _product_dtype(x: Any, y: Any, *, out_dtype: Any) -> Any:
 
 def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> list[Any]:
     linear, known = (x, y) if type(x) is UndefinedPrimal else (y, x)
-    found = unbroadcast(mul.apply((cotangent, known), (None,)), linear.aval)
+    found = unbroadcast(mul.bind_positional((cotangent, known), (None,)), linear.aval)
     if aval_of(found).dtype != linear.aval.dtype:
         found = converted(found, linear.aval.dtype)
     return [found, None] if linear is x else [None, found]
@@ -441,4 +441,4 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """Product, computed in `out_dtype` if one is given."""
     if out_dtype is not None:
         out_dtype = dtypes.canonicalize(out_dtype, config.keeps_wide_dtypes())
-    return mul.apply((x, y), (out_dtype,))
+    return mul.bind_positional((x, y), (out_dtype,))

@@ -14,7 +14,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.functions import called
+from xtrace._src.core.functions import with_function_name
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.stablehlo import attributes
@@ -202,7 +202,7 @@ class Reduction(Primitive):
     ) -> tuple[Any, int]:
         axis = where[0]
         shifted = tuple([a + (a >= axis) for a in axes])
-        return self.apply(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
+        return self.bind_positional(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
 
     def _sharded(self, operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         no_sharding(self.name, out_sharding)
@@ -215,7 +215,7 @@ class Reduction(Primitive):
                 )
         return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
 
-    @called("reduction")
+    @with_function_name("reduction")
     def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
         try:
             if self.operation is not None:

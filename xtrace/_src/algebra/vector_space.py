@@ -33,20 +33,20 @@ def _linear_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
 ) -> tuple[Any, Any]:
     values = tuple(parameters.values())
-    result = primitive.apply(primals, values)
+    result = primitive.bind_positional(primals, values)
     if not is_differentiable(aval_of(result)):
         return result, None
     moved = [
         t if t is not None else zeros(aval_of(x)) if is_differentiable(aval_of(x)) else x
         for x, t in zip(primals, tangents, strict=True)
     ]
-    return result, primitive.apply(moved, values)
+    return result, primitive.bind_positional(moved, values)
 
 
 def _zero_derivative_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
 ) -> tuple[Any, Any]:
-    result = primitive.apply(primals, tuple(parameters.values()))
+    result = primitive.bind_positional(primals, tuple(parameters.values()))
     return result, [None] * len(result) if primitive.multiple_results else None
 
 
@@ -149,7 +149,7 @@ def _broadcast_transpose(
     kept = [d for d in broadcast_dimensions if d not in repeated]
     # The summed cotangent has its axes in the order of the result, the operand in that of the dimensions.
     summed = transpose(summed, [sorted(kept).index(d) for d in kept])
-    return [reshape.apply((summed,), (own, None, None)) if repeated else summed]
+    return [reshape.bind_positional((summed,), (own, None, None)) if repeated else summed]
 
 
 def _broadcast_batch(
@@ -157,7 +157,7 @@ def _broadcast_batch(
 ) -> tuple[Any, int]:
     dimensions = (0, *[d + 1 for d in broadcast_dimensions])
     x = moved_axis(operands[0], axes[0], 0)
-    return broadcast_in_dim.apply((x,), ((mapped.size, *shape), dimensions, sharding)), 0
+    return broadcast_in_dim.bind_positional((x,), ((mapped.size, *shape), dimensions, sharding)), 0
 
 
 @primitive(
@@ -180,7 +180,9 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
     dimensions = integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
     if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
         return operand
-    return broadcast_in_dim.apply((operand,), (shape, dimensions, no_sharding("broadcast_in_dim", out_sharding)))
+    return broadcast_in_dim.bind_positional(
+        (operand,), (shape, dimensions, no_sharding("broadcast_in_dim", out_sharding))
+    )
 
 
 def _reshape_abstract(
@@ -208,8 +210,8 @@ def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, 
 def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> list[Any]:
     own = operand.aval.shape
     if dimensions is None:
-        return [reshape.apply((cotangent,), (own, None, None))]
-    permuted = reshape.apply((cotangent,), (tuple([own[d] for d in dimensions]), None, None))
+        return [reshape.bind_positional((cotangent,), (own, None, None))]
+    permuted = reshape.bind_positional((cotangent,), (tuple([own[d] for d in dimensions]), None, None))
     return [transpose(permuted, _inverse(dimensions))]
 
 
@@ -219,7 +221,7 @@ def _reshape_batch(
     x = moved_axis(operands[0], axes[0], 0)
     if dimensions is not None:
         dimensions = (0, *[d + 1 for d in dimensions])
-    return reshape.apply((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
+    return reshape.bind_positional((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
 
 
 @primitive(
@@ -238,7 +240,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
             dimensions = None
     if dimensions is None and shape and isinstance(operand, Array) and operand.shape == shape:
         return operand
-    return reshape.apply((operand,), (shape, dimensions, no_sharding("reshape", out_sharding)))
+    return reshape.bind_positional((operand,), (shape, dimensions, no_sharding("reshape", out_sharding)))
 
 
 def _transpose_abstract(operand: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
@@ -269,14 +271,14 @@ def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
 
 
 def _transpose_transpose(cotangent: Any, operand: Any, *, permutation: tuple[int, ...]) -> list[Any]:
-    return [transpose.apply((cotangent,), (_inverse(permutation),))]
+    return [transpose.bind_positional((cotangent,), (_inverse(permutation),))]
 
 
 def _transpose_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, permutation: tuple[int, ...]
 ) -> tuple[Any, int]:
     axis = axes[0]
-    return transpose.apply(operands, ((axis, *[p + (p >= axis) for p in permutation]),)), 0
+    return transpose.bind_positional(operands, ((axis, *[p + (p >= axis) for p in permutation]),)), 0
 
 
 @primitive(
@@ -288,7 +290,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     permutation = integers("transpose", "permutation", permutation)
     if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
         return operand
-    return transpose.apply((operand,), (permutation,))
+    return transpose.bind_positional((operand,), (permutation,))
 
 
 def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, **_: Any) -> ShapedArray:
@@ -316,9 +318,9 @@ def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: An
 
 
 def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
-    result = convert.apply(primals, tuple(parameters.values()))
+    result = convert.bind_positional(primals, tuple(parameters.values()))
     smooth = dtypes.is_inexact(parameters["new_dtype"])
-    return result, convert.apply(tangents, tuple(parameters.values())) if smooth else None
+    return result, convert.bind_positional(tangents, tuple(parameters.values())) if smooth else None
 
 
 def _convert_transpose(cotangent: Any, operand: Any, **_: Any) -> list[Any]:
@@ -326,7 +328,7 @@ def _convert_transpose(cotangent: Any, operand: Any, **_: Any) -> list[Any]:
 
 
 def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
-    return convert.apply(operands, tuple(parameters.values())), axes[0]
+    return convert.bind_positional(operands, tuple(parameters.values())), axes[0]
 
 
 @primitive(
@@ -368,7 +370,7 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         found = _integer_constant(operand, ShapedArray((), dtype, weak_type))
         if found is not None:
             return found
-    return convert.apply((operand,), (dtype, weak_type, None))
+    return convert.bind_positional((operand,), (dtype, weak_type, None))
 
 
 def concrete(value: Any) -> Any:
@@ -389,7 +391,7 @@ def _integer_constant(value: Any, aval: ShapedArray) -> Any:
 def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: Any) -> list[Any]:
     shape = operand.aval.shape
     kept = tuple([i for i in range(len(shape)) if i not in axes])
-    return [broadcast_in_dim.apply((cotangent,), (shape, kept, None))]
+    return [broadcast_in_dim.bind_positional((cotangent,), (shape, kept, None))]
 
 
 reduce_sum = Reduction(
@@ -401,7 +403,7 @@ def zeros(aval: ShapedArray) -> Any:
     """Return an array of zeros of the given type."""
     scalar = ShapedArray((), aval.dtype, aval.weak_type)
     zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
-    return broadcast_in_dim.apply((zero,), (aval.shape, (), None))
+    return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), None))
 
 
 def spread_like(x: Any, example: Any) -> Any:
@@ -409,7 +411,7 @@ def spread_like(x: Any, example: Any) -> Any:
     own, shape = aval_of(x).shape, aval_of(example).shape
     if own == shape:
         return x
-    return broadcast_in_dim.apply((x,), (shape, tuple(range(len(shape))) if own else (), None))
+    return broadcast_in_dim.bind_positional((x,), (shape, tuple(range(len(shape))) if own else (), None))
 
 
 def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
@@ -420,7 +422,7 @@ def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
     if not aval.shape:
         return reduce_sum(cotangent, tuple(range(len(shape))))
     axes = tuple([i for i, (n, own) in enumerate(zip(shape, aval.shape, strict=True)) if n != own])
-    return reshape.apply((reduce_sum(cotangent, axes),), (aval.shape, None, None))
+    return reshape.bind_positional((reduce_sum(cotangent, axes),), (aval.shape, None, None))
 
 
 def moved_axis(x: Any, source: int, destination: int) -> Any:
@@ -429,7 +431,7 @@ def moved_axis(x: Any, source: int, destination: int) -> Any:
         return x
     order = [i for i in range(aval_of(x).ndim) if i != source]
     order.insert(destination, source)
-    return transpose.apply((x,), (tuple(order),))
+    return transpose.bind_positional((x,), (tuple(order),))
 
 
 def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Any:
@@ -438,4 +440,6 @@ def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Any:
         return moved_axis(x, axis, destination)
     shape = aval_of(x).shape
     spread = (*shape[:destination], size, *shape[destination:])
-    return broadcast_in_dim.apply((x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), None))
+    return broadcast_in_dim.bind_positional(
+        (x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), None)
+    )

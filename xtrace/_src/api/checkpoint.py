@@ -74,7 +74,7 @@ def checkpoint(
         closed: ClosedJaxpr = traced.move_constants_to_inputs()
         if not isinstance(flags, bool):
             flags = (*(True,) * len(traced.consts), *flags)
-        results = remat_call.apply([*traced.consts, *leaves], (closed, flags, False, policy))
+        results = remat_call.bind_positional([*traced.consts, *leaves], (closed, flags, False, policy))
         return pytree.tree_unflatten(traced.out_tree, results)
 
     return checkpointed

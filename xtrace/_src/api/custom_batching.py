@@ -69,7 +69,9 @@ class custom_vmap(CustomFunction):
             return self._checked(name, found, out_tree)
 
         key = self, rule, call.in_tree, out_tree, count
-        results = custom_vmap_call.apply([*body.consts, *leaves], (self.name, body.jaxpr, Rule(flat, name, key)))
+        results = custom_vmap_call.bind_positional(
+            [*body.consts, *leaves], (self.name, body.jaxpr, Rule(flat, name, key))
+        )
         return pytree.tree_unflatten(out_tree, results)
 
     def _checked(self, rule: str, found: Any, out_tree: Any) -> tuple[list[Any], list[bool]]:

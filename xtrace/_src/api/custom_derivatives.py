@@ -371,7 +371,7 @@ class custom_jvp(CustomFunction):
         if expected is not None:
             same = tuple(map(_Same, nondiff))
             key = (self, rule, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
-        return custom_jvp_call.apply(
+        return custom_jvp_call.bind_positional(
             operands, (self.name, call_jaxpr, Rule(flat, name, key), num_consts, symbolic_zeros)
         )
 
@@ -509,7 +509,7 @@ class custom_vjp(CustomFunction):
         if expected is not None:
             same = tuple(map(_Same, nondiff))
             key = (self, fwd, bwd, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
-        return custom_vjp_call.apply(
+        return custom_vjp_call.bind_positional(
             operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
         )
 
@@ -677,7 +677,7 @@ def linear_call(
         invars = [*jaxpr.invars[:count], *unused, *jaxpr.invars[count:]]
         return ClosedJaxpr(jaxpr.replace(invars=invars), []), back.consts
 
-    results = linear_call_primitive.apply(
+    results = linear_call_primitive.bind_positional(
         [*consts, *residuals, *values],
         (body.jaxpr, Rule(transposed, function_name(fun_transpose)), len(consts) + len(residuals)),
     )

@@ -13,7 +13,7 @@ import numpy as np
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import MemorySpace, aval_of, memory_space_of_kind
-from xtrace._src.core.functions import renamed
+from xtrace._src.core.functions import copy_with_name
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.placement import CopySemantics, put
@@ -78,9 +78,9 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 # The names of older programs.
-host_id = renamed(process_index, "host_id")
-host_count = renamed(process_count, "host_count")
-host_ids = renamed(process_indices, "host_ids")
+host_id = copy_with_name(process_index, "host_id")
+host_count = copy_with_name(process_count, "host_count")
+host_ids = copy_with_name(process_indices, "host_ids")
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:

@@ -45,7 +45,7 @@ def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[An
         results = run(arrays)
     except Exception as error:
         check_live(arrays, primitive.__name__)
-        types = primitive.types_of_results(tuple([x.aval for x in arrays]), parameters)
+        types = primitive.abstract_eval(tuple([x.aval for x in arrays]), parameters)
         made = described(types if primitive.multiple_results else [types])
         explain_failure(error, f"the operation {primitive.__name__}, whose result is {made}")
         raise
@@ -132,7 +132,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
 
 def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:
     """Return the jaxpr whose only equation is `primitive`."""
-    types = primitive.types_of_results(tuple(avals), parameters)
+    types = primitive.abstract_eval(tuple(avals), parameters)
     inputs, outputs = [Var(a) for a in avals], [Var(a) for a in (types if primitive.multiple_results else [types])]
     effects = primitive.effects_of(parameters)
     equation = JaxprEqn(list(inputs), outputs, primitive, parameters, effects, None)

@@ -119,7 +119,7 @@ def _call_of(
             except TypeError:
                 raise _refused(function, args, kwargs) from None
         trace = trace_of_thread()  # `debug_nans` looks for it
-        if trace.evaluates:
+        if trace.fusion_level:
             return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
         operands: list[Any] = []
         key = None if trees else _key_of(args, kwargs, numbers, names, public, operands)

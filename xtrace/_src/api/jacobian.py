@@ -29,7 +29,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.functions import renamed
+from xtrace._src.core.functions import copy_with_name
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import iota, split
@@ -190,7 +190,7 @@ def jacrev(
     return jacobian
 
 
-jacobian = renamed(jacrev, "jacobian")
+jacobian = copy_with_name(jacrev, "jacobian")
 
 
 def hessian(

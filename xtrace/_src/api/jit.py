@@ -327,18 +327,18 @@ class Jitted:
                 f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
                 "another traced function and becomes part of its program; give the options to the outermost jit"
             )
-        if self.inlines and not current_trace.get().evaluates:
+        if self.inlines and not current_trace.get().fusion_level:
             return self.fun(*args, **kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
-        if self.of_library and traced.is_one_operation(current_trace.get().fuses):
+        if self.of_library and traced.is_unfused(current_trace.get().fusion_level):
             results = evaluate(traced.jaxpr, traced.consts, leaves)
             return pytree.tree_unflatten(traced.out_tree, results)
         jaxpr = traced.move_constants_to_inputs()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
         donated = donated if any(donated) else ()
-        results = jit_call.apply(
+        results = jit_call.bind_positional(
             [*traced.consts, *leaves],
             (
                 self.name,

@@ -31,11 +31,11 @@ from xtrace._src.core.array_protocol import operation, with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import boundary, hide_frames
-from xtrace._src.core.functions import under_name
+from xtrace._src.core.functions import set_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_constant, to_operand
@@ -103,7 +103,7 @@ class _NumpyFunction:
         if (
             not all(kind is ShapedArray or k in _SCALARS for kind, k in zip(kinds, keys, strict=True))
             or (len(ranks) > 1 and config.numpy_rank_promotion.value != "allow")
-            or (ShapedArray not in kinds and _trace_of_thread().evaluates)
+            or (ShapedArray not in kinds and _trace_of_thread().fusion_level)
         ):
             return self.jitted(*operands)
         rank = max(ranks, default=0)
@@ -118,9 +118,9 @@ class _NumpyFunction:
         # So may a Python boolean beside numbers, which strict promotion refuses.
         fixed = bool(ready) and all(ready) and (bool not in keys or dtypes.is_boolean(dtype))
         if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
-            fused_from = operation.fused_from
-            self.direct.remember(keys[0], (operation, _defaults(operation), fused_from))
-            return self.jitted(*operands) if _trace_of_thread().fuses >= fused_from else _apply(operation, *operands)
+            level = operation.fusion_level
+            self.direct.remember(keys[0], (operation, _defaults(operation), level))
+            return self.jitted(*operands) if _trace_of_thread().fusion_level >= level else _apply(operation, *operands)
         one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
         run = _plan(operation, steps, self.jitted, one)
         self.plans.remember(tuple(keys), (None if fixed else config.cache_key(), run))
@@ -140,7 +140,9 @@ class _NumpyFunction:
                     chosen = direct.get(left)
                     if chosen is not None:
                         trace = _trace_of_thread()
-                        return jitted(x, y) if trace.fuses >= chosen[2] else trace.process(chosen[0], (x, y), chosen[1])
+                        if trace.fusion_level >= chosen[2]:
+                            return jitted(x, y)
+                        return trace.process(chosen[0], (x, y), chosen[1])
                 plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
                     return plan[1](x, y)
@@ -152,7 +154,7 @@ class _NumpyFunction:
                     raise
             return function(*ready[0])
 
-        return under_name(function, self.name)
+        return set_function_name(function, self.name)
 
     def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
         """Return the function of one operand, which may be given as `x` if `by_keyword`."""
@@ -167,7 +169,7 @@ class _NumpyFunction:
                 chosen = direct.get(aval)
                 if chosen is not None:
                     trace = _trace_of_thread()
-                    return jitted(x) if trace.fuses >= chosen[2] else trace.process(chosen[0], (x,), chosen[1])
+                    return jitted(x) if trace.fusion_level >= chosen[2] else trace.process(chosen[0], (x,), chosen[1])
                 plan = plans.get((type(x) if aval is None else aval,))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
                     return plan[1](x)
@@ -184,7 +186,7 @@ class _NumpyFunction:
                 return function(kwargs["x"])
             return function(*args, **kwargs)
 
-        return with_code_of(jitted, call, under_name(function, self.name))
+        return with_code_of(jitted, call, set_function_name(function, self.name))
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""
@@ -200,7 +202,7 @@ class _NumpyFunction:
                     chosen = direct.get(left)
                     if chosen is not None:
                         trace = _trace_of_thread()
-                        if trace.fuses >= chosen[2]:
+                        if trace.fusion_level >= chosen[2]:
                             return jitted(self, other)
                         return trace.process(chosen[0], (self, other), chosen[1])
                 plan = plans.get((left, type(other) if right is None else right))
@@ -244,7 +246,7 @@ def _defaults(primitive: Primitive) -> tuple[Any, ...]:
 
 def _apply(operation: _Operation, *operands: Any) -> Any:
     if isinstance(operation, Primitive):
-        return operation.apply(operands, _defaults(operation))
+        return operation.bind_positional(operands, _defaults(operation))
     result = operation(*operands)
     if isinstance(result, Array):
         return result
@@ -296,7 +298,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
     Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
     """
-    fused_from = operation.fused_from if isinstance(operation, Primitive) else 1
+    level = operation.fusion_level if one and isinstance(operation, Primitive) else FUSES_SEVERAL
     if isinstance(operation, Primitive) and len(steps) == 2:
         left, right = steps
         parameters = _defaults(operation)
@@ -304,7 +306,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
             def array_and_scalar(x: Any, y: Any) -> Any:
                 trace = _trace_of_thread()
-                if trace is base_trace or trace.fuses >= fused_from:
+                if trace is base_trace or trace.fusion_level >= level:
                     return jitted(x, to_operand(right(y)))
                 return trace.process(operation, (x, right(y)), parameters)
 
@@ -313,7 +315,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
             def scalar_and_array(x: Any, y: Any) -> Any:
                 trace = _trace_of_thread()
-                if trace is base_trace or trace.fuses >= fused_from:
+                if trace is base_trace or trace.fusion_level >= level:
                     return jitted(to_operand(left(x)), y)
                 return trace.process(operation, (left(x), y), parameters)
 
@@ -321,7 +323,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
         def bind(x: Any, y: Any) -> Any:
             trace = _trace_of_thread()
-            if trace.fuses >= fused_from or (trace.evaluates and not one):
+            if trace.fusion_level >= level:
                 return jitted(x, y)
             return trace.process(
                 operation, (x if left is None else left(x), y if right is None else right(y)), parameters
@@ -331,7 +333,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
     def run(*operands: Any) -> Any:
         trace = _trace_of_thread()
-        if trace.fuses >= fused_from or (trace.evaluates and not one):
+        if trace.fusion_level >= level:
             return jitted(*operands)
         return _apply(operation, *[x if step is None else step(x) for x, step in zip(operands, steps, strict=True)])
 
@@ -441,7 +443,7 @@ def spread(value: Any, shape: tuple[int, ...]) -> Any:
     own = aval_of(value).shape
     if own == shape:
         return value
-    return broadcast_in_dim.apply((value,), (shape, tuple(range(len(shape) - len(own), len(shape))), None))
+    return broadcast_in_dim.bind_positional((value,), (shape, tuple(range(len(shape) - len(own), len(shape))), None))
 
 
 def truth(x: Any) -> Any:
@@ -559,7 +561,7 @@ def power(x1: Any, x2: Any, /) -> Any:
         aval = getattr(x1, "aval", None)
         if aval is None or dtypes.is_boolean(aval.dtype):
             (x1,) = promote("power", x1, adjust=as_number)
-        return lax.integer_pow.apply((x1,), (operator.index(x2),))
+        return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
     exponent = getattr(x2, "aval", None)
     if exponent is not None and dtypes.is_integer(exponent.dtype):
         base = type(x1) if type(x1) in _SCALARS else operand_aval("power", 0, x1).dtype

@@ -76,7 +76,7 @@ def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
         return value
     if isinstance(value, (np.ndarray, np.generic)) and not weak:
         return cast_constant(value, aval, dtype)
-    return convert.apply((value,), (dtype, weak, None))
+    return convert.bind_positional((value,), (dtype, weak, None))
 
 
 def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
@@ -85,7 +85,7 @@ def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
     As an array it may have fewer bits than it has in NumPy, and wrap around.
     """
     if dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
-        return convert.apply((value,), (dtype, False, None))
+        return convert.bind_positional((value,), (dtype, False, None))
     return dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
 
 
@@ -135,7 +135,7 @@ def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ..
         for i, shape in enumerate(shapes):
             if shape and len(shape) < rank:
                 missing = rank - len(shape)
-                values[i] = broadcast_in_dim.apply(
+                values[i] = broadcast_in_dim.bind_positional(
                     (values[i],), ((1,) * missing + shape, tuple(range(missing, rank)), None)
                 )
     return values

@@ -45,10 +45,10 @@ class TracedFunction:
             self._without_constants = ClosedJaxpr(jaxpr, [])
         return self._without_constants
 
-    def is_one_operation(self, fuses: int) -> bool:
-        """Whether it is one operation at most, and no program with its derivative under a trace that `fuses` so."""
+    def is_unfused(self, fusion_level: int) -> bool:
+        """Whether it is one operation at most, which is no program of its own at this `Trace.fusion_level`."""
         equations = self.jaxpr.eqns
-        return not equations or (len(equations) == 1 and fuses < equations[0].primitive.fused_from)
+        return not equations or (len(equations) == 1 and fusion_level < equations[0].primitive.fusion_level)
 
     @property
     def closed(self) -> ClosedJaxpr:

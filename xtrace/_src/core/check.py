@@ -57,7 +57,7 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
         if inner not in checked:
             _check(inner, checked)
     try:
-        types = primitive.types_of_results(tuple(a.aval for a in equation.invars), parameters)
+        types = primitive.abstract_eval(tuple(a.aval for a in equation.invars), parameters)
         effects = primitive.effects_of(parameters)
     except (TypeError, ValueError) as error:
         raise JaxprTypeError(f"{primitive.name} does not accept its operands or parameters: {error}") from error

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.functions import called
+from xtrace._src.core.functions import with_function_name
 
 
 class Key:
@@ -161,7 +161,7 @@ class Option:
             return overrides.values[self.name]
         return _store.values[self.name]
 
-    @called("setting")
+    @with_function_name("setting")
     def __call__(self, new_val: Any = _MISSING) -> AbstractContextManager[None]:
         if new_val is _MISSING:
             if self.kind.given:

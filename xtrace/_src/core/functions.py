@@ -9,21 +9,21 @@ from typing import TypeVar, cast
 _Function = TypeVar("_Function")
 
 
-def renamed(function: _Function, name: str) -> _Function:
+def copy_with_name(function: _Function, name: str) -> _Function:
     """Return a copy of a plain function whose name is `name`."""
     original = cast(FunctionType, function)
     copy = FunctionType(original.__code__, original.__globals__, name, original.__defaults__, original.__closure__)
     copy.__kwdefaults__, copy.__annotations__ = original.__kwdefaults__, original.__annotations__
     copy.__doc__, copy.__module__ = original.__doc__, original.__module__
-    return cast(_Function, under_name(copy, name))
+    return cast(_Function, set_function_name(copy, name))
 
 
-def called(name: str) -> Callable[[_Function], _Function]:
+def with_function_name(name: str) -> Callable[[_Function], _Function]:
     """Decorate a function, such as the `__call__` of a class that users do not know, to be named `name`."""
-    return lambda function: under_name(function, name)
+    return lambda function: set_function_name(function, name)
 
 
-def under_name(function: _Function, name: str) -> _Function:
+def set_function_name(function: _Function, name: str) -> _Function:
     """Return the plain `function` itself, named `name` in Python's messages and in tracebacks."""
     plain = cast(FunctionType, function)
     plain.__code__ = plain.__code__.replace(co_name=name, co_qualname=name)

@@ -14,7 +14,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.flags import check_flags, flags_of
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import current_trace
+from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, current_trace
 
 _primitives: dict[str, Primitive] = {}
 
@@ -164,39 +164,39 @@ class Primitive:
             )
         return current_trace.get().process(self, operands, tuple([parameters[p] for p in self.parameters]))
 
-    def apply(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> Any:
-        """`bind` with the parameters given as a tuple in their order: the form for hot paths."""
+    def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> Any:
+        """Do what `bind` does, with the parameters as a tuple in their order and without a check: for hot paths."""
         return current_trace.get().process(self, operands, parameters)
 
     @property
-    def fused_from(self) -> int:
-        """The least `Trace.fuses` for which a function that is this operation is a program with its derivative."""
-        return 1 if self.transpose is None else 2
+    def fusion_level(self) -> int:
+        """The least `Trace.fusion_level` at which a function that is this operation is one compiled program."""
+        return FUSES_NONLINEAR if self.transpose is None else FUSES_ALL
 
-    def types_of_results(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
+    def abstract_eval(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         """Return what `abstract` says, remembered per operand avals and parameters."""
         try:
             return self._types[parameters, avals]
         except KeyError:
             pass
         except TypeError:  # an unhashable parameter
-            return self._infer(avals, parameters)
-        found = self._infer(avals, parameters)
+            return self._apply_abstract_rule(avals, parameters)
+        found = self._apply_abstract_rule(avals, parameters)
         if self.memoised:
             self._types.remember((parameters, avals), found)
         return found
 
-    def _infer(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
+    def _apply_abstract_rule(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         try:
             if not self.multiple_results and any(a.memory_space is not MemorySpace.Device for a in avals):
-                return self._infer_in_memory(avals, parameters)
+                return self._abstract_eval_in_memory(avals, parameters)
             return self.abstract(*avals, **dict(zip(self.parameters, parameters, strict=True)))
         except Exception as error:
             operands = ", ".join(a.str_short() for a in avals)
             error.add_note(f"operation {self.name} on ({operands}), called at {describe(user_position())}")
             raise
 
-    def _infer_in_memory(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ShapedArray:
+    def _abstract_eval_in_memory(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ShapedArray:
         """Infer the type of an only result, which is in the memory of the operands."""
         space = common_memory_space(self.name, avals)
         on_device = [a.update(memory_space=MemorySpace.Device) for a in avals]

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive
 
 
+# Which functions of the library a trace evaluates as one compiled program each, which rounds otherwise than the steps
+# of a rule do: none, since operations are recorded (0); those of several operations; under differentiation also those
+# that are one operation and not linear; all.
+FUSES_SEVERAL, FUSES_NONLINEAR, FUSES_ALL = 1, 2, 3
+
+
 class Trace:
     """What binding a primitive does right now: evaluate it, record it, differentiate it …
 
@@ -30,12 +36,8 @@ class Trace:
     # Whether it records what is linear, and must not be given what is not.
     is_tape = False
 
-    # Whether operations are evaluated, and no trace around this one records all of them.
-    evaluates = False
-
-    # Which operations that are a library function by themselves are evaluated as one program with their derivatives,
-    # which rounds otherwise than the steps of a rule do: none of them (0), those that are not linear (1), all (2).
-    fuses = 0
+    # Which functions of the library are evaluated as one compiled program: see the levels below.
+    fusion_level = 0
 
     def __init__(self, parent: Trace | None) -> None:
         self.parent = parent
@@ -105,7 +107,7 @@ class BaseTrace(Trace):
 
     __slots__ = ("process",)
 
-    evaluates = True
+    fusion_level = FUSES_SEVERAL
 
     def __init__(self) -> None:
         super().__init__(None)

@@ -123,7 +123,7 @@ def approx_top_k(
         operator.index(k), operator.index(reduction_dimension), float(recall_target), is_max_k,
         operator.index(reduction_input_size_override), bool(aggregate_to_topk),
     )
-    return list(approx_top_k.apply((operand,), parameters))
+    return list(approx_top_k.bind_positional((operand,), parameters))
 
 
 def approx_max_k(

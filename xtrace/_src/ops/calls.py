@@ -56,7 +56,7 @@ def _call(
     """Bind the call of `closed`, whose constants become operands."""
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-    return jit_call.apply(operands, (name, closed, (), False, options, inline))
+    return jit_call.bind_positional(operands, (name, closed, (), False, options, inline))
 
 
 def _jvp(

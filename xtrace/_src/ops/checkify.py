@@ -442,11 +442,11 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[Any]]:
     operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
-    return check_p.apply(operands, tuple(parameters.values())), []
+    return check_p.bind_positional(operands, tuple(parameters.values())), []
 
 
 def _jvp(primals: Sequence[Any], _: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    return check_p.apply(primals, tuple(parameters.values())), []
+    return check_p.bind_positional(primals, tuple(parameters.values())), []
 
 
 def _checked(
@@ -494,7 +494,7 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise TypeError(f"check_error: error must be what a checked function returned, an Error; got {type(error)}")
     if error.code is not None:
-        check_p.apply((error.code, *error.payload), (error.sites, error.slots, False))
+        check_p.bind_positional((error.code, *error.payload), (error.sites, error.slots, False))
 
 
 def state_check(pred: Any, message: str, arguments: Any, debug: bool) -> None:
@@ -503,4 +503,4 @@ def state_check(pred: Any, message: str, arguments: Any, debug: bool) -> None:
     payload = placed(leaves)
     site = Site(FailedCheckError, message, tree, tuple(payload), user_position(2))
     code = select_n(pred, Literal(1, _NUMBER), _NONE)
-    check_p.apply((code, *payload.values()), ((site,), tuple(payload), debug))
+    check_p.bind_positional((code, *payload.values()), ((site,), tuple(payload), debug))

@@ -131,7 +131,7 @@ class AxisReduction(Primitive):
             if self.name == "psum" and type(leaf) in (bool, int, float, complex) and groups is None:
                 # A number that is known is summed here: psum(1, name) is the size of the axis.
                 return leaf * axis_size(axes)
-            return self.apply((leaf,), (axes, groups))
+            return self.bind_positional((leaf,), (axes, groups))
 
         return _tree_map(one, self.name, x)
 
@@ -146,14 +146,14 @@ class AxisReduction(Primitive):
         rest = tuple([n for n in axes if n != mapped.name])
         if axis_index_groups is not None:
             if mapped.name not in axes:
-                return self.apply((x,), (axes, axis_index_groups)), place
+                return self.bind_positional((x,), (axes, axis_index_groups)), place
             if rest:
                 raise NotImplementedError(f"{self.name}: axis_index_groups over several axes of which one is vmapped")
             return self._in_groups(with_axis(x, place, mapped.size), axis_index_groups), 0
         if mapped.name in axes:
             x = self.repeated(x, mapped.size) if place is None else self.across(x, (place,))
             place = None
-        return (self.apply((x,), (rest, None)) if rest else x), place
+        return (self.bind_positional((x,), (rest, None)) if rest else x), place
 
     def _in_groups(self, x: Any, groups: Sequence[Sequence[int]]) -> Any:
         found: dict[int, Any] = {}
@@ -169,7 +169,7 @@ def _times(x: Any, size: int) -> Any:
 
 
 def _psum_transpose(cotangent: Any, operand: Any, *, axes: Any, axis_index_groups: Any) -> list[Any]:
-    return [psum.apply((cotangent,), (axes, axis_index_groups))]
+    return [psum.bind_positional((cotangent,), (axes, axis_index_groups))]
 
 
 psum = AxisReduction(
@@ -184,10 +184,10 @@ psum = AxisReduction(
 
 def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
     """The tangent of the extreme element, or the mean of those of several equal ones."""
-    result = primitive.apply(primals, tuple(parameters.values()))
+    result = primitive.bind_positional(primals, tuple(parameters.values()))
     chosen = converted(elementwise.eq(primals[0], result), aval_of(result).dtype)
-    moved = psum.apply((mul(tangents[0], chosen),), tuple(parameters.values()))
-    return result, elementwise.div(moved, psum.apply((chosen,), tuple(parameters.values())))
+    moved = psum.bind_positional((mul(tangents[0], chosen),), tuple(parameters.values()))
+    return result, elementwise.div(moved, psum.bind_positional((chosen,), tuple(parameters.values())))
 
 
 pmax: AxisReduction = AxisReduction(
@@ -226,8 +226,8 @@ class _Moved(Primitive):
 
     def apply_checked(self, x: Any, parameters: tuple[Any, ...]) -> Any:
         """Bind; wrong sizes are found here, since a batch rule would not look at them."""
-        self.types_of_results((operand_aval(self.name, x, "x"),), parameters)
-        return self.apply((x,), parameters)
+        self.abstract_eval((operand_aval(self.name, x, "x"),), parameters)
+        return self.bind_positional((x,), parameters)
 
 
 def _elsewhere(mapped: MappedAxis, axis_name: Any, name: str) -> bool:
@@ -256,7 +256,9 @@ def _all_gather_batch(
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "all_gather"):
         x = moved_axis(x, place or 0, 0)
-        return all_gather_p.apply((x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)), 0
+        return all_gather_p.bind_positional(
+            (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
+        ), 0
     x = with_axis(x, place, mapped.size)
     if axis_index_groups is not None:
         parts = {i: [slice_in_dim(x, j, j + 1) for j in g] for g in axis_index_groups for i in g}
@@ -279,7 +281,7 @@ def _all_gather_transpose(
     tiled: bool,
 ) -> list[Any]:
     parameters = (axis_index_groups, axis_name, axis_size, all_gather_dimension, tiled)
-    return [reduce_scatter_p.apply((cotangent,), parameters)]
+    return [reduce_scatter_p.bind_positional((cotangent,), parameters)]
 
 
 def all_gather(
@@ -293,7 +295,7 @@ def all_gather(
     def one(leaf: Any) -> Any:
         ndim = operand_aval("all_gather", leaf, "x").ndim
         dimension = canonical_axis("all_gather", axis, ndim + (not tiled))
-        return all_gather_p.apply((leaf,), (dimension, groups, names, size, bool(tiled)))
+        return all_gather_p.bind_positional((leaf,), (dimension, groups, names, size, bool(tiled)))
 
     return _tree_map(one, "all_gather", x)
 
@@ -328,7 +330,9 @@ def _reduce_scatter_batch(
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "psum_scatter"):
         x = moved_axis(x, place or 0, 0)
-        return reduce_scatter_p.apply((x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)), 0
+        return reduce_scatter_p.bind_positional(
+            (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
+        ), 0
     if axis_index_groups is not None:
         raise NotImplementedError("psum_scatter with axis_index_groups along an axis of vmap")
     total = _times(x, mapped.size) if place is None else reduce_sum(x, (place,))
@@ -343,7 +347,9 @@ def _reduce_scatter_transpose(
     cotangent: Any, x: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int,
     tiled: bool,
 ) -> list[Any]:
-    return [all_gather_p.apply((cotangent,), (scatter_dimension, axis_index_groups, axis_name, axis_size, tiled))]
+    return [
+        all_gather_p.bind_positional((cotangent,), (scatter_dimension, axis_index_groups, axis_name, axis_size, tiled))
+    ]
 
 
 def psum_scatter(
@@ -399,7 +405,9 @@ def _all_to_all_batch(
     names = _names(axis_name)
     if mapped.name not in names:
         x = moved_axis(x, place or 0, 0)
-        return all_to_all_p.apply((x,), (axis_index_groups, axis_name, concat_axis + 1, split_axis + 1, tiled)), 0
+        return all_to_all_p.bind_positional(
+            (x,), (axis_index_groups, axis_name, concat_axis + 1, split_axis + 1, tiled)
+        ), 0
     if axis_index_groups is not None:
         raise NotImplementedError("all_to_all with axis_index_groups along an axis of vmap")
     x = with_axis(x, place, mapped.size)
@@ -426,7 +434,7 @@ def _exchanged(mapped: MappedAxis, x: Any, names: tuple[Any, ...]) -> Any:
     x = moved_axis(moved_axis(x, 2, 0), 1, 2)
     if before or after:
         x = reshape(moved_axis(x, 2, 1), (mapped.size, mapped.size, shape[1] // mapped.size, *shape[2:]))
-        x = all_to_all_p.apply((x,), (None, (*before, *after), 2, 2, False))
+        x = all_to_all_p.bind_positional((x,), (None, (*before, *after), 2, 2, False))
         x = moved_axis(reshape(x, (mapped.size, mapped.size, axis_size(before), axis_size(after), *shape[2:])), 1, 2)
     return reshape(x, shape)
 
@@ -434,7 +442,7 @@ def _exchanged(mapped: MappedAxis, x: Any, names: tuple[Any, ...]) -> Any:
 def _all_to_all_transpose(
     cotangent: Any, x: Any, *, axis_index_groups: Any, axis_name: Any, concat_axis: int, split_axis: int, tiled: bool
 ) -> list[Any]:
-    return [all_to_all_p.apply((cotangent,), (axis_index_groups, axis_name, split_axis, concat_axis, tiled))]
+    return [all_to_all_p.bind_positional((cotangent,), (axis_index_groups, axis_name, split_axis, concat_axis, tiled))]
 
 
 def all_to_all(
@@ -476,7 +484,7 @@ def _ppermute_batch(
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "ppermute"):
-        return ppermute_p.apply((x,), (axis_name, perm)), place or 0
+        return ppermute_p.bind_positional((x,), (axis_name, perm)), place or 0
     x = with_axis(x, place, mapped.size)
     source = {destination: origin for origin, destination in perm}
     nothing = zeros(aval_of(x).update(shape=(1, *aval_of(x).shape[1:]))) if len(source) < mapped.size else None
@@ -485,7 +493,7 @@ def _ppermute_batch(
 
 
 def _ppermute_transpose(cotangent: Any, x: Any, *, axis_name: Any, perm: Any) -> list[Any]:
-    return [ppermute_p.apply((cotangent,), (axis_name, tuple([(there, here) for here, there in perm])))]
+    return [ppermute_p.bind_positional((cotangent,), (axis_name, tuple([(there, here) for here, there in perm])))]
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
@@ -500,7 +508,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         found = [pair[position] for pair in pairs]
         if len(set(found)) != len(found) or any(not 0 <= i < size for i in found):
             raise ValueError(f"ppermute {what} must be different indices from 0 to {size - 1}, got {pairs}")
-    return _tree_map(lambda leaf: ppermute_p.apply((leaf,), (names, pairs)), "ppermute", x)
+    return _tree_map(lambda leaf: ppermute_p.bind_positional((leaf,), (names, pairs)), "ppermute", x)
 
 
 ppermute_p = _Moved(
@@ -549,7 +557,7 @@ def axis_index(axis_name: Any) -> Any:
     names = _names(axis_name)
     total, index = 1, None
     for n in reversed(names):
-        own = axis_index_p.apply((), (n,))
+        own = axis_index_p.bind_positional((), (n,))
         own = own if total == 1 else _times(own, total)
         index = own if index is None else add_any(own, index)
         total *= size_of_axis(n)

@@ -59,7 +59,9 @@ def _composite_batch(
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
     operands = [*batched.consts, *operands]
-    return composite_p.apply(operands, (attributes, move_constants_to_inputs(batched), name, version)), out_axes
+    return composite_p.bind_positional(
+        operands, (attributes, move_constants_to_inputs(batched), name, version)
+    ), out_axes
 
 
 def _composite_effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
@@ -94,7 +96,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
             [(k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())]
         )
         body = stage_body("composite", lambda *a: decomposition(*a, **keywords), in_tree, avals)
-        results = composite_p.apply([*body.consts, *leaves], (named, body.jaxpr, name, int(version)))
+        results = composite_p.bind_positional([*body.consts, *leaves], (named, body.jaxpr, name, int(version)))
         return pytree.tree_unflatten(body.out_tree, results)
 
     return call
@@ -119,14 +121,14 @@ def _sink_emit(builder: FunctionBuilder, x: Value, *, prevent_mlir_dce: bool) ->
 
 
 def _sink_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    dce_sink_p.apply(primals, tuple(parameters.values()))
+    dce_sink_p.bind_positional(primals, tuple(parameters.values()))
     return [], []
 
 
 def _sink_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[Any]]:
-    dce_sink_p.apply(operands, tuple(parameters.values()))
+    dce_sink_p.bind_positional(operands, tuple(parameters.values()))
     return [], []
 
 
@@ -142,4 +144,4 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     With `prevent_mlir_dce` also where MLIR simplifies programs.
     """
     for leaf in leaves_of("dce_sink", "val", val)[0]:
-        dce_sink_p.apply((leaf,), (bool(prevent_mlir_dce),))
+        dce_sink_p.bind_positional((leaf,), (bool(prevent_mlir_dce),))

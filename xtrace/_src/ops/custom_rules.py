@@ -176,7 +176,7 @@ def _effects_of_jaxpr(*, call_jaxpr: Any, **_: Any) -> Effects:
 def _evaluate(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[Any]:
     """Call the function: Python's, or that of a jaxpr as a program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
-        return jit_call.apply(operands, (name, call_jaxpr, (), False, None, False))  # type: ignore[no-any-return]
+        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))  # type: ignore[no-any-return]
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
         raise UnexpectedTracerError(closed_over(name))
@@ -321,7 +321,7 @@ def _custom_jvp_batch(
             for t, i, j in zip(moved, moved_where, wanted, strict=True)
         ]
 
-    found = custom_jvp_call.apply(
+    found = custom_jvp_call.bind_positional(
         values, (name, call, jvp.batched(rule), num_consts + len(values) - len(operands), symbolic_zeros)
     )
     return found, places()
@@ -361,7 +361,7 @@ def _custom_jvp_checked(
 ) -> list[Any]:
     found = CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
-    outputs = custom_jvp_call.apply([*found.consts, *operands], parameters)
+    outputs = custom_jvp_call.bind_positional([*found.consts, *operands], parameters)
     return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
 
 
@@ -405,7 +405,7 @@ def _custom_vjp_linearize(
     avals = tuple(map(aval_of, results))
     operands = [*residuals, *filter_by_mask(tangents, nonzero)]
     with program_scopes():
-        moved = custom_lin.apply(operands, (name, bwd, nonzero, len(residuals), avals))
+        moved = custom_lin.bind_positional(operands, (name, bwd, nonzero, len(residuals), avals))
     return results, scatter_by_mask(moved, [is_differentiable(a) for a in avals])
 
 
@@ -415,7 +415,7 @@ def _custom_vjp_checked(
 ) -> list[Any]:
     found = CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
-    outputs = custom_vjp_call.apply([*found.consts, *operands], parameters)
+    outputs = custom_vjp_call.bind_positional([*found.consts, *operands], parameters)
     return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
 
 
@@ -439,7 +439,7 @@ def _custom_vjp_batch(
         results = in_order(found[:count], where[:count])
         return results, found[count:], _batched_backward(mapped, backward, where[count:], places(), explicit)
 
-    found = custom_vjp_call.apply(
+    found = custom_vjp_call.bind_positional(
         values, (name, call, fwd.batched(forward), bwd, num_consts + len(values) - len(operands), symbolic_zeros)
     )
     return found, places()
@@ -528,7 +528,7 @@ def _lin_batch(
     in_axes = [0] * len(in_nonzero)
     rule = _batched_backward(mapped, bwd, axes[:num_res], [0] * len(out_avals), in_axes)
     avals = tuple([a.update(shape=(size, *a.shape)) for a in out_avals])
-    found = custom_lin.apply([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
+    found = custom_lin.bind_positional([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
     return found, [0] * len(found)
 
 
@@ -612,7 +612,9 @@ def _custom_vmap_jvp(
         def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
             return whole(size, batched[consts:], values[consts:])
 
-    results = custom_vmap_call.apply(operands, (name, move_constants_to_inputs(both), rule.batched(moved_rule)))
+    results = custom_vmap_call.bind_positional(
+        operands, (name, move_constants_to_inputs(both), rule.batched(moved_rule))
+    )
     return results[:count], scatter_by_mask(results[count:], smooth)
 
 
@@ -622,7 +624,7 @@ def _custom_vmap_linearize(
     # Values are the rule's; the user says nothing of transposing it, so derivatives are those of the function.
     assert jit_call.linearize is not None
     _, moved = jit_call.linearize(primals, tangents, name=name, jaxpr=call, compiler_options=None)
-    return custom_vmap_call.apply(primals, (name, call, rule)), moved
+    return custom_vmap_call.bind_positional(primals, (name, call, rule)), moved
 
 
 def _custom_vmap_checked(
@@ -631,7 +633,7 @@ def _custom_vmap_checked(
     # The rule knows of no errors, so that the function is taken as one operation; if it states checks, without it.
     if call.effects:
         return checker.inline(call, operands)  # type: ignore[no-any-return]
-    results = custom_vmap_call.apply(operands, (name, call, rule))
+    results = custom_vmap_call.bind_positional(operands, (name, call, rule))
     checker.nan(name, results)
     return results  # type: ignore[no-any-return]
 
@@ -703,7 +705,9 @@ def _linear_jvp(
     residuals = primals[:num_res]
     linear = zip(primals[num_res:], tangents[num_res:], strict=True)
     moved = [zero_of(aval_of(x)) if t is None else t for x, t in linear]
-    return linear_call.apply(primals, parameters), linear_call.apply([*residuals, *moved], parameters)
+    return linear_call.bind_positional(primals, parameters), linear_call.bind_positional(
+        [*residuals, *moved], parameters
+    )
 
 
 def _linear_transpose(
@@ -716,7 +720,7 @@ def _linear_transpose(
     if consts:
         skipped = len(consts)
         back = Rule(lambda: (_ignoring(callee, skipped, transposed), []), "transpose")
-    found = linear_call.apply([*residuals, *given_cotangents], (transposed, back, len(residuals)))
+    found = linear_call.bind_positional([*residuals, *given_cotangents], (transposed, back, len(residuals)))
     return [None] * num_res + [
         c if type(x) is UndefinedPrimal else None for c, x in zip(found, operands[num_res:], strict=True)
     ]
@@ -758,7 +762,7 @@ def _linear_batch(
             return ClosedJaxpr(jaxpr.replace(invars=invars), []), more
 
     rule = transpose.batched(transposed)
-    return linear_call.apply(operands, (batched, rule, num_res + len(consts))), [0] * count
+    return linear_call.bind_positional(operands, (batched, rule, num_res + len(consts))), [0] * count
 
 
 linear_call = Primitive(

@@ -141,7 +141,7 @@ def _round(builder: FunctionBuilder, x: Value, *, rounding_method: RoundingMetho
 @elementwise("round", _round, (FLOAT,), parameters=("rounding_method",), derivatives=0)
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """Nearest integer; `rounding_method` says where halves go. ValueError if it is no RoundingMethod."""
-    return round.apply((x,), (RoundingMethod(rounding_method),))
+    return round.bind_positional((x,), (RoundingMethod(rounding_method),))
 
 
 nextafter = binary(
@@ -248,7 +248,7 @@ def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
         return zeros(aval_of(x))
     if y == 1:
         return t
-    return mul(t, mul(constant_like(x, y), x if y == 2 else integer_pow.apply((x,), (y - 1,))))
+    return mul(t, mul(constant_like(x, y), x if y == 2 else integer_pow.bind_positional((x,), (y - 1,))))
 
 
 @elementwise(
@@ -266,7 +266,7 @@ def integer_pow(x: Any, y: int) -> Any:
         raise TypeError(
             f"integer_pow: the exponent must be a Python integer, got {abbreviated(y)}; use lax.pow"
         ) from None
-    return integer_pow.apply((x,), (exponent,))
+    return integer_pow.bind_positional((x,), (exponent,))
 
 
 def reciprocal(x: Any) -> Any:
@@ -486,7 +486,7 @@ rem.checks = _remainder_checks
 @elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
 def mulhi(x: Any, y: Any, /) -> Any:
     """Upper half of the bits of the product of two integers."""
-    return mulhi.apply((x, y), ())
+    return mulhi.bind_positional((x, y), ())
 
 
 # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
@@ -593,7 +593,7 @@ def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
 )
 def conj(x: Any) -> Any:
     """Complex conjugate; of a real number, the complex number with imaginary part 0."""
-    return conj.apply((x,), (aval_of(x).dtype,))
+    return conj.bind_positional((x,), (aval_of(x).dtype,))
 
 
 # Bits
@@ -737,7 +737,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
     Indices outside the range count as the nearest in it. TypeError unless the cases have one shape and one dtype.
     """
-    return select_n.apply((which, *cases))
+    return select_n.bind_positional((which, *cases))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -745,7 +745,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
     TypeError unless both have one shape and one dtype.
     """
-    return select_n.apply((pred, on_false, on_true))
+    return select_n.bind_positional((pred, on_false, on_true))
 
 
 def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
@@ -768,7 +768,7 @@ def _clamp_emit(builder: FunctionBuilder, low: Value, x: Value, high: Value) -> 
 # Inside the bounds the tangent is that of x, outside that of the bound; where x equals a bound it is 0.
 def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     low, x, high = primals
-    result, total = clamp.apply(primals), None
+    result, total = clamp.bind_positional(primals), None
     conditions = (
         lambda: bitwise_and(gt(low, x), lt(low, high)),
         lambda: bitwise_and(gt(x, low), lt(x, high)),
@@ -798,7 +798,7 @@ def _clamp_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 @primitive("clamp", abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """`x` moved into [min, max]; each bound is a scalar or of the shape of `x`, and all have one dtype."""
-    return clamp.apply((min, x, max))
+    return clamp.bind_positional((min, x, max))
 
 
 # Representation
@@ -811,7 +811,7 @@ def _reduce_precision(builder: FunctionBuilder, x: Value, *, exponent_bits: int,
 
 
 def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> list[Any]:
-    return [reduce_precision.apply((cotangent,), tuple(parameters.values()))]
+    return [reduce_precision.bind_positional((cotangent,), tuple(parameters.values()))]
 
 
 @elementwise(
@@ -829,7 +829,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     ):
         if bits < least:
             raise ValueError(f"reduce_precision: {name} must be {kind}; got {bits}")
-    return reduce_precision.apply((operand,), (exponent_bits, mantissa_bits))
+    return reduce_precision.bind_positional((operand,), (exponent_bits, mantissa_bits))
 
 
 def _bitcast_abstract(operand: ShapedArray, *, new_dtype: Any) -> ShapedArray:
@@ -860,7 +860,7 @@ def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
 
 def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
     # The last axis may be added or consumed, so the mapped one is not it.
-    return bitcast_convert_type.apply((moved_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
+    return bitcast_convert_type.bind_positional((moved_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
 
 
 @primitive(
@@ -873,7 +873,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     A narrower dtype adds a last axis, a wider one consumes it. TypeError for booleans and complex numbers, ValueError
     if the last axis does not hold the bits of one element.
     """
-    return bitcast_convert_type.apply((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
+    return bitcast_convert_type.bind_positional((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
 
 
 def _barrier_abstract(*operands: ShapedArray) -> list[ShapedArray]:
@@ -887,12 +887,12 @@ def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
 
 def _barrier_of_some(values: Sequence[Any]) -> list[Any]:
     """Return what is not None behind a barrier."""
-    found = iter(optimization_barrier.apply([x for x in values if x is not None]))
+    found = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
     return [x if x is None else next(found) for x in values]
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    return optimization_barrier.apply(primals), _barrier_of_some(tangents)
+    return optimization_barrier.bind_positional(primals), _barrier_of_some(tangents)
 
 
 def _barrier_transpose(cotangents: Sequence[Any], *operands: Any) -> list[Any]:
@@ -900,7 +900,7 @@ def _barrier_transpose(cotangents: Sequence[Any], *operands: Any) -> list[Any]:
 
 
 def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], Any]:
-    return optimization_barrier.apply(operands), axes
+    return optimization_barrier.bind_positional(operands), axes
 
 
 @primitive(
@@ -910,7 +910,7 @@ def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
 def optimization_barrier(operand: Any, /) -> Any:
     """Return the tree of arrays `operand` as it is; the compiler moves no operation across."""
     leaves, tree = pytree.tree_flatten(operand)
-    return pytree.tree_unflatten(tree, optimization_barrier.apply(leaves) if leaves else [])
+    return pytree.tree_unflatten(tree, optimization_barrier.bind_positional(leaves) if leaves else [])
 
 
 for _operation in (

@@ -104,25 +104,25 @@ def _multiplicity(length: int, like: Any) -> Any:
 def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[Any]:
     if fft_type in (FftType.FFT, FftType.IFFT):
         # The matrix of the transform is symmetric.
-        return [fft.apply((cotangent,), (fft_type, fft_lengths))]
+        return [fft.bind_positional((cotangent,), (fft_type, fft_lengths))]
     size = math.prod(fft_lengths)
     if fft_type is FftType.RFFT:
         if not aval_of(cotangent).size:
             return [None]
         # The inverse transform counts the terms whose conjugates were dropped twice, and divides by the size.
         once = div(conj(cotangent), _multiplicity(fft_lengths[-1], cotangent))
-        found = fft.apply((once,), (FftType.IRFFT, fft_lengths))
+        found = fft.bind_positional((once,), (FftType.IRFFT, fft_lengths))
         return [mul(found, broadcast_in_dim(_scalar(size, aval_of(found).dtype), aval_of(found).shape, ()))]
     if not aval_of(cotangent).size:
         return [None]
-    found = fft.apply((cotangent,), (FftType.RFFT, fft_lengths))
+    found = fft.bind_positional((cotangent,), (FftType.RFFT, fft_lengths))
     aval = aval_of(found)
     scale = broadcast_in_dim(_scalar(1 / size, aval.dtype), aval.shape, ())
     return [conj(mul(mul(scale, _multiplicity(fft_lengths[-1], found)), found))]
 
 
 def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
-    return fft.apply((moved_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
+    return fft.bind_positional((moved_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
 
 
 @primitive(
@@ -155,4 +155,4 @@ def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     elif not dtypes.is_complex(dtype):
         dtype = dtypes.complex128 if dtypes.bit_width(dtype) == 64 else dtypes.complex64
     x = converted(x, dtype)
-    return fft.apply((x,), (fft_type, lengths)) if lengths else x
+    return fft.bind_positional((x,), (fft_type, lengths)) if lengths else x

@@ -169,7 +169,7 @@ def ffi_call(
                     f"{other.str_short()}, share memory and must have one type"
                 )
         given = output_layouts if several or output_layouts is None else [output_layouts]
-        found = ffi_call_p.apply(
+        found = ffi_call_p.bind_positional(
             leaves,
             (
                 tuple([(k, CallAttribute("ffi_call", k, v)) for k, v in sorted(attributes.items())]),

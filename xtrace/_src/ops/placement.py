@@ -82,13 +82,13 @@ def _sharding_of(value: Any) -> Any:
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    results = device_put_p.apply(primals, tuple(parameters.values()))
+    results = device_put_p.bind_positional(primals, tuple(parameters.values()))
     # The way back, which a cotangent takes, is known where the operand is.
     sources = zip(primals, parameters["srcs"], strict=True)
     parameters["srcs"] = tuple([_sharding_of(x) if source is None else source for x, source in sources])
     moved = [i for i, t in enumerate(tangents) if t is not None]
     chosen = tuple([tuple([values[i] for i in moved]) for values in parameters.values()])
-    found = dict(zip(moved, device_put_p.apply([tangents[i] for i in moved], chosen), strict=True))
+    found = dict(zip(moved, device_put_p.bind_positional([tangents[i] for i in moved], chosen), strict=True))
     return results, [found.get(i) for i in range(len(tangents))]
 
 
@@ -111,7 +111,7 @@ def _way_back(device: Any, source: Any, aval: ShapedArray) -> Any:
 def _batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], Sequence[int | None]]:
-    return device_put_p.apply(operands, tuple(parameters.values())), tuple(axes)
+    return device_put_p.bind_positional(operands, tuple(parameters.values())), tuple(axes)
 
 
 device_put_p = Primitive(
@@ -141,5 +141,5 @@ def put(
     count = len(values)
     sources = (None,) * count if sources is None else tuple(sources)
     semantics = (CopySemantics.ALWAYS_COPY,) * count if semantics is None else tuple(semantics)
-    found: list[Any] = device_put_p.apply(values, (tuple(devices), sources, semantics))
+    found: list[Any] = device_put_p.bind_positional(values, (tuple(devices), sources, semantics))
     return found

@@ -121,7 +121,7 @@ def _extreme_jvp(
 ) -> tuple[Any, Any]:
     """The mean of the tangents of those elements that are the extreme."""
     (x,), (tangent,) = primals, tangents
-    result = primitive.apply((x,), (axes,))
+    result = primitive.bind_positional((x,), (axes,))
     spread = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
     places = converted(elementwise.eq(x, spread), aval_of(x).dtype)
     return result, elementwise.div(reduce_sum(mul(tangent, places), axes), reduce_sum(places, axes))
@@ -224,7 +224,7 @@ class ExtremePosition(Primitive):
         index_dtype: Any,
     ) -> tuple[Any, int]:
         (axis,), place = axes, where[0]
-        return self.apply(operands, ((axis + (axis >= place),), index_dtype)), place - (axis < place)
+        return self.bind_positional(operands, ((axis + (axis >= place),), index_dtype)), place - (axis < place)
 
 
 argmax = ExtremePosition(
@@ -310,7 +310,7 @@ class Cumulative(Primitive):
     def _batch(
         self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axis: int, reverse: bool
     ) -> tuple[Any, int]:
-        return self.apply(operands, (axis + (axis >= where[0]), reverse)), where[0]
+        return self.bind_positional(operands, (axis + (axis >= where[0]), reverse)), where[0]
 
 
 class LogSumExp(Monoid):
@@ -381,7 +381,7 @@ logaddexp = binary(
 
 
 def _cumsum_transpose(cotangent: Any, operand: Any, *, axis: int, reverse: bool) -> list[Any]:
-    return [cumsum.apply((cotangent,), (axis, not reverse))]
+    return [cumsum.bind_positional((cotangent,), (axis, not reverse))]
 
 
 cumsum = Cumulative(
@@ -473,7 +473,7 @@ def _reduce_batch(
         )
     arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
     shifted = tuple([d + 1 for d in dimensions])
-    return reduce.apply([*arrays, *operands[count:]], (computation, shifted, jaxpr)), [0] * count
+    return reduce.bind_positional([*arrays, *operands[count:]], (computation, shifted, jaxpr)), [0] * count
 
 
 # The computations that are a reduction of their own when they start from the neutral element.
@@ -520,7 +520,7 @@ def reduce(
 
     jaxpr = reducer_jaxpr("reduce", computation, tree, [ShapedArray((), a.dtype) for a in avals])
     axes = integers("reduce", "dimensions", dimensions)
-    return pytree.tree_unflatten(tree, reduce.apply([*arrays, *initial], (computation, axes, jaxpr)))
+    return pytree.tree_unflatten(tree, reduce.bind_positional([*arrays, *initial], (computation, axes, jaxpr)))
 
 
 def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:

@@ -53,7 +53,7 @@ class LinearSolve(NamedTuple):
 def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> list[Any]:
     lengths = LinearSolve(*map(len, consts))
     operands = [*[c for part in consts for c in part], *right]
-    return linear_solve.apply(operands, (lengths, jaxprs))
+    return linear_solve.bind_positional(operands, (lengths, jaxprs))
 
 
 def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
@@ -337,7 +337,7 @@ def custom_root(
 
     def bound(values: Sequence[Any]) -> list[Any]:
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)
-        return custom_jvp_call.apply(values, parameters)
+        return custom_jvp_call.bind_positional(values, parameters)
 
     results = bound([*closed_over, *leaves])
     x = pytree.tree_unflatten(tree, results[:count])

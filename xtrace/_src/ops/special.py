@@ -462,7 +462,7 @@ def random_gamma_grad(*args: Any) -> Any:
     """
     if len(args) != 2:
         raise TypeError(f"random_gamma_grad takes the shape a and the sample; got {len(args)} arguments")
-    return random_gamma_grad.apply(args)
+    return random_gamma_grad.bind_positional(args)
 
 
 # The incomplete beta function by its continued fraction (DLMF 8.17.22), evaluated by the modified Lentz method
@@ -541,4 +541,4 @@ def _betainc_by_x(t: Any, a: Any, b: Any, x: Any, r: Any) -> Any:
 )
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Regularized incomplete beta function, the integral of t**(a - 1) (1 - t)**(b - 1) / B(a, b) from 0 to x."""
-    return betainc.apply((a, b, x))
+    return betainc.bind_positional((a, b, x))

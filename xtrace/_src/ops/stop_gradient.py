@@ -28,7 +28,7 @@ def _emit(builder: FunctionBuilder, x: Value) -> Value:
 
 
 def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
-    return stop_gradient_of_one.apply(operands), axes[0]
+    return stop_gradient_of_one.bind_positional(operands), axes[0]
 
 
 def _transpose(cotangent: Any, operand: Any) -> list[Any]:
@@ -56,4 +56,4 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _of_leaf(leaf: Any) -> Any:
-    return stop_gradient_of_one.apply((leaf,)) if is_differentiable(aval_of(leaf)) else leaf
+    return stop_gradient_of_one.bind_positional((leaf,)) if is_differentiable(aval_of(leaf)) else leaf

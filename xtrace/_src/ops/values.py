@@ -45,7 +45,7 @@ def _stage_transpose(cotangent: Any, x: Any) -> list[Any]:
 
 
 def _stage_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
-    return stage.apply(operands), axes[0]
+    return stage.bind_positional(operands), axes[0]
 
 
 @primitive(

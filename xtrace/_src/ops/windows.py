@@ -179,7 +179,7 @@ class WindowReduction(Primitive):
     def _batch(
         self, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **window: Any
     ) -> tuple[Any, int]:
-        return self.apply(operands, Window(**window).with_axis(axes[0])), axes[0]
+        return self.bind_positional(operands, Window(**window).with_axis(axes[0])), axes[0]
 
 
 def _sum_transpose(cotangent: Any, operand: Any, **parameters: Any) -> list[Any]:
@@ -196,7 +196,7 @@ def _sum_transpose(cotangent: Any, operand: Any, **parameters: Any) -> list[Any]
     spread = pad(cotangent, _zero(operand.aval), configuration)
     ones = (1,) * len(shape)
     back = Window(window.window_dimensions, window.base_dilation, ((0, 0),) * len(shape), ones, window.window_dilation)
-    return [reduce_window_sum.apply((spread,), back)]
+    return [reduce_window_sum.bind_positional((spread,), back)]
 
 
 def _zero(aval: ShapedArray) -> Literal:
@@ -206,7 +206,7 @@ def _zero(aval: ShapedArray) -> Literal:
 def _extreme_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
     values = Window(**window)
     preferred = elementwise.ge if primitive.monoid is MAXIMUM else elementwise.le
-    result = primitive.apply(primals, values)
+    result = primitive.bind_positional(primals, values)
     (x,), (tangent,) = primals, tangents
     if any(d != 1 for d in values.base_dilation):
         # With the neutral element between the elements, which is what the dilation means, there is a transpose.
@@ -214,7 +214,7 @@ def _extreme_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]
         x = pad(x, np.asarray(primitive.monoid.neutral(aval_of(x).dtype), aval_of(x).dtype), between)
         tangent = pad(tangent, _zero(aval_of(tangent)), between)
         values = values._replace(base_dilation=(1,) * len(between))
-    return result, select_and_gather_add.apply((tangent, x), (preferred, *values))
+    return result, select_and_gather_add.bind_positional((tangent, x), (preferred, *values))
 
 
 reduce_window_sum = WindowReduction(
@@ -292,7 +292,7 @@ def _reduce_window_jvp(
             if wanted:
                 aval = aval_of(x)
                 operands.append(tangent if tangent is not None else zeros(aval) if aval.shape else _zero(aval))
-    results = reduce_window.apply(operands, (_with_tangents(jaxpr, smooth), (), *Window(**window)))
+    results = reduce_window.bind_positional(operands, (_with_tangents(jaxpr, smooth), (), *Window(**window)))
     moved = iter(results[count:])
     return results[:count], [next(moved) if s else None for s in smooth]
 
@@ -308,7 +308,7 @@ def _reduce_window_batch(
         )
     arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
     values = (jaxpr, consts, *Window(**window).with_axis(0))
-    return reduce_window.apply([*arrays, *operands[count:]], values), [0] * count
+    return reduce_window.bind_positional([*arrays, *operands[count:]], values), [0] * count
 
 
 # The computations that are an operation of their own when they start from the neutral element.
@@ -351,9 +351,9 @@ def reduce_window(
     )
     found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
     if found is not None and is_value(initial[0], found.monoid.neutral(avals[0].dtype), avals[0].dtype):
-        return pytree.tree_unflatten(tree, [found.apply(arrays, window)])
+        return pytree.tree_unflatten(tree, [found.bind_positional(arrays, window)])
     jaxpr = reducer_jaxpr("reduce_window", computation, tree, [ShapedArray((), a.dtype) for a in avals])
-    return pytree.tree_unflatten(tree, reduce_window.apply([*arrays, *initial], (jaxpr, (), *window)))
+    return pytree.tree_unflatten(tree, reduce_window.bind_positional([*arrays, *initial], (jaxpr, (), *window)))
 
 
 # The adjoint pair behind the extremes of windows: taking from each window what lies where the extreme is, and adding
@@ -400,9 +400,9 @@ def _gather_emit(
 
 def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
     values, moved = tuple(parameters.values()), tangents[0]
-    result = select_and_gather_add.apply(primals, values)
+    result = select_and_gather_add.bind_positional(primals, values)
     # The place of the extreme is constant almost everywhere.
-    return result, None if moved is None else select_and_gather_add.apply((moved, primals[1]), values)
+    return result, None if moved is None else select_and_gather_add.bind_positional((moved, primals[1]), values)
 
 
 def _gather_transpose(
@@ -414,14 +414,14 @@ def _gather_transpose(
             "the extremes of windows have a reverse-mode derivative only without dilation, got "
             f"base_dilation {window.base_dilation} and window_dilation {window.window_dilation}"
         )
-    return [select_and_scatter_add.apply((cotangent, operand), (select_prim, *window[:3])), None]
+    return [select_and_scatter_add.bind_positional((cotangent, operand), (select_prim, *window[:3])), None]
 
 
 def _gather_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
     moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
-    return select_and_gather_add.apply(moved, (select_prim, *Window(**window).with_axis(0))), 0
+    return select_and_gather_add.bind_positional(moved, (select_prim, *Window(**window).with_axis(0))), 0
 
 
 select_and_gather_add = Primitive(
@@ -491,21 +491,21 @@ def _write_scatter(
 
 def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
     values, moved = tuple(parameters.values()), tangents[0]
-    result = select_and_scatter_add.apply(primals, values)
-    return result, None if moved is None else select_and_scatter_add.apply((moved, primals[1]), values)
+    result = select_and_scatter_add.bind_positional(primals, values)
+    return result, None if moved is None else select_and_scatter_add.bind_positional((moved, primals[1]), values)
 
 
 def _scatter_transpose(
     cotangent: Any, source: Any, operand: Any, *, select_prim: Primitive, **window: Any
 ) -> list[Any]:
-    return [select_and_gather_add.apply((cotangent, operand), (select_prim, *_undilated(**window))), None]
+    return [select_and_gather_add.bind_positional((cotangent, operand), (select_prim, *_undilated(**window))), None]
 
 
 def _scatter_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
     moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
-    return select_and_scatter_add.apply(moved, (select_prim, *_undilated(**window).with_axis(0)[:3])), 0
+    return select_and_scatter_add.bind_positional(moved, (select_prim, *_undilated(**window).with_axis(0)[:3])), 0
 
 
 select_and_scatter_add = Primitive(
@@ -555,7 +555,7 @@ def _select_and_scatter_batch(
         )
     moved = [with_axis(x, i, mapped.size) for x, i in zip(operands[:2], axes[:2], strict=True)]
     values = (select_jaxpr, select_consts, scatter_jaxpr, scatter_consts, *_undilated(**window).with_axis(0)[:3])
-    return select_and_scatter.apply([*moved, operands[2]], values), 0
+    return select_and_scatter.bind_positional([*moved, operands[2]], values), 0
 
 
 @primitive(
@@ -591,7 +591,9 @@ def select_and_scatter(
     if select_jaxpr.out_avals[0] is not ShapedArray((), dtypes.bool_):
         raise TypeError(f"{name}: select must return a boolean, got {select_jaxpr.out_avals[0].str_short()}")
     scatter_jaxpr = reducer_jaxpr(name, scatter, pytree.tree_structure(0), scalars[:1])
-    return select_and_scatter.apply((operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3]))
+    return select_and_scatter.bind_positional(
+        (operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3])
+    )
 
 
 for _operation in (reduce_window_max, reduce_window_min, select_and_gather_add):

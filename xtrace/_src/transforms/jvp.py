@@ -15,7 +15,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace._src.core.diagnostics.failures import note_rule
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.replay import StackedTrace, TraceStack
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class JVPTrace(StackedTrace):
         # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
         self.rules = rules
         self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
-        if self.evaluates:
-            self.fuses = max(self.fuses, 1 if self.linearizing else 2)
+        if self.fusion_level:
+            self.fusion_level = max(self.fusion_level, FUSES_NONLINEAR if self.linearizing else FUSES_ALL)
         self.tape = rules if rules is not parent else None  # type: ignore[assignment]
         self.stack = TraceStack.below(self)
 

@@ -43,14 +43,14 @@ class Tape(StagingTrace):
     equation, `inlined_call`, and is transposed as a whole.
     """
 
-    __slots__ = ("residuals", "keeps_calls", "evaluates", "fuses")
+    __slots__ = ("residuals", "keeps_calls", "fusion_level")
 
     is_tape = True
 
     def __init__(self, parent: Trace, debug_info: DebugInfo, keeps_calls: bool = False) -> None:
         super().__init__(parent, debug_info)
         self.keeps_calls = keeps_calls
-        self.evaluates, self.fuses = parent.evaluates, parent.fuses
+        self.fusion_level = parent.fusion_level
         # By the variables of the recorders below.
         self.residuals: dict[Var, Var] = {}
 

@@ -24,7 +24,7 @@ def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], a
     extended = [type(a.dtype) is ExtendedDType for a in avals]
 
     def apply(*values: Any) -> list[Any]:
-        found = primitive.apply(values, parameters)
+        found = primitive.bind_positional(values, parameters)
         return list(found) if primitive.multiple_results else [found]
 
     function: Callable[..., list[Any]] = apply

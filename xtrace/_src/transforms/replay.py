@@ -25,7 +25,7 @@ from xtrace._src.transforms.stage import StagedTracer, StagingTrace
 class StackedTrace(Trace):
     """A trace above others. Its tracers are made of values of the traces below it, and of its tape if it has one."""
 
-    __slots__ = ("stack", "evaluates", "fuses")
+    __slots__ = ("stack", "fusion_level")
 
     # The traces from this one down to a staging trace; None where no staging trace is below.
     stack: TraceStack | None
@@ -35,12 +35,12 @@ class StackedTrace(Trace):
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
-        self.evaluates, self.fuses = parent.evaluates, parent.fuses
+        self.fusion_level = parent.fusion_level
 
     def rebind(self, parent: Trace | None) -> None:
         """Put the trace above another parent."""
         self.parent = parent
-        self.evaluates, self.fuses = (False, 0) if parent is None else (parent.evaluates, parent.fuses)
+        self.fusion_level = 0 if parent is None else parent.fusion_level
         self.stack = TraceStack.below(self)
 
     def end(self) -> None:

@@ -87,7 +87,7 @@ class StagingTrace(Trace):
         except TypeError:
             explain.check_operands(primitive.__name__, operands)
             raise
-        types = primitive.types_of_results(tuple([v.aval for v in invars]), parameters)
+        types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
         effects = NO_EFFECTS
         if primitive.effects is not None:
             effects = primitive.effects_of(parameters)

@@ -328,7 +328,7 @@ def _gather_transpose(
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     parameters = (numbers, indices_are_sorted, unique_indices, mode, None, ())
     empty = zeros(operand.aval.update(weak_type=False))
-    return [scatter_add.apply((empty, indices, cotangent), parameters), None]
+    return [scatter_add.bind_positional((empty, indices, cotangent), parameters), None]
 
 
 def _gather_batch(
@@ -358,7 +358,7 @@ def _gather_batch(
         offset = shift_over(before, shift_past(place, offset), place)
     numbers = GatherDimensionNumbers(offset, collapsed, positioned, batch, indices_batch)
     parameters = (numbers, slice_sizes, indices_are_sorted, unique_indices, mode, fill_value)
-    return gather.apply((operand, indices), parameters), place
+    return gather.bind_positional((operand, indices), parameters), place
 
 
 def _with_batching(
@@ -426,7 +426,7 @@ def gather(
         numbers, integers("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
         canonical, fill_value,
     )
-    return gather.apply((operand, start_indices), parameters)
+    return gather.bind_positional((operand, start_indices), parameters)
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
@@ -680,7 +680,7 @@ def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any]
     elif dropped is None:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS
     flags = parameters["indices_are_sorted"], parameters["unique_indices"]
-    return gather.apply((x, indices), (numbers, window, *flags, mode, dropped))
+    return gather.bind_positional((x, indices), (numbers, window, *flags, mode, dropped))
 
 
 def _sum_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
@@ -733,10 +733,10 @@ def _numbered(updates: Any, numbers: ScatterDimensionNumbers) -> Any:
     """Return for each element of `updates` the number, from 1 on, of the index vector that it belongs to."""
     shape, windows = aval_of(updates).shape, numbers.update_window_dims
     outer = tuple([1 if i in windows else n for i, n in enumerate(shape)])
-    count = broadcasted_iota.apply((), (dtypes.uint32, (math.prod(outer),), 0, None))
+    count = broadcasted_iota.bind_positional((), (dtypes.uint32, (math.prod(outer),), 0, None))
     count = elementwise.add(count, Literal(1, ShapedArray((), dtypes.uint32)))
-    count = reshape.apply((count,), (outer, None, None))
-    return broadcast_in_dim.apply((count,), (shape, tuple(range(len(shape))), None))
+    count = reshape.bind_positional((count,), (outer, None, None))
+    return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
 
 def _set_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
@@ -764,7 +764,7 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
             )
         spread = scatter_add.bind(zeros(aval_of(operand)), indices, moved_updates, **parameters)
         terms.append(elementwise.mul(operand, spread))
-    return result, terms[0] if len(terms) == 1 else add_any.apply(terms)
+    return result, terms[0] if len(terms) == 1 else add_any.bind_positional(terms)
 
 
 def _product_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
@@ -783,7 +783,7 @@ def _extremal_jvp(
     result = primitive.bind(*primals, **parameters)
     aval, none = aval_of(updates), zeros(aval_of(operand))
     one = Literal(dtypes.scalar_type_of(aval.dtype)(1), ShapedArray((), aval.dtype, True))
-    ones, nothing = broadcast_in_dim.apply((one,), (aval.shape, (), None)), zeros(aval)
+    ones, nothing = broadcast_in_dim.bind_positional((one,), (aval.shape, (), None)), zeros(aval)
 
     def read(x: Any) -> Any:
         # What is found for updates that are dropped goes into terms that are dropped with them.
@@ -805,7 +805,7 @@ def _extremal_jvp(
     if moved_updates is not None:
         share = elementwise.select_n(kept, elementwise.div(one, winners), shared)
         terms.append(elementwise.mul(moved_updates, elementwise.select_n(wins, nothing, share)))
-    total = terms[0] if len(terms) == 1 else add_any.apply(terms)
+    total = terms[0] if len(terms) == 1 else add_any.bind_positional(terms)
     return result, scatter_add.bind(none if moved is None else moved, indices, total, **parameters)
 
 
@@ -868,4 +868,4 @@ def scatter_apply(
     flags = bool(indices_are_sorted), bool(unique_indices)
     canonical = _canonical_mode("scatter_apply", mode, GatherScatterMode.FILL_OR_DROP)
     parameters = (numbers, *flags, canonical, jaxpr, ())
-    return scatter.apply((operand, scatter_indices, updates), parameters)
+    return scatter.bind_positional((operand, scatter_indices, updates), parameters)

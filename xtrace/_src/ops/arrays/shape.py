@@ -59,7 +59,7 @@ def _pieces_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
 ) -> tuple[list[Any], list[Any]]:
     values = tuple(parameters.values())
-    return primitive.apply(primals, values), primitive.apply(tangents, values)
+    return primitive.bind_positional(primals, values), primitive.bind_positional(tangents, values)
 
 
 # The jvp rule of an operation that takes its one operand apart.
@@ -77,7 +77,9 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     if not sizes and isinstance(operand, Array):
         return operand
     dimensions = tuple(range(len(sizes), len(sizes) + len(shape)))
-    return broadcast_in_dim.apply((operand,), (sizes + shape, dimensions, no_sharding("broadcast", out_sharding)))
+    return broadcast_in_dim.bind_positional(
+        (operand,), (sizes + shape, dimensions, no_sharding("broadcast", out_sharding))
+    )
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -125,7 +127,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
         return array
     sizes, kept = iter(shape), tuple([i for i in range(rank) if i not in added])
     result = tuple([1 if i in added else next(sizes) for i in range(rank)])
-    return broadcast_in_dim.apply((array,), (result, kept, None))
+    return broadcast_in_dim.bind_positional((array,), (result, kept, None))
 
 
 def _iota_abstract(*, dtype: Any, shape: tuple[int, ...], dimension: int, **_: Any) -> ShapedArray:
@@ -153,7 +155,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     shape = canonical_shape("broadcasted_iota", shape)
     dtype = requested_dtype("broadcasted_iota", dtype)
     no_sharding("broadcasted_iota", out_sharding)
-    return broadcasted_iota.apply((), (dtype, shape, operator.index(dimension), None))
+    return broadcasted_iota.bind_positional((), (dtype, shape, operator.index(dimension), None))
 
 
 def iota(dtype: Any, size: int) -> Any:
@@ -206,7 +208,7 @@ def _put(array: Any, device: Any) -> Any:
 def spread_scalar(value: Any, shape: tuple[int, ...]) -> Any:
     """Return a scalar operand, literals included, over `shape`."""
     if shape:
-        return broadcast_in_dim.apply((value,), (shape, (), None))
+        return broadcast_in_dim.bind_positional((value,), (shape, (), None))
     return array_from_host(scalar_to_host(value.val, value.aval), value.aval) if type(value) is Literal else value
 
 
@@ -246,7 +248,7 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     """Return an array whose elements are unspecified (zeros, at present)."""
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
-    return empty.apply((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
+    return empty.bind_positional((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
 
 
 def shape_as_value(shape: Any) -> Any:
@@ -276,14 +278,14 @@ def write_reshape(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Valu
 
 
 def _squeeze_transpose(cotangent: Any, array: Any, **_: Any) -> list[Any]:
-    return [reshape.apply((cotangent,), (array.aval.shape, None, None))]
+    return [reshape.bind_positional((cotangent,), (array.aval.shape, None, None))]
 
 
 def _squeeze_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
 ) -> tuple[Any, int]:
     axis, dropped = axes[0], shift_past(axes[0], dimensions)
-    return squeeze.apply(operands, (dropped,)), axis - sum(d < axis for d in dropped)
+    return squeeze.bind_positional(operands, (dropped,)), axis - sum(d < axis for d in dropped)
 
 
 @primitive(
@@ -301,7 +303,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
         raise ValueError(f"squeeze: dimensions are not unique: {axes}")
     if not axes and isinstance(array, Array):
         return array
-    return squeeze.apply((array,), (tuple(sorted(axes)),))
+    return squeeze.bind_positional((array,), (tuple(sorted(axes)),))
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
@@ -349,7 +351,7 @@ def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) 
 
 def _concatenate_transpose(cotangent: Any, *operands: Any, dimension: int) -> list[Any]:
     sizes = tuple([aval_of(x).shape[dimension] for x in operands])
-    pieces = split.apply((cotangent,), (sizes, dimension))
+    pieces = split.bind_positional((cotangent,), (sizes, dimension))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
@@ -363,7 +365,7 @@ def _concatenate_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int
 ) -> tuple[Any, int]:
     operands, place = _with_axes(mapped, operands, axes)
-    return concatenate.apply(operands, shift_past(place, [dimension])), place
+    return concatenate.bind_positional(operands, shift_past(place, [dimension])), place
 
 
 @primitive(
@@ -378,7 +380,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     arrays = _sequence("concatenate", operands)
     if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
-    return concatenate.apply(arrays, (operator.index(dimension),))
+    return concatenate.bind_positional(arrays, (operator.index(dimension),))
 
 
 def _sequence(name: str, operands: Any) -> list[Any]:
@@ -409,7 +411,7 @@ def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
 
 
 def _stack_transpose(cotangent: Any, *operands: Any, axis: int) -> list[Any]:
-    pieces = unstack.apply((cotangent,), (axis,))
+    pieces = unstack.bind_positional((cotangent,), (axis,))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
@@ -417,7 +419,7 @@ def _stack_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
     operands, place = _with_axes(mapped, operands, axes)
     # The new axis stands where it did among the others: before the mapped one or behind it.
     before = axis <= place
-    return stack.apply(operands, (axis if before else axis + 1,)), place + before
+    return stack.bind_positional(operands, (axis if before else axis + 1,)), place + before
 
 
 @primitive(
@@ -428,7 +430,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     """Join arrays of one shape and dtype along a new axis of the result, negative ones counted from its end."""
     arrays = _sequence("stack", operands)
     ndim = operand_aval("stack", arrays[0], "operands[0]").ndim
-    return stack.apply(arrays, (canonical_axis("stack", axis, ndim + 1),))
+    return stack.bind_positional(arrays, (canonical_axis("stack", axis, ndim + 1),))
 
 
 def _unstack_abstract(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
@@ -442,14 +444,14 @@ def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Valu
 
 
 def _unstack_transpose(cotangents: Sequence[Any], x: Any, *, axis: int) -> list[Any]:
-    return [stack.apply(_instantiated(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
+    return [stack.bind_positional(_instantiated(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
 
 
 def _unstack_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, axis: int
 ) -> tuple[list[Any], list[int]]:
     (own,) = shift_past(axes[0], [axis])
-    results = unstack.apply(operands, (own,))
+    results = unstack.bind_positional(operands, (own,))
     return results, [axes[0] - (own < axes[0])] * len(results)
 
 
@@ -459,7 +461,9 @@ def _unstack_batch(
 )
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along an axis, as a tuple; ValueError if there is no such axis."""
-    return tuple(unstack.apply((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),)))
+    return tuple(
+        unstack.bind_positional((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),))
+    )
 
 
 def write_pieces(builder: FunctionBuilder, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
@@ -493,13 +497,13 @@ def _split_emit(builder: FunctionBuilder, x: Value, *, sizes: tuple[int, ...], a
 
 def _split_transpose(cotangents: Sequence[Any], operand: Any, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
     avals = _split_abstract(operand.aval, sizes=sizes, axis=axis)
-    return [concatenate.apply(_instantiated(cotangents, avals), (axis,))]
+    return [concatenate.bind_positional(_instantiated(cotangents, avals), (axis,))]
 
 
 def _split_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, sizes: tuple[int, ...], axis: int
 ) -> tuple[list[Any], list[int]]:
-    results = split.apply(operands, (sizes, *shift_past(axes[0], [axis])))
+    results = split.bind_positional(operands, (sizes, *shift_past(axes[0], [axis])))
     return results, [axes[0]] * len(results)
 
 
@@ -510,7 +514,7 @@ def _split_batch(
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
     number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
-    return list(split.apply((operand,), (integers("split", "sizes", sizes), number)))
+    return list(split.bind_positional((operand,), (integers("split", "sizes", sizes), number)))
 
 
 def _tile_abstract(operand: ShapedArray, *, reps: tuple[int, ...]) -> ShapedArray:
@@ -532,11 +536,11 @@ def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> 
 def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> list[Any]:
     own = operand.aval.shape
     apart = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
-    return [reduce_sum(reshape.apply((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))]
+    return [reduce_sum(reshape.bind_positional((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))]
 
 
 def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]) -> tuple[Any, int]:
-    return tile.apply(operands, (shift_over(axes[0], reps, 1),)), axes[0]
+    return tile.bind_positional(operands, (shift_over(axes[0], reps, 1),)), axes[0]
 
 
 @primitive(
@@ -545,7 +549,7 @@ def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, re
 )
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """Repeat `operand` ``reps[i]`` times along its axis i."""
-    return tile.apply((operand,), (integers("tile", "reps", reps),))
+    return tile.bind_positional((operand,), (integers("tile", "reps", reps),))
 
 
 def _rev_abstract(operand: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
@@ -565,13 +569,13 @@ def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]
 
 
 def _rev_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...]) -> list[Any]:
-    return [rev.apply((cotangent,), (dimensions,))]
+    return [rev.bind_positional((cotangent,), (dimensions,))]
 
 
 def _rev_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
 ) -> tuple[Any, int]:
-    return rev.apply(operands, (shift_past(axes[0], dimensions),)), axes[0]
+    return rev.bind_positional(operands, (shift_past(axes[0], dimensions),)), axes[0]
 
 
 @primitive(
@@ -580,7 +584,7 @@ def _rev_batch(
 )
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
-    return rev.apply((operand,), (integers("rev", "dimensions", dimensions),))
+    return rev.bind_positional((operand,), (integers("rev", "dimensions", dimensions),))
 
 
 def _copy_abstract(x: ShapedArray) -> ShapedArray:
@@ -593,11 +597,11 @@ def _copy_emit(builder: FunctionBuilder, x: Value) -> Value:
 
 
 def _copy_transpose(cotangent: Any, x: Any) -> list[Any]:
-    return [copy.apply((cotangent,))]
+    return [copy.bind_positional((cotangent,))]
 
 
 def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return copy.apply(operands), axes[0]
+    return copy.bind_positional(operands), axes[0]
 
 
 copy = Primitive(

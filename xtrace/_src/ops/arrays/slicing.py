@@ -104,7 +104,7 @@ def _slice_transpose(
         # The elements that were read end before `end`.
         end = start + (count - 1) * step + 1 if count else start
         configuration.append((start, size - end, step - 1))
-    return [pad.apply((cotangent, _zero_like(cotangent)), (tuple(configuration),))]
+    return [pad.bind_positional((cotangent, _zero_like(cotangent)), (tuple(configuration),))]
 
 
 def _slice_batch(
@@ -114,7 +114,7 @@ def _slice_batch(
     axis = axes[0]
     steps = None if strides is None else shift_over(axis, strides, 1)
     ranges = shift_over(axis, start_indices, 0), shift_over(axis, limit_indices, mapped.size)
-    return slice.apply(operands, (*ranges, steps)), axis
+    return slice.bind_positional(operands, (*ranges, steps)), axis
 
 
 @primitive(
@@ -131,7 +131,7 @@ def slice(
     starts = integers("slice", "start_indices", start_indices)
     limits = integers("slice", "limit_indices", limit_indices)
     steps = None if strides is None else integers("slice", "strides", strides)
-    return slice.apply((operand,), (starts, limits, steps))
+    return slice.bind_positional((operand,), (starts, limits, steps))
 
 
 def _padded_shape(shape: Sequence[int], padding_config: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
@@ -224,9 +224,9 @@ def _pad_transpose(
 ) -> list[Any]:
     # Padding is taken away, and zeros come for elements that negative padding took; the others stand in steps.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
-    spaced = pad.apply((cotangent, _zero_like(cotangent)), (inverse,))
+    spaced = pad.bind_positional((cotangent, _zero_like(cotangent)), (inverse,))
     steps = tuple([interior + 1 for _, _, interior in padding_config])
-    own = slice.apply((spaced,), ((0,) * len(steps), aval_of(spaced).shape, steps))
+    own = slice.bind_positional((spaced,), ((0,) * len(steps), aval_of(spaced).shape, steps))
     value = None
     if type(padding_value) is UndefinedPrimal:
         axes = range(len(padding_config))
@@ -240,14 +240,14 @@ def _pad_batch(
     (operand, value), (axis, own) = operands, axes
     if own is None:
         assert axis is not None
-        return pad.apply(operands, (shift_over(axis, padding_config, (0, 0, 0)),)), axis
+        return pad.bind_positional(operands, (shift_over(axis, padding_config, (0, 0, 0)),)), axis
     place = 0 if axis is None else axis
     operand = with_axis(operand, axis, mapped.size, place)
     configuration = shift_over(place, padding_config, (0, 0, 0))
-    padded = pad.apply((operand, _zero_like(operand)), (configuration,))
+    padded = pad.bind_positional((operand, _zero_like(operand)), (configuration,))
     inside = full(aval_of(operand).shape, True)
-    inside = pad.apply((inside, _zero_like(inside)), (configuration,))
-    value = broadcast_in_dim.apply((value,), (aval_of(padded).shape, (place,), None))
+    inside = pad.bind_positional((inside, _zero_like(inside)), (configuration,))
+    value = broadcast_in_dim.bind_positional((value,), (aval_of(padded).shape, (place,), None))
     return elementwise.select_n(inside, value, padded), place
 
 
@@ -271,7 +271,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
         raise ValueError(
             f"pad: padding_config must have (low, high, interior) for each axis, got {abbreviated(padding_config)}"
         )
-    return pad.apply((operand, padding_value), (configuration,))
+    return pad.bind_positional((operand, padding_value), (configuration,))
 
 
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
@@ -285,7 +285,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
     strides[axis] = operator.index(stride)
-    return slice.apply((operand,), (tuple(starts), tuple(limits), tuple(strides)))
+    return slice.bind_positional((operand,), (tuple(starts), tuple(limits), tuple(strides)))
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
@@ -352,12 +352,12 @@ def _joined(values: Sequence[Value]) -> tuple[str, str]:
 
 def _dynamic_slice_transpose(cotangent: Any, operand: Any, *indices: Any, **_: Any) -> list[Any]:
     empty = zeros(operand.aval.update(weak_type=False))
-    return [dynamic_update_slice.apply([empty, cotangent, *indices]), *[None] * len(indices)]
+    return [dynamic_update_slice.bind_positional([empty, cotangent, *indices]), *[None] * len(indices)]
 
 
 def _positions(mapped: Any, indices: Sequence[Any], axes: Sequence[int | None]) -> Any:
     """Return the start indices for each index of the mapped axis, as the rows of a matrix."""
-    return stack.apply([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
+    return stack.bind_positional([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
 
 
 def _with_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -374,7 +374,7 @@ def _dynamic_slice_batch(
     if all(i is None for i in places):
         assert axis is not None
         sizes = shift_over(axis, slice_sizes, mapped.size)
-        return dynamic_slice.apply((operand, *_with_zero(axis, indices)), (sizes,)), axis
+        return dynamic_slice.bind_positional((operand, *_with_zero(axis, indices)), (sizes,)), axis
     every = tuple(range(len(indices)))
     return gather.rule("batch")(
         mapped, (operand, _positions(mapped, indices, places)), (axis, 0),
@@ -418,7 +418,7 @@ def dynamic_slice(
     dtypes of indices do not fit.
     """
     indices = _indices("dynamic_slice", operand, start_indices, allow_negative_indices)
-    return dynamic_slice.apply([operand, *indices], (integers("dynamic_slice", "slice_sizes", slice_sizes),))
+    return dynamic_slice.bind_positional([operand, *indices], (integers("dynamic_slice", "slice_sizes", slice_sizes),))
 
 
 def _indices(name: str, operand: Any, start_indices: Any, allow_negative: Any) -> list[Any]:
@@ -532,9 +532,9 @@ def _dynamic_update_slice_transpose(cotangent: Any, operand: Any, update: Any, *
     own = part = None
     sizes = aval_of(update).shape
     if type(operand) is UndefinedPrimal:
-        own = dynamic_update_slice.apply([cotangent, zeros(aval_of(update)), *indices])
+        own = dynamic_update_slice.bind_positional([cotangent, zeros(aval_of(update)), *indices])
     if type(update) is UndefinedPrimal:
-        part = dynamic_slice.apply([cotangent, *indices], (sizes,))
+        part = dynamic_slice.bind_positional([cotangent, *indices], (sizes,))
     return [own, part, *[None] * len(indices)]
 
 
@@ -547,7 +547,7 @@ def _dynamic_update_slice_batch(
     if all(i is None for i in places):
         place = next(i for i in axes if i is not None)
         operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
-        return dynamic_update_slice.apply([operand, update, *_with_zero(place, indices)]), place
+        return dynamic_update_slice.bind_positional([operand, update, *_with_zero(place, indices)]), place
     every = tuple(range(len(indices)))
     return scatter.rule("batch")(
         mapped, (operand, _positions(mapped, indices, places), update), (axis, 0, own),
@@ -570,7 +570,7 @@ def dynamic_update_slice(
     dtypes or ranks differ or the update is larger than the operand.
     """
     indices = _indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
-    return dynamic_update_slice.apply([operand, update, *indices])
+    return dynamic_update_slice.bind_positional([operand, update, *indices])
 
 
 def dynamic_update_slice_in_dim(

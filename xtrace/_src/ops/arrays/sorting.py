@@ -80,7 +80,7 @@ def taken(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     vectors = expand_dims(positions, (len(shape),))
     parameters = (numbers, tuple([min(1, n) for n in shape]), False, unique, GatherScatterMode.PROMISE_IN_BOUNDS, None)
-    return gather.apply((x, vectors), parameters)
+    return gather.bind_positional((x, vectors), parameters)
 
 
 def _sort_jvp(
@@ -88,7 +88,7 @@ def _sort_jvp(
 ) -> tuple[list[Any], list[Any]]:
     # Positions are sorted along, and say where the tangents go.
     places = broadcasted_iota(dtypes.uint32, aval_of(primals[0]).shape, dimension)
-    *results, places = sort.apply([*primals, places], (dimension, is_stable, num_keys))
+    *results, places = sort.bind_positional([*primals, places], (dimension, is_stable, num_keys))
     return results, [None if t is None else taken(t, places, dimension) for t in tangents]
 
 
@@ -97,7 +97,7 @@ def _sort_batch(
 ) -> tuple[list[Any], list[int]]:
     place = next(i for i in axes if i is not None)
     operands = [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)]
-    results = sort.apply(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
+    results = sort.bind_positional(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
     return results, [place] * len(results)
 
 
@@ -116,7 +116,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not operands:
         raise TypeError("sort: at least one operand is required, got an empty sequence")
     axis = canonical_axis("sort", dimension, operand_aval("sort", operands[0]).ndim)
-    results = sort.apply(operands, (axis, bool(is_stable), operator.index(num_keys)))
+    results = sort.bind_positional(operands, (axis, bool(is_stable), operator.index(num_keys)))
     return tuple(results) if several else results[0]
 
 
@@ -153,14 +153,14 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
 
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:
-    values, places = top_k.apply(primals, (k, axis))
+    values, places = top_k.bind_positional(primals, (k, axis))
     return [values, places], [taken(tangents[0], places, axis), None]
 
 
 def _top_k_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, k: int, axis: int
 ) -> tuple[list[Any], list[int]]:
-    return top_k.apply(operands, (k, *shift_past(axes[0], [axis]))), [axes[0]] * 2
+    return top_k.bind_positional(operands, (k, *shift_past(axes[0], [axis]))), [axes[0]] * 2
 
 
 @primitive(
@@ -173,7 +173,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Sequence[Any]:
     ValueError if `k` is negative or above the size of the axis, or the operand is complex.
     """
     number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
-    return list(top_k.apply((operand,), (operator.index(k), number)))
+    return list(top_k.bind_positional((operand,), (operator.index(k), number)))
 
 
 for _operation in (sort, top_k):

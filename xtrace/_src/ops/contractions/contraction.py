@@ -357,7 +357,7 @@ def _dot_transpose(
     numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
-    found = dot_general.apply((cotangent, known), (numbers, precision, preferred_element_type, None))
+    found = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
     # It has batch axes, the free axes of the linear operand, then the axes of `known` that were contracted, in order.
     partner = dict(zip(other_contracting, own_contracting, strict=True))
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
@@ -388,7 +388,7 @@ def _dot_batch(
         rhs_free = _free(aval_of(operands[1]).ndim, rhs_batch, rhs_contracting)
         place = len(lhs_batch) + len(lhs_free) + rhs_free.index(right)
     numbers = DotDimensionNumbers(((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)))
-    return dot_general.apply(operands, (numbers, precision, preferred_element_type, out_sharding)), place
+    return dot_general.bind_positional(operands, (numbers, precision, preferred_element_type, out_sharding)), place
 
 
 @primitive(
@@ -423,7 +423,7 @@ def dot_general(
         preferred_element_type,
         no_sharding("dot_general", out_sharding),
     )
-    return dot_general.apply((lhs, rhs), parameters)
+    return dot_general.bind_positional((lhs, rhs), parameters)
 
 
 def dot(

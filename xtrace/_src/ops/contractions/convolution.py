@@ -381,7 +381,9 @@ def _conv_emit(
 
 def _split(x: Any, axis: int, groups: int) -> Any:
     shape = aval_of(x).shape
-    return reshape.apply((x,), ((*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]), None, None))
+    return reshape.bind_positional(
+        (x,), ((*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]), None, None)
+    )
 
 
 def _merge(x: Any, source: int, destination: int) -> Any:
@@ -389,7 +391,7 @@ def _merge(x: Any, source: int, destination: int) -> Any:
     x = moved_axis(x, source, destination)
     shape = aval_of(x).shape
     merged = (*shape[:destination], shape[destination] * shape[destination + 1], *shape[destination + 2 :])
-    return reshape.apply((x,), (merged, None, None))
+    return reshape.bind_positional((x,), (merged, None, None))
 
 
 def _regrouped(x: Any, source: int, destination: int, groups: int) -> Any:
@@ -432,7 +434,7 @@ def _conv_transpose(
         groups = max(feature_group_count, batch_group_count)
         flipped = rev(_regrouped(known, rhs_spec[0], rhs_spec[1], groups), rhs_spec[2:])
         numbers = ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec)
-        found = conv_general_dilated.apply(
+        found = conv_general_dilated.bind_positional(
             (cotangent, flipped),
             (lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
              preferred_element_type, None),
@@ -443,7 +445,7 @@ def _conv_transpose(
     for own, kernel, reach, (low, _) in extents:
         pads.append((low, reach + kernel - 1 - own - low))
     numbers = ConvDimensionNumbers(_swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec))
-    found = conv_general_dilated.apply(
+    found = conv_general_dilated.bind_positional(
         (known, cotangent),
         (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
          precision, preferred_element_type, None),
@@ -462,7 +464,7 @@ def _conv_batch(
 
     def convolved(x: Any, y: Any, features: int = feature_group_count, batches: int = batch_group_count) -> Any:
         parameters = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, features, batches, *rest)
-        return conv_general_dilated.apply((x, y), parameters)
+        return conv_general_dilated.bind_positional((x, y), parameters)
 
     if not size:
         plain = [
@@ -564,7 +566,7 @@ def conv_general_dilated(
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
         canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),
     )
-    return conv_general_dilated.apply((lhs, rhs), parameters)
+    return conv_general_dilated.bind_positional((lhs, rhs), parameters)
 
 
 def conv(

@@ -134,7 +134,7 @@ def _ragged_abstract(
     # Without its axis of groups, rhs is an operand of a dot_general.
     plain = rhs.update(shape=tuple([n for i, n in enumerate(rhs.shape) if i not in group]))
     shifted = [tuple([i - sum(g < i for g in group) for i in axes]) for axes in (rhs_summed, rhs_batch)]
-    found = dot_general.types_of_results(
+    found = dot_general.abstract_eval(
         (lhs, plain), (((summed, shifted[0]), (batch, shifted[1])), None, preferred_element_type, None)
     )
     if not group_sizes.ndim:
@@ -263,7 +263,7 @@ def _ragged_transpose(
         operands, order = (known, cotangent), precision
         pairs = (_span(batch + summed, free), _span(1 + batch, free)), (_span(0, batch), _span(1, batch))
         ragged, group, placed = batch + a.place, (0,), (*a.rhs_batch, *a.rhs_summed, *a.rhs_free)
-    found = ragged_dot_general.apply(
+    found = ragged_dot_general.bind_positional(
         (*operands, sizes),
         (RaggedDotDimensionNumbers(pairs, (ragged,), group), order, preferred_element_type, None, None),
     )
@@ -301,7 +301,7 @@ def _ragged_batch(
 
     def product(x: Any, y: Any, sizes: Any, pairs: _Pairs, ragged: int, group: _Axes) -> Any:
         found = RaggedDotDimensionNumbers(pairs, (ragged,), group)
-        return ragged_dot_general.apply((x, y, sizes), (found, *others.values()))
+        return ragged_dot_general.bind_positional((x, y, sizes), (found, *others.values()))
 
     if free and right is not None and left is None and sized is None:
         # One more free axis of rhs.
@@ -355,7 +355,7 @@ def ragged_dot_general(
         ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
         None, no_sharding("ragged_dot_general", out_sharding),
     )
-    return ragged_dot_general.apply((lhs, rhs, group_sizes), parameters)
+    return ragged_dot_general.bind_positional((lhs, rhs, group_sizes), parameters)
 
 
 _MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
@@ -391,7 +391,7 @@ def _scaled_abstract(
         raise TypeError(
             f"scaled_dot: lhs, rhs, lhs_scale and rhs_scale must have the same rank, got {', '.join(map(str, ranks))}"
         )
-    found = dot_general.types_of_results((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
+    found = dot_general.abstract_eval((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
     contracting, _ = dimension_numbers
     for side, x, scale, summed in zip(("lhs", "rhs"), (lhs, rhs), (lhs_scale, rhs_scale), contracting, strict=True):
         for axis, (size, part) in enumerate(zip(x.shape, scale.shape, strict=True)):
@@ -454,7 +454,7 @@ def _scaled_batch(
     operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
     (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
     pairs = (_up(lhs), _up(rhs)), ((0, *_up(lhs_batch)), (0, *_up(rhs_batch)))
-    return scaled_dot.apply(operands, (pairs, preferred_element_type)), 0
+    return scaled_dot.bind_positional(operands, (pairs, preferred_element_type)), 0
 
 
 @primitive(
@@ -491,7 +491,7 @@ def scaled_dot(
         _ones(aval, summed) if scale is None else scale
         for aval, scale, summed in zip((left, right), (lhs_scale, rhs_scale), pairs[0], strict=True)
     ]
-    return scaled_dot.apply((lhs, rhs, *scales), (pairs, dtype))
+    return scaled_dot.bind_positional((lhs, rhs, *scales), (pairs, dtype))
 
 
 def _ones(aval: ShapedArray, summed: _Axes) -> Any:

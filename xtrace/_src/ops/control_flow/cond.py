@@ -93,7 +93,7 @@ def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], 
         called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
         branches, consts = _joined(called, [b.consts for b in branches])
         operands = [*consts, *operands]
-    return cond_p.apply((index, *operands), (tuple(branches), platforms))
+    return cond_p.bind_positional((index, *operands), (tuple(branches), platforms))
 
 
 def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) -> tuple[list[ClosedJaxpr], list[Any]]:
@@ -496,7 +496,7 @@ def _choose(
     kept = tuple([i is None for i in forwarded])
     if not all(kept):
         branches = [_with_results(b, kept) for b in branches]
-    computed = iter(cond_p.apply((index, *values), (tuple(branches), platforms)))
+    computed = iter(cond_p.bind_positional((index, *values), (tuple(branches), platforms)))
     results = [next(computed) if i is None else as_array(values[i]) for i in forwarded]
     return pytree.tree_unflatten(bodies[0].out_tree, results)
 
@@ -619,5 +619,5 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
     if default is not None:
         platforms, branches = (*platforms, None), [*branches, default]
     names = [f"the function for {'default' if p is None else ', '.join(p)}" for p in platforms]
-    index = platform_index_p.apply((), (platforms,))
+    index = platform_index_p.bind_positional((), (platforms,))
     return _choose("platform_dependent", index, branches, names, args, platforms)

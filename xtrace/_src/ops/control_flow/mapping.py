@@ -129,7 +129,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         return pytree.tree_unflatten(tree, whole(*leaves))
     # Computed at once, it is one program.
     body = stage_body("associative_scan", whole, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals)
-    results = jit_call.apply([*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False))
+    results = jit_call.bind_positional(
+        [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False)
+    )
     return pytree.tree_unflatten(tree, results)
 
 

@@ -73,7 +73,7 @@ _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry"
 
 def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
     """Bind a scan of `closed`, which has no constvars."""
-    return scan_p.apply(operands, (closed, *loop))
+    return scan_p.bind_positional(operands, (closed, *loop))
 
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
@@ -472,7 +472,7 @@ def _transposed_body(
         results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
         consts, carry, xs = loop.split(scatter_by_mask(results, nonzero))
         sums = [
-            replay(makers[v], add_any.apply, (s, c)) if v in makers else add_any.apply((s, c))
+            replay(makers[v], add_any.bind_positional, (s, c)) if v in makers else add_any.bind_positional((s, c))
             for v, s, c in zip(jaxpr.outvars, sums, [c for c in consts if c is not None], strict=False)
         ]
         after = [zeros(a) if c is None else c for a, c, g in zip(kinds[1], carry, carry_given, strict=True) if g]

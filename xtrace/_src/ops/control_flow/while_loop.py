@@ -80,7 +80,7 @@ def _bind(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any
         len(cond_consts), move_constants_to_inputs(loop.cond_jaxpr), len(body_consts),
         move_constants_to_inputs(loop.body_jaxpr),
     )
-    return while_p.apply([*cond_consts, *body_consts, *carry], parameters)
+    return while_p.bind_positional([*cond_consts, *body_consts, *carry], parameters)
 
 
 @memoize_by_owner
@@ -227,7 +227,7 @@ def _moved(
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
     results, moved = _moved(WhileLoop(**parameters), primals, tangents)
     if results is None or moved is None:
-        results = while_p.apply(primals, tuple(parameters.values()))
+        results = while_p.bind_positional(primals, tuple(parameters.values()))
         return results, [None] * len(results)
     return results, moved
 
@@ -552,7 +552,7 @@ def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> Cl
 def _below(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     """Return the predicate of a counted loop."""
     inputs = [Var(counter), Var(bound), *map(Var, avals)]
-    holds = Var(lt.types_of_results((counter, bound), ()))
+    holds = Var(lt.abstract_eval((counter, bound), ()))
     compared = JaxprEqn([*inputs[:2]], [holds], lt, (), NO_EFFECTS, None)
     info = DebugInfo("fori_loop", "cond", None, None)
     return ClosedJaxpr(Jaxpr([], inputs, [holds], [compared], NO_EFFECTS, info), [])

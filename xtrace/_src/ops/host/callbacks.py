@@ -216,7 +216,9 @@ def debug_callback(
             f"{type(callback)}: {abbreviated(callback)}"
         )
     leaves, tree, static = split_static((args, kwargs))
-    debug_callback_p.apply(leaves, (Function(callback, tree, static), _DEBUG[bool(ordered)], bool(partitioned)))
+    debug_callback_p.bind_positional(
+        leaves, (Function(callback, tree, static), _DEBUG[bool(ordered)], bool(partitioned))
+    )
     return None
 
 
@@ -393,7 +395,7 @@ def pure_callback(
     """
     check_method("pure_callback", vmap_method)
     leaves, function, avals = _described("pure_callback", callback, result_shape_dtypes, args, kwargs)
-    found = pure_callback_p.apply(leaves, (function, avals, sharding, vmap_method))
+    found = pure_callback_p.bind_positional(leaves, (function, avals, sharding, vmap_method))
     return pytree.tree_unflatten(function.out_tree, found)
 
 
@@ -408,5 +410,5 @@ def io_callback(
     `vmap`, where others are made one after the other. The rest is as with `pure_callback`.
     """
     leaves, function, avals = _described("io_callback", callback, result_shape_dtypes, args, kwargs)
-    found = io_callback_p.apply(leaves, (function, bool(ordered), avals, sharding))
+    found = io_callback_p.bind_positional(leaves, (function, bool(ordered), avals, sharding))
     return pytree.tree_unflatten(function.out_tree, found)

@@ -162,7 +162,9 @@ def debug_print(
         record = (at.file, at.line, at.function) if at is not None else ("<unknown>", 0, "")
     options = tuple(np.get_printoptions().items())
     placeholders = bool(args or kwargs)
-    debug_print_p.apply(leaves, (fmt, placeholders, tree, record, options, bool(ordered), bool(partitioned), static))
+    debug_print_p.bind_positional(
+        leaves, (fmt, placeholders, tree, record, options, bool(ordered), bool(partitioned), static)
+    )
     return None
 
 

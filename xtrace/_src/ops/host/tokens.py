@@ -30,7 +30,7 @@ create_token_p = Primitive(
 
 def create_token(_: Any = None) -> Any:
     """Return a new token. The argument is ignored; older programs pass one."""
-    return create_token_p.apply(())
+    return create_token_p.bind_positional(())
 
 
 def _after_abstract(*tokens: ShapedArray) -> ShapedArray:
@@ -60,4 +60,4 @@ def after_all(*operands: Any) -> Any:
     for position, x in enumerate(operands):
         if not is_array_like(x) or type(aval_of(x)) is not AbstractToken:
             raise _no_token(position, shown(x))
-    return after_all.apply(operands)
+    return after_all.bind_positional(operands)

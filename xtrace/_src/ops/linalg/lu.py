@@ -101,7 +101,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
     `pivots` are int32, as `lu` gives them; `permutation_size` is the number of rows, at least that of the pivots.
     """
-    return lu_pivots_to_permutation.apply((pivots,), (int(permutation_size),))
+    return lu_pivots_to_permutation.bind_positional((pivots,), (int(permutation_size),))
 
 
 @weak_as_operands
@@ -181,7 +181,7 @@ def _squared(x: Any, size: int) -> Any:
 def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     # P A = L U: L⁻¹ P dA U⁻¹ = L⁻¹ dL + dU U⁻¹, strictly lower plus upper triangular. Where the matrix is not square,
     # L or U is continued by the identity (Giles 2008, Collected matrix derivative results; the general case likewise).
-    factors, pivots, permutation = lu.apply(primals)
+    factors, pivots, permutation = lu.bind_positional(primals)
     aval = aval_of(factors)
     rows, columns = aval.shape[-2:]
     short = min(rows, columns)
@@ -206,5 +206,5 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     array of rank 2 or more.
     """
     operand_aval("lu", x, "x")
-    factors, pivots, permutation = lu.apply((x,))
+    factors, pivots, permutation = lu.bind_positional((x,))
     return factors, pivots, permutation

@@ -45,7 +45,7 @@ def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
     """Return `abstract` with results that are weakly typed where all operands are."""
 
     @functools.wraps(abstract)
-    def types_of_results(*avals: ShapedArray, **parameters: Any) -> Any:
+    def with_weak_results(*avals: ShapedArray, **parameters: Any) -> Any:
         found = abstract(*avals, **parameters)
         if not all(a.weak_type for a in avals):
             return found
@@ -53,7 +53,7 @@ def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
             return [a.update(weak_type=True) for a in found]
         return found.update(weak_type=True)
 
-    return types_of_results
+    return with_weak_results
 
 
 def check_square(name: str, aval: ShapedArray) -> None:
@@ -172,7 +172,7 @@ def _batch_in_front(
     primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[Any, Any]:
     moved = [with_axis(x, axis, mapped.size) for x, axis in zip(operands, axes, strict=True)]
-    results = primitive.apply(moved, tuple(parameters.values()))
+    results = primitive.bind_positional(moved, tuple(parameters.values()))
     return results, [0] * len(results) if primitive.multiple_results else 0
 
 

@@ -58,7 +58,7 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 )
 def geqrf(x: Any) -> tuple[Any, Any]:
     """R in the upper triangle, the Householder vectors below it, and the factors of the reflections."""
-    packed, taus = geqrf.apply((x,))
+    packed, taus = geqrf.bind_positional((x,))
     return packed, taus
 
 
@@ -98,7 +98,7 @@ def geqp3(x: Any, pivots: Any, use_magma: bool | None = None) -> tuple[Any, Any,
 
     `pivots` are zeros, or positions from 1 on where columns are to stay in front.
     """
-    packed, order, taus = geqp3.apply((x, pivots), (use_magma,))
+    packed, order, taus = geqp3.bind_positional((x, pivots), (use_magma,))
     return packed, order, taus
 
 
@@ -146,7 +146,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     vᵢ is column i of `a` below the diagonal, 1 on it, 0 above, as `geqrf` gives it. ValueError if `a` has more
     columns than rows, or there are more reflections than columns.
     """
-    return householder_product.apply((a, taus))
+    return householder_product.bind_positional((a, taus))
 
 
 @weak_as_operands
@@ -185,7 +185,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
     `a` and `taus` are as in `householder_product`. ValueError for shapes that do not go together.
     """
-    return ormqr.apply((a, taus, c), (left, transpose))
+    return ormqr.bind_positional((a, taus, c), (left, transpose))
 
 
 @weak_as_operands
@@ -262,7 +262,7 @@ def _qr_jvp(
     (x,), (dx,) = primals, tangents
     # As in JAX, what is solved for has a type of its own, weak or not as the matrix may be.
     dx = converted(dx, aval_of(x).dtype)
-    results = qr.apply(primals, (pivoting, full_matrices, use_magma))
+    results = qr.bind_positional(primals, (pivoting, full_matrices, use_magma))
     q, r = results[:2]
     rows, columns = aval_of(x).shape[-2:]
     row, column = aval_of(x).ndim - 2, aval_of(x).ndim - 1
@@ -296,4 +296,4 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
     the pivoting form with MAGMA, None where it is installed. The diagonal of R may have negative elements.
     """
     operand_aval("qr", x, "x")
-    return tuple(qr.apply((x,), (bool(pivoting), bool(full_matrices), use_magma)))
+    return tuple(qr.bind_positional((x,), (bool(pivoting), bool(full_matrices), use_magma)))

@@ -77,7 +77,7 @@ def schur(
             "schur: sorting eigenvalues is not implemented; leave sort_eig_vals and select_callable at their defaults"
         )
     operand_aval("schur", x, "x")
-    return tuple(schur.apply((x,), (bool(compute_schur_vectors), False, None)))
+    return tuple(schur.bind_positional((x,), (bool(compute_schur_vectors), False, None)))
 
 
 @weak_as_operands
@@ -114,7 +114,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     Returns the form, with the Householder vectors below its subdiagonal, and the factors of the reflections, as
     `householder_product` takes them for ``packed[..., 1:, :-1]``. Failure gives NaN.
     """
-    packed, taus = hessenberg.apply((a,))
+    packed, taus = hessenberg.bind_positional((a,))
     return packed, taus
 
 
@@ -157,7 +157,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     lower: which triangle is read. Returns the matrices with the Householder vectors in that triangle, the diagonal,
     the subdiagonal, and the factors of the reflections. Failure gives NaN.
     """
-    packed, diagonal, below, taus = tridiagonal.apply((a,), (bool(lower),))
+    packed, diagonal, below, taus = tridiagonal.bind_positional((a,), (bool(lower),))
     return packed, diagonal, below, taus
 
 
@@ -232,7 +232,7 @@ def _moved_up(x: Any, axis: int) -> Any:
 def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singular: bool) -> tuple[Any, Any]:
     # A x = b: dx = A⁻¹ (db - dA x).
     diagonals, moved = primals[:3], tangents[:3]
-    solution = tridiagonal_solve.apply(primals, (perturb_singular,))
+    solution = tridiagonal_solve.bind_positional(primals, (perturb_singular,))
     row = aval_of(solution).ndim - 2
     change = None
     for tangent, shifted in zip(
@@ -245,7 +245,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
     right = tangents[3]
     if change is not None:
         right = neg(change) if right is None else add_any(right, neg(change))
-    return solution, tridiagonal_solve.apply((*diagonals, right), (perturb_singular,))
+    return solution, tridiagonal_solve.bind_positional((*diagonals, right), (perturb_singular,))
 
 
 def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> list[Any]:
@@ -253,7 +253,7 @@ def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, pertur
         raise NotImplementedError("tridiagonal_solve is linear in b only, not in the matrix")
     last = aval_of(d).ndim - 1
     operands = (_moved_down(du, last), d, _moved_up(dl, last), cotangent)
-    return [None, None, None, tridiagonal_solve.apply(operands, (perturb_singular,))]
+    return [None, None, None, tridiagonal_solve.bind_positional(operands, (perturb_singular,))]
 
 
 @primitive(
@@ -267,4 +267,4 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     read. `b` has the right-hand sides as columns. Singular matrices give NaN, or, with `perturb_singular`, the
     solution for a matrix close by. TypeError or ValueError for shapes that do not agree.
     """
-    return tridiagonal_solve.apply((dl, d, du, b), (bool(perturb_singular),))
+    return tridiagonal_solve.bind_positional((dl, d, du, b), (bool(perturb_singular),))

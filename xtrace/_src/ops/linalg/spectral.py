@@ -194,7 +194,7 @@ def _eigh_jvp(
             "Take the part from all of them."
         )
     parameters = (lower, sort_eigenvalues, subset_by_index, algorithm)
-    vectors, values = eigh.apply((symmetrized(primals[0]),), parameters)
+    vectors, values = eigh.bind_positional((symmetrized(primals[0]),), parameters)
     moved = product(product(adjoint(vectors), tangents[0]), vectors)
     gaps = _gaps(values, aval_of(vectors).dtype)
     dvectors = product(vectors, mul(gaps, moved))
@@ -220,7 +220,7 @@ def eigh(
     subset = index_range("eigh", subset_by_index, aval.shape[-1])
     algorithm = _choice("eigh", "implementation", EighImplementation, implementation)
     parameters = (bool(lower), bool(sort_eigenvalues), subset, algorithm)
-    vectors, values = eigh.apply((symmetrized(x) if symmetrize_input else x,), parameters)
+    vectors, values = eigh.bind_positional((symmetrized(x) if symmetrize_input else x,), parameters)
     return vectors, values
 
 
@@ -408,7 +408,7 @@ def _svd_jvp(
             "Singular value decomposition JVP not implemented for full matrices: the additional vectors are not "
             "determined. Use full_matrices=False."
         )
-    values, u, vh = svd.apply((x,), (False, True, None, algorithm))
+    values, u, vh = svd.bind_positional((x,), (False, True, None, algorithm))
     uh, v = adjoint(u), adjoint(vh)
     inner = product(product(uh, dx), v)
     dvalues = diagonal(real_part(inner))
@@ -459,7 +459,7 @@ def svd(
     if subset_by_index is not None and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
     algorithm = _choice("svd", "algorithm", SvdAlgorithm, algorithm)
-    results = svd.apply((x,), (bool(full_matrices), bool(compute_uv), subset, algorithm))
+    results = svd.bind_positional((x,), (bool(full_matrices), bool(compute_uv), subset, algorithm))
     if not compute_uv:
         return results[0]
     values, u, vh = results
@@ -561,7 +561,7 @@ def _eig_jvp(
             "(compute_left_eigenvectors=False, compute_right_eigenvectors=False)."
         )
     # The eigenvalues' derivative does not depend on how the vectors are scaled, so theirs is sound where it needs them.
-    found = eig.apply(primals, (compute_left_eigenvectors, True, True, implementation))
+    found = eig.bind_positional(primals, (compute_left_eigenvectors, True, True, implementation))
     values, right = found[0], found[-1]
     dx = converted(tangents[0], aval_of(values).dtype)
     dvalues = reduce_sum(mul(_solved(right, dx), transposed(right)), (aval_of(right).ndim - 1,))
@@ -597,4 +597,4 @@ def eig(
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
     implementation = _choice("eig", "implementation", EigImplementation, implementation)
     flags = (bool(compute_left_eigenvectors), bool(compute_right_eigenvectors), bool(enable_eigvec_derivs))
-    return list(eig.apply((x,), (*flags, implementation)))
+    return list(eig.bind_positional((x,), (*flags, implementation)))

@@ -60,7 +60,7 @@ def _cholesky_emit(builder: FunctionBuilder, x: Value) -> Value:
 def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     # With A = L Lᴴ: L⁻¹ dA L⁻ᴴ = L⁻¹ dL + (L⁻¹ dL)ᴴ, whose lower triangle, the diagonal halved, is L⁻¹ dL
     # (Murray 2016, Differentiation of the Cholesky decomposition).
-    factor = lower_triangle(cholesky.apply(primals))
+    factor = lower_triangle(cholesky.bind_positional(primals))
     solved = triangular_solve(factor, tangents[0], transpose_a=True, conjugate_a=True, lower=True)
     solved = lower_triangle(triangular_solve(factor, solved, left_side=True, lower=True))
     aval = aval_of(solved)
@@ -77,7 +77,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     Matrices that are not positive definite give NaN. TypeError or ValueError unless they are square and inexact.
     """
     check_matrices("cholesky", (operand_aval("cholesky", x, "x"),), square=True)
-    return lower_triangle(cholesky.apply((symmetrized(x) if symmetrize_input else x,)))
+    return lower_triangle(cholesky.bind_positional((symmetrized(x) if symmetrize_input else x,)))
 
 
 # Triangular systems
@@ -131,7 +131,7 @@ def _solve_jvp(
     parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
 
     def solve(x: Any) -> Any:
-        return triangular_solve.apply((a, x), parameters)
+        return triangular_solve.bind_positional((a, x), parameters)
 
     result = solve(b)
     total = None
@@ -159,7 +159,7 @@ def _solve_transpose(
 ) -> list[Any]:
     # Linear in b only. The transpose of op(A)⁻¹ is op(Aᵀ)⁻¹; conjugation stays.
     parameters = (left_side, lower, not transpose_a, conjugate_a, unit_diagonal)
-    return [None, triangular_solve.apply((a, cotangent), parameters)]
+    return [None, triangular_solve.bind_positional((a, cotangent), parameters)]
 
 
 def _solve_batch(
@@ -174,10 +174,10 @@ def _solve_batch(
         b = moved_axis(b, axes[1], ndim - 1 if left_side else ndim - 3)
         shape = aval_of(b).shape
         joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
-        solved = triangular_solve.apply((a, reshape(b, joined)), values)
+        solved = triangular_solve.bind_positional((a, reshape(b, joined)), values)
         return reshape(solved, shape), ndim - 1 if left_side else ndim - 3
     a, b = with_axis(a, axes[0], mapped.size), with_axis(b, axes[1], mapped.size)
-    return triangular_solve.apply((a, b), values), 0
+    return triangular_solve.bind_positional((a, b), values), 0
 
 
 @primitive(
@@ -198,6 +198,6 @@ def triangular_solve(
     conjugate_a = conjugate_a and dtypes.is_complex(matrix.dtype)
     parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
     if right.ndim == matrix.ndim - 1 and right.ndim:
-        solved = triangular_solve.apply((a, as_column(b) if left_side else as_row(b)), parameters)
+        solved = triangular_solve.bind_positional((a, as_column(b) if left_side else as_row(b)), parameters)
         return squeeze(solved, (right.ndim if left_side else right.ndim - 1,))
-    return triangular_solve.apply((a, b), parameters)
+    return triangular_solve.bind_positional((a, b), parameters)

@@ -93,7 +93,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
     ValueError unless `r_matrix` is square and `w_vector` has as many elements as it has rows.
     """
-    return cholesky_update.apply((r_matrix, w_vector))
+    return cholesky_update.bind_positional((r_matrix, w_vector))
 
 
 @weak_as_operands
@@ -111,7 +111,7 @@ def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: float, beta: float) -> tuple[Any, Any]:
     a, (da, dc) = primals[0], tangents
-    result, total = symmetric_product.apply(primals, (alpha, beta)), None
+    result, total = symmetric_product.bind_positional(primals, (alpha, beta)), None
     if da is not None:
         half = product(da, transposed(a))
         total = mul(constant_of(half, alpha), add(half, transposed(half)))
@@ -134,7 +134,7 @@ def symmetric_product(
     symmetric. ValueError for shapes that do not agree, TypeError for dtypes that are not floating.
     """
     operand_aval("symmetric_product", a_matrix, "a_matrix")
-    found = symmetric_product.apply((a_matrix, c_matrix), (float(alpha), float(beta)))
+    found = symmetric_product.bind_positional((a_matrix, c_matrix), (float(alpha), float(beta)))
     if symmetrize_output:
         return add(lower_triangle(found), transposed(lower_triangle(found, -1)))
     return found

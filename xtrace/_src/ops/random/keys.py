@@ -107,7 +107,7 @@ def _seed_words(seeds: Any, *, impl: Generator) -> Any:
     dtype = aval_of(seeds).dtype
     if dtypes.bit_width(dtype) == 64:
         shift = Literal(32, ShapedArray((), dtype))
-        high = converted(elementwise.shift_right_logical.apply((seeds, shift)), dtypes.uint32)
+        high = converted(elementwise.shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
     shape = aval_of(seeds).shape
     words = [reshape(x, (*shape, 1)) for x in (high, low)]
     return concatenate(words * (impl.words // 2), len(shape))
@@ -136,7 +136,7 @@ def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
 
 
 def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
-    return random_seed.apply(operands, (impl,)), axes[0]
+    return random_seed.bind_positional(operands, (impl,)), axes[0]
 
 
 random_seed = Primitive(
@@ -177,7 +177,7 @@ def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
 
 
 def _wrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
-    return random_wrap.apply((_key_axes_first(operands, axes),), (impl,)), 0
+    return random_wrap.bind_positional((_key_axes_first(operands, axes),), (impl,)), 0
 
 
 random_wrap = Primitive(
@@ -197,7 +197,7 @@ def _unwrap_evaluate(keys: ConcreteArray) -> ConcreteArray:
 
 
 def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return random_unwrap.apply(operands), axes[0]
+    return random_unwrap.bind_positional(operands), axes[0]
 
 
 random_unwrap = Primitive(
@@ -232,7 +232,7 @@ def _split_abstract(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray
 def _split_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    return random_split.apply((_key_axes_first(operands, axes),), (shape,)), 0
+    return random_split.bind_positional((_key_axes_first(operands, axes),), (shape,)), 0
 
 
 random_split = Primitive(
@@ -268,7 +268,7 @@ def _fold_in_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
     shape = max((aval_of(x).shape for x in moved), key=len)
     if max(ranks):
         moved = [broadcast_in_dim(x, shape, range(aval_of(x).ndim)) for x in moved]
-    return random_fold_in.apply(moved), 0
+    return random_fold_in.bind_positional(moved), 0
 
 
 random_fold_in = Primitive(
@@ -289,7 +289,7 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...])
 def _bits_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    return random_bits.apply((_key_axes_first(operands, axes),), (bit_width, shape)), 0
+    return random_bits.bind_positional((_key_axes_first(operands, axes),), (bit_width, shape)), 0
 
 
 random_bits = Primitive(
@@ -305,7 +305,7 @@ def _clone_abstract(keys: ShapedArray) -> ShapedArray:
 
 
 def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return random_clone.apply(operands), axes[0]
+    return random_clone.bind_positional(operands), axes[0]
 
 
 random_clone = Primitive(

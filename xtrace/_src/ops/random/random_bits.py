@@ -74,7 +74,7 @@ def _bits_batch(
         return [keys, zeros(ShapedArray((0, *shape), dtype))], (0, 0)
     # The bits for all keys are drawn with the first one, as jax draws them.
     first = squeeze(slice_in_dim(keys, 0, 1), (0,))
-    moved, bits = rng_bit_generator.apply((first,), ((mapped.size, *shape), dtype, *others.values()))
+    moved, bits = rng_bit_generator.bind_positional((first,), ((mapped.size, *shape), dtype, *others.values()))
     moved = expand_dims(moved, (0,))
     return [concatenate([moved, slice_in_dim(keys, 1, None)], 0), bits], (0, 0)
 
@@ -102,7 +102,9 @@ def rng_bit_generator(
         ) from None
     dtype = requested_dtype("rng_bit_generator", dtype)
     sizes = canonical_shape("rng_bit_generator", shape)
-    return tuple(rng_bit_generator.apply((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding))))
+    return tuple(
+        rng_bit_generator.bind_positional((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding)))
+    )
 
 
 # What XLA's expansion of the operation accepts: any other type kills the process.
@@ -148,4 +150,4 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
     """
     for position, value in (("a", a), ("b", b)):
         operand_aval("rng_uniform", value, position)
-    return rng_uniform.apply((a, b), (canonical_shape("rng_uniform", shape),))
+    return rng_uniform.bind_positional((a, b), (canonical_shape("rng_uniform", shape),))

@@ -35,7 +35,7 @@ def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
     if not math.prod(whole):
         return full(whole, Literal(0, ShapedArray((), dtype)))
-    return rng_bit_generator.apply((_first(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
+    return rng_bit_generator.bind_positional((_first(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
 
 
 def _halves(keys: Any) -> Any:
@@ -74,4 +74,4 @@ def unsafe_rbg_fold_in(keys: Any, data: Any) -> Any:
     drawn = rbg_bits(concatenate(words, len(own)), 32, (_SPACING, 4))
     chosen, shape = index_in_dim(drawn, _SPACING - 1, -2, keepdims=False), aval_of(keys).shape
     chosen = broadcast_in_dim(chosen, shape, range(len(shape) - 1 - len(own), len(shape)))
-    return elementwise.bitwise_xor.apply((keys, chosen))
+    return elementwise.bitwise_xor.bind_positional((keys, chosen))

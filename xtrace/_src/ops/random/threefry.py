@@ -31,23 +31,23 @@ def _word(number: int) -> Literal:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return elementwise.add.apply((x, y))
+    return elementwise.add.bind_positional((x, y))
 
 
 def _rotated(x: Any, count: int) -> Any:
-    low = elementwise.shift_right_logical.apply((x, _word(32 - count)))
-    return elementwise.bitwise_or.apply((elementwise.shift_left.apply((x, _word(count))), low))
+    low = elementwise.shift_right_logical.bind_positional((x, _word(32 - count)))
+    return elementwise.bitwise_or.bind_positional((elementwise.shift_left.bind_positional((x, _word(count))), low))
 
 
 def _rounds(key0: Any, key1: Any, x0: Any, x1: Any) -> list[Any]:
     """Return the block (x0, x1) after 20 rounds, with a part of the key added before the first and after each four."""
     xor = elementwise.bitwise_xor
-    schedule = [key0, key1, xor.apply((xor.apply((key0, key1)), _word(_PARITY)))]
+    schedule = [key0, key1, xor.bind_positional((xor.bind_positional((key0, key1)), _word(_PARITY)))]
     x0, x1 = _add(x0, key0), _add(x1, key1)
     for number in range(1, 6):
         for count in _ROTATIONS[(number - 1) % 2]:
             x0 = _add(x0, x1)
-            x1 = xor.apply((x0, _rotated(x1, count)))
+            x1 = xor.bind_positional((x0, _rotated(x1, count)))
         x0 = _add(x0, schedule[number % 3])
         x1 = _add(x1, _add(schedule[(number + 1) % 3], _word(number)))
     return [x0, x1]
@@ -80,24 +80,24 @@ def _encrypted(keys: Any, x0: Any, x1: Any) -> list[Any]:
     key0, key1 = _words_of(keys, len(shape))
     if leading and shape:
         x0, x1 = [reshape(x, (1,) * leading + aval_of(x).shape) if aval_of(x).shape else x for x in (x0, x1)]
-    return threefry2x32.apply((key0, key1, x0, x1))
+    return threefry2x32.bind_positional((key0, key1, x0, x1))
 
 
 def _counted(keys: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return the words made of the numbers 0, 1, 2, ... in row-major order over `shape`, as 64-bit counters."""
     size = math.prod(shape)
     if size <= 2**32:
-        low = broadcasted_iota.apply((), (dtypes.uint32, (size,), 0, None))
+        low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
         return _encrypted(keys, _word(0), reshape(low, shape))
-    wide = reshape(broadcasted_iota.apply((), (dtypes.uint64, (size,), 0, None)), shape)
-    high = elementwise.shift_right_logical.apply((wide, Literal(32, ShapedArray((), dtypes.uint64))))
+    wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
+    high = elementwise.shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
     return _encrypted(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
 
 
 def _halved(keys: Any, count: int) -> Any:
     """Return `count` words made of 0, 1, 2, ..., those of the second half paired with those of the first."""
     half = -(-count // 2)
-    numbers = broadcasted_iota.apply((), (dtypes.uint32, (count,), 0, None))
+    numbers = broadcasted_iota.bind_positional((), (dtypes.uint32, (count,), 0, None))
     if count % 2:
         numbers = concatenate([numbers, full((1,), _word(0))], 0)
     words = _encrypted(keys, slice_in_dim(numbers, 0, half), slice_in_dim(numbers, half, 2 * half))
@@ -108,8 +108,8 @@ def _halved(keys: Any, count: int) -> Any:
 def _joined(high: Any, low: Any) -> Any:
     """Return 64-bit words from their halves."""
     high, low = converted(high, dtypes.uint64), converted(low, dtypes.uint64)
-    high = elementwise.shift_left.apply((high, Literal(32, ShapedArray((), dtypes.uint64))))
-    return elementwise.bitwise_or.apply((high, low))
+    high = elementwise.shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
+    return elementwise.bitwise_or.bind_positional((high, low))
 
 
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
@@ -123,7 +123,7 @@ def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
         high, low = _counted(keys, shape)
         if bit_width == 64:
             return _joined(high, low)
-        return converted(elementwise.bitwise_xor.apply((high, low)), _UNSIGNED[bit_width])
+        return converted(elementwise.bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
     leading, size = aval_of(keys).shape[:-1], math.prod(shape)
     words = _halved(keys, -(-bit_width * size // 32))
     if bit_width == 64:
@@ -138,8 +138,10 @@ def _pieces(words: Any, bit_width: int) -> Any:
     shape, count = aval_of(words).shape, 32 // bit_width
     cut = (*shape, count)
     spread = broadcast_in_dim(words, cut, range(len(shape)))
-    places = broadcasted_iota.apply((), (dtypes.uint32, cut, len(shape), None))
-    moved = elementwise.shift_right_logical.apply((spread, elementwise.mul.apply((places, _word(bit_width)), (None,))))
+    places = broadcasted_iota.bind_positional((), (dtypes.uint32, cut, len(shape), None))
+    moved = elementwise.shift_right_logical.bind_positional(
+        (spread, elementwise.mul.bind_positional((places, _word(bit_width)), (None,)))
+    )
     return reshape(converted(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
 
 
@@ -161,4 +163,4 @@ def _paired(words: Sequence[Any]) -> Any:
 
 def threefry_fold_in(keys: Any, data: Any) -> Any:
     """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
-    return _paired(threefry2x32.apply((*_words_of(keys, 0), _word(0), data)))
+    return _paired(threefry2x32.bind_positional((*_words_of(keys, 0), _word(0), data)))

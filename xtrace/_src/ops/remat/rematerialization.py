@@ -90,7 +90,7 @@ def _bind(
         if not isinstance(prevent_cse, bool):
             prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-    return remat_call.apply(operands, (closed, prevent_cse, differentiated, policy))
+    return remat_call.bind_positional(operands, (closed, prevent_cse, differentiated, policy))
 
 
 def _jvp(
@@ -286,11 +286,11 @@ remat_call = Primitive(
 
 
 def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
-    return checkpoint_name.apply(primals, (name,)), tangents[0]
+    return checkpoint_name.bind_positional(primals, (name,)), tangents[0]
 
 
 def _name_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, name: str) -> tuple[Any, int]:
-    return checkpoint_name.apply(operands, (name,)), axes[0]
+    return checkpoint_name.bind_positional(operands, (name,)), axes[0]
 
 
 def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
@@ -315,4 +315,4 @@ def checkpoint_name(x: Any, name: str) -> Any:
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name: name must be a string, got {abbreviated(name)}")
     leaves, tree = pytree.tree_flatten(x)
-    return pytree.tree_unflatten(tree, [checkpoint_name.apply((leaf,), (name,)) for leaf in leaves])
+    return pytree.tree_unflatten(tree, [checkpoint_name.bind_positional((leaf,), (name,)) for leaf in leaves])
