@@ -184,6 +184,10 @@ PROGRAMS = {
     "custom derivative": (custom, (V,)),
     "layer": (lambda p: p.grad(lambda w, x: p.numpy.sum(p.numpy.tanh(w @ x))), (M, V)),
     "loop": (lambda p: lambda x: p.lax.while_loop(lambda c: c.sum() < 9, lambda c: p.numpy.sin(c) + 2, x), (V,)),
+    "map of a loop": (
+        lambda p: p.vmap(lambda x: p.lax.while_loop(lambda c: p.numpy.cos(c[0]) < 1, lambda c: p.numpy.sin(c) + 2, x)),
+        (M,),
+    ),
     "choice": (
         lambda p: lambda i, x: p.lax.cond(i > 0, lambda x: p.numpy.sin(x) * 2, lambda x: p.numpy.cos(x) * 3, x),
         (np.int32(1), V),

@@ -157,7 +157,9 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     jaxpr = loop.body_jaxpr.jaxpr
     after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
     if axes:
+        body.scope, around = f"{body.scope}_pred", body.scope
         going = known[0] if known else predicate(body, given)
+        body.scope = around
         shapes = [physical_aval(x.aval).shape for x in after]
         after = [
             select(body, body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
