@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reduce_sum
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array, choose
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
@@ -16,6 +16,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.arrays.shape import iota
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
+from xtrace._src.ops.reductions import add_elements
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin
@@ -119,11 +120,11 @@ def _weights(
         # Inputs beyond the edges, however far, are those at the edges.
         beyond = iota(dtype, count + 4)[:, None] - 2
         found = _KERNELS[method](abs(clip(centre, -1, count)[None] - beyond))
-        first, last = [reduce_sum(x, (0,))[None] for x in (found[:2], found[-2:])]
+        first, last = [add_elements(x, (0,))[None] for x in (found[:2], found[-2:])]
         return found[2:-2] + choose(inputs == 0, first, 0) + choose(inputs == count - 1, last, 0)
     else:
         found = _kernel(method, antialias)(abs(centre[None] - inputs) / width)
-    total = broadcast_in_dim(reduce_sum(found, (0,)), (1, wanted), (1,))
+    total = broadcast_in_dim(add_elements(found, (0,)), (1, wanted), (1,))
     found = choose(abs(total) > 1000 * float(dtypes.finfo(dtypes.float32).eps), found / choose(total != 0, total, 1), 0)
     inside = (centre >= -0.5) & (centre <= count - 0.5)
     return choose(inside[None], found, 0)

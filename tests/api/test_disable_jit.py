@@ -57,6 +57,12 @@ CASES = {
     "make_jaxpr": lambda lib, lax, np_, note: len(lib.make_jaxpr(lib.jit(lambda x: note(x) + 1))(1.0).jaxpr.eqns),
     "eval_shape": lambda lib, lax, np_, note: lib.eval_shape(lib.jit(lambda x: note(x) + 1), 1.0).shape,
     "vectorize": lambda lib, lax, np_, note: np_.vectorize(lambda x: note(x) + 1)(np_.ones(2)),
+    "reduction of nothing": lambda lib, lax, np_, note: np_.subtract.reduce(np_.ones((0, 2)), initial=1.0),
+    "reduction of one": lambda lib, lax, np_, note: np_.frompyfunc(lambda x, y: x + y, 2, 1).reduce(np_.ones((1, 2))),
+    "reduction of booleans": lambda lib, lax, np_, note: (
+        np_.frompyfunc(lambda x, y: x + y, 2, 1).reduce(np_.zeros(0, bool), initial=0)
+    ),
+    "accumulation of one": lambda lib, lax, np_, note: np_.subtract.accumulate(np_.ones((1, 2))),
     "cond": lambda lib, lax, np_, note: lax.cond(
         np_.bool_(True), lambda x: note(x) + 1, lambda x: note(x, x) - 1, 1.0),
     "cond with branches of different types": lambda lib, lax, np_, note: lax.cond(

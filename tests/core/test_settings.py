@@ -192,6 +192,68 @@ def test_sums_of_16_bit_floats_may_be_an_error(dtype):
         assert_both(lambda lib, n=name: getattr(lib.numpy, n)(lib.numpy.ones(3, dtype)), allow_f16_reductions=False)
 
 
+# Of a matrix x of 16-bit floats, with lax and numpy at hand: what jax does without adding up in 16 bits.
+SUMS = {
+    "an axis of one element": lambda lib, x: lib.lax.reduce_sum(x[:1], (0,)),
+    "an axis of no elements": lambda lib, x: lib.lax.reduce_sum(x[:0], (0,)),
+    "softmax": lambda lib, x: lib.nn.softmax(x),
+    "log_softmax": lambda lib, x: lib.scipy.special.log_softmax(x),
+    "logsumexp": lambda lib, x: (lib.nn.logsumexp(x), lib.nn.logsumexp(x, 0, keepdims=True, b=x)),
+    "logaddexp.reduce": lambda lib, x: (lib.numpy.logaddexp.reduce(x), lib.numpy.logaddexp2.reduce(x, where=x > 1)),
+    "logaddexp.at": lambda lib, x: lib.grad(lambda b: lib.numpy.logaddexp.at(
+        x.astype("float32"), np.array([0, 1]), b, inplace=False).sum())(x[0, 0]),
+    "maxwell": lambda lib, x: lib.random.maxwell(lib.random.key(0), (2,), x.dtype),
+    "dirichlet": lambda lib, x: lib.random.dirichlet(lib.random.key(0), x, dtype=x.dtype),
+    "ball": lambda lib, x: lib.random.ball(lib.random.key(0), 3, 2.0, (2,), x.dtype),
+    "scale_and_translate": lambda lib, x: lib.image.resize(x, (3, 4), "linear"),
+    "polyfit": lambda lib, x: lib.numpy.polyfit(x[0], x[1], 1),
+    "gradient of an axis of one element": lambda lib, x: lib.grad(lambda y: (y[None] * x[:1]).sum())(x[0]),
+    "gradient of a convolution": lambda lib, x: lib.grad(lambda y: lib.numpy.convolve(y, y, "valid").sum())(x[0]),
+    "gradient of reduceat": lambda lib, x: lib.grad(
+        lambda y: lib.numpy.multiply.reduceat(y, np.array([1])).sum())(x),
+    "gradient of a mapped custom_vjp": lambda lib, x: lib.grad(
+        lambda y: lib.vmap(product_with_a_rule(lib), (None, 0))(y, x[0]).sum())(x[0, 0]),
+    "gradient of a repeated axis": lambda lib, x: lib.grad(lambda y: (y * x).sum())(x[0]),
+}
+
+
+def product_with_a_rule(lib):
+    f = lib.custom_vjp(lambda x, y: x * y)
+    f.defvjp(lambda x, y: (x * y, (x, y)), lambda pair, ct: (ct * pair[1], ct * pair[0]))
+    return f
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_librarys_sums_of_16_bit_floats(name, dtype):
+    def traced(lib):
+        return lib.eval_shape(lambda x: SUMS[name](lib, x), lib.ShapeDtypeStruct((2, 3), dtype))
+
+    got, expected = both(traced, allow_f16_reductions=False)
+    assert isinstance(got, type) is isinstance(expected, type), (got, expected)
+
+
+# Of a float and a vector: what jax does in a program without moving the constants of its rules to the device.
+CONSTANTS_OF_RULES = {
+    "a custom_jvp of a constant": lambda lib, a, v: lib.grad(lambda x: lib.numpy.logaddexp(x, np.float32(2)))(a),
+    "a custom_vjp of a constant": lambda lib, a, v: lib.grad(lambda x: product_with_a_rule(lib)(x, np.float32(2)))(a),
+    "outer": lambda lib, a, v: lib.vjp(lambda x: lib.numpy.logaddexp2.outer(x, np.float32(2)), v)[0],
+    "clone": lambda lib, a, v: lib.random.clone(np.array([0, 1], np.uint32)),
+    "key_data": lambda lib, a, v: lib.random.key_data(np.array([0, 1], np.uint32)),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS_OF_RULES)
+def test_constants_of_a_program_are_no_transfers(name):
+    def traced(lib):
+        a, v = lib.numpy.float32(1), lib.numpy.ones(3, "float32")
+        with lib.transfer_guard_host_to_device("disallow"):
+            return lib.make_jaxpr(lambda a, v: CONSTANTS_OF_RULES[name](lib, a, v))(a, v).out_avals
+
+    assert not isinstance(outcome(traced, jax), type)
+    traced(xtrace)
+
+
 def ones(lib, *shape):
     return lib.numpy.ones(shape, "float32")
 

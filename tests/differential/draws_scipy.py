@@ -158,7 +158,10 @@ LINALG: dict[str, Row] = {
     "convolution_matrix": Row(given_as(_COEFFICIENTS, sampled(3, 5), mode=sampled("full", "same", "valid"))),
     **family("hilbert hadamard helmert", Row(given_as(_ORDER), modes=_VALUE)),
     **family("invhilbert dft", Row(given_as(_ORDER), modes=_VALUE, rounding=64, floor=1.0)),
-    **family("pascal invpascal", Row(given_as(_ORDER, kind=sampled("symmetric", "lower", "upper")), modes=_VALUE)),
+    **family(
+        "pascal invpascal",
+        Row(given_as(_ORDER, kind=sampled("symmetric", "lower", "upper")), modes=_VALUE, rounding=64),
+    ),
 }
 
 _SIGNAL = operand(_WIDE, [(5,), (8,)], forms=PLAIN)

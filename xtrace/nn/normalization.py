@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array, choose
 from xtrace._src.api.promotion import as_inexact, promote
@@ -20,7 +20,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
 from xtrace._src.ops.collectives import axis_index, axis_size
 from xtrace._src.ops.elementwise import eq, is_finite, real, rsqrt
-from xtrace._src.ops.reductions import reduce_max
+from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.arguments import axes_of, chosen, type_of
 from xtrace.numpy.reductions import mean as mean_of
@@ -70,7 +70,7 @@ def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[An
 
 
 def _total(powers: Any, axes: Sequence[int], masks: Sequence[Any]) -> Any:
-    return _along(reduce_sum, chosen(masks[0], powers, 0) if masks else powers, axes)
+    return _along(add_elements, chosen(masks[0], powers, 0) if masks else powers, axes)
 
 
 @inline_jit
@@ -129,9 +129,9 @@ def _logsumexp(
     if weights is not None:
         terms = terms * weights
     if keepdims:
-        total = _along(reduce_sum, terms, axes)
+        total = _along(add_elements, terms, axes)
     else:
-        total, shift = reduce_sum(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
+        total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
         return log(total) + converted(shift, total.dtype)
     positive = not complex_operands and weights is None
@@ -168,7 +168,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     # A mask is counted in its own shape, as in JAX.
     mask = converted(as_array(masks[0]), dtypes.real_part_dtype(found.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
-    count = _along(reduce_sum, whole, axes) if keepdims else reduce_sum(whole, axes)
+    count = _along(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
     return found - converted(log(count), found.dtype)
 
 

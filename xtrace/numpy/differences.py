@@ -71,7 +71,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
             aval = type_of("ediff1d", value, 1)
-            parts.insert(place, ravel(cast_to(as_array("ediff1d", value), aval, ary.dtype)))
+            ready = cast_to(as_array("ediff1d", value), aval, ary.dtype)
+            parts.insert(place, ravel(converted(ready, ary.dtype, False)))
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 
@@ -192,8 +193,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.28318530
 
 
 @inline_jit
-def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...], types: Any) -> Any:
-    dtype, result = types
+def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...], dtype: Any, result: Any) -> Any:
     values = dict(zip(given, options, strict=True))
     x, xp = (converted(as_array("interp", v), dtype, False) for v in (x, xp))
     fp = converted(as_array("interp", fp), result, False)
@@ -233,12 +233,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         if isinstance(value, str) and value != "extrapolate":
             raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {abbreviated(value)}")
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
-    points, dtype, _ = common_dtype("interp", (x, xp), as_inexact)
+    points, dtype, weak = common_dtype("interp", (x, xp), as_inexact)
     values = type_of("interp", fp, 2)
     result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
     # Integers among the values become floating numbers of their own width.
-    _, own, weak = common_dtype("interp", (fp,), as_inexact)
-    result = dtypes.promote(((result, False), (own, weak)), config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
+    _, own, weak_values = common_dtype("interp", (fp,), as_inexact)
+    both = (result, False), (own, weak_values)
+    result = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     if points[1].ndim != 1 or values.shape != points[1].shape:
         raise ValueError(
             f"interp: xp and fp must be one-dimensional arrays of equal size; got shapes {points[1].shape} and "
@@ -258,4 +259,5 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
             options[f"extrapolate {name}"] = 0
         elif value is not None:
             options[name] = value
-    return _interpolated(x, xp, fp, *options.values(), given=tuple(options), types=(dtype, result))
+    found = _interpolated(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
+    return converted(found, result, weak and weak_values and all(type_of("interp", v).weak_type for v in numbers))

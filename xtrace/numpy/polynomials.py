@@ -12,7 +12,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshap
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
-from xtrace._src.core import dtypes, explain
+from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
@@ -134,7 +134,8 @@ def _divided(above: Any, below: Any) -> tuple[Any, Any]:
         return concatenate([near, getitem(rest, slice(below.size, None)), zeros(1, rest.dtype)]), factor
 
     rest, quotient = scan(step, above, None, length=count)
-    return quotient, concatenate([zeros(count, above.dtype), getitem(rest, slice(0, below.size - 1))])
+    remainder = concatenate([zeros(count, above.dtype), getitem(rest, slice(0, below.size - 1))])
+    return converted(quotient, above.dtype, False), converted(remainder, above.dtype, above.weak_type)
 
 
 @inline_jit(static=("m",), public=True)
@@ -335,6 +336,10 @@ def polyfit(
         raise TypeError(f"{function}: expected 1D or 2D array for y, got shape {other.shape}")
     if one.shape[0] != other.shape[0]:
         raise TypeError(f"{function}: expected x and y to have same length, got shapes {one.shape} and {other.shape}")
+    # The powers of a weakly typed x are strongly typed.
+    powers = common_dtype(function, (x,), as_inexact)[1]
+    both = (powers, False), (dtype, False)
+    dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     points = [converted(as_array(function, v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = type_of(function, w, 5)

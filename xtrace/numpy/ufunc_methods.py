@@ -44,11 +44,13 @@ def _at(update: str, of_booleans: str = "") -> _Method:
 
 
 def _extreme_at(update: str) -> _Method:
-    """Return the method that scatters so where the type stays that of `x`."""
+    """Return the method that scatters so where the dtype stays that of `x`; the result is strongly typed."""
     scatter = _at(update)
 
     def at(a: Any, indices: Any, b: Any) -> Any:
-        return scatter(a, indices, b) if common_dtype(update, (a, b))[1] == a.dtype else NotImplemented
+        if common_dtype(update, (a, b))[1] != a.dtype:
+            return NotImplemented
+        return converted(scatter(a, indices, b), a.dtype, False)
 
     return at
 
@@ -138,7 +140,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
                 difference = elementwise.mul(difference, scalar_of(scale, dtype))
             return elementwise.exp(difference)
 
-        total = operations.reduce_sum(power(a, _spread(shift, a.shape, axes)), axes)
+        total = operations.add_elements(power(a, _spread(shift, a.shape, axes)), axes)
         if rest:
             total = elementwise.add(total, power(start, shift))
         found = elementwise.log(total)

@@ -216,6 +216,9 @@ class ufunc(functools.partial[Any]):
         dtype = self._result_dtype(a, *operands)
         # Where each element stands in the flattened array; outside of it there is none, and nothing happens.
         places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
+        # Widened before they are spread, so that their cotangents are added up in the wider type.
+        if dtypes.is_inexact(dtype):
+            operands = [converted(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
         operands = [reshape(spread_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
@@ -307,11 +310,13 @@ def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initi
         found = converted(ufunc._call(carry, element[0]), dtype, False)
         return (elementwise.select_n(element[1], carry, found) if masked else found), None
 
-    return scan(step, start, elements)[0]
+    return scan(step, start, elements)[0] if elements[0].shape[0] else start
 
 
 @inline_jit
 def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
+    if a.shape[axis] == 1:
+        return a
     dtype = a.dtype
     a = moveaxis(a, axis, 0)
 
@@ -334,7 +339,9 @@ def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> A
         found = ufunc._call(converted(indexing.get_at(carry, place, mode="clip"), own, False), *others)
         return carry.at[place].set(converted(found, dtype, False), mode="drop"), None
 
-    return reshape(scan(step, flat, (places, *operands))[0], a.shape) if a.size else converted(a, dtype, False)
+    if a.size and places.size:
+        flat = scan(step, flat, (places, *operands))[0]
+    return reshape(flat, a.shape)
 
 
 @inline_jit
@@ -353,7 +360,7 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
         position, value = element
         inside = elementwise.bitwise_and(elementwise.gt(position, first), elementwise.lt(position, last))
         inside = broadcast_in_dim(inside, carry.shape, (0,))
-        found = ufunc._call(carry, broadcast_in_dim(value, carry.shape, range(1, carry.ndim)))
+        found = ufunc._call(carry, expand_dims(value, (0,)))
         return elementwise.select_n(inside, carry, converted(found, carry.dtype, False)), None
 
     return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)

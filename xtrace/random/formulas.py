@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, reduce_sum
+from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import spread
 from xtrace._src.core import dtypes
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.special import erf, erf_inv
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.arguments import broadcast, draw, fitted, new_keys, shape_of_parameter, with_typed_key
@@ -81,7 +82,7 @@ def maxwell_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return lengths of normally distributed vectors in three dimensions."""
     # A number of a narrow type is rounded before it is squared.
     vectors = lax.optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
-    return lax.sqrt(reduce_sum(lax.mul(vectors, vectors), (len(shape),)))
+    return lax.sqrt(add_elements(lax.mul(vectors, vectors), (len(shape),)))
 
 
 _maxwell = inline_jit(with_typed_key(maxwell_numbers))

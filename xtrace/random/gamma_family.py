@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_shape, converted, reduce_sum, reshape, with_axis
+from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape, with_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import spread
 from xtrace._src.core import dtypes
@@ -18,7 +18,7 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.random.keys import is_key, random_split
-from xtrace._src.ops.reductions import reduce_max, reduce_or
+from xtrace._src.ops.reductions import add_elements, reduce_max, reduce_or
 from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.arguments import broadcast, draw, fitted, new_keys, with_typed_key
@@ -163,7 +163,7 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> A
     axis, kept = len(shape), (*shape, 1)
     largest = stop_gradient(reshape(reduce_max(logs, (axis,)), kept)) if whole[-1] else 0
     found = lax.exp(logs - largest)
-    return found / reshape(reduce_sum(found, (axis,)), kept)
+    return found / reshape(add_elements(found, (axis,)), kept)
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -245,7 +245,7 @@ def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: Any) -> An
     g = _generalized(first, p, shape=(*shape, d), dtype=dtype)
     e = exponential_numbers(second, shape=shape, dtype=dtype)
     own = converted(p, aval_of(p).dtype)
-    norm = reduce_sum(lax.abs(g) ** converted(own, dtype), (len(shape),)) + e
+    norm = add_elements(lax.abs(g) ** converted(own, dtype), (len(shape),)) + e
     return g / reshape(norm ** converted(1 / own, dtype), (*shape, 1))
 
 

@@ -32,7 +32,7 @@ from xtrace._src.ops.random.keys import (
     random_unwrap,
     random_wrap,
 )
-from xtrace._src.runtime.transfer import to_concrete
+from xtrace._src.runtime.transfer import to_constant
 
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
@@ -218,7 +218,7 @@ def key_data(keys: Any) -> Any:
     """Return the uint32 words behind random keys, along a new last axis; legacy keys are given back."""
     if is_key(_aval_of_keys("key_data", keys)):
         return random_unwrap.bind_positional((keys,))
-    return keys if isinstance(keys, Array) else to_concrete(keys)
+    return keys if isinstance(keys, Array) else to_constant(keys)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -245,4 +245,4 @@ def clone(key: Any) -> Any:
     """Return the same keys, to be used once more on purpose where the use of keys is checked."""
     if isinstance(key, Array) and is_key(aval_of(key)):
         return random_clone.bind_positional((key,))
-    return key if isinstance(key, Array) else to_concrete(key)
+    return key if isinstance(key, Array) else to_constant(key)

@@ -206,9 +206,10 @@ class Reduction(Primitive):
 
     def _sharded(self, operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         no_sharding(self.name, out_sharding)
-        if not config.allow_f16_reductions.value and len(axes):
+        if not config.allow_f16_reductions.value:
             aval = aval_of(operand)
-            if aval.dtype in (dtypes.float16, dtypes.bfloat16):
+            sizes = [aval.shape[i] for i in canonical_axes(self.name, axes, aval)]
+            if aval.dtype in (dtypes.float16, dtypes.bfloat16) and any(size != 1 for size in sizes):
                 raise ValueError(
                     f"{self.name} of {aval.str_short(short_dtypes=False)} would add up 16-bit floats, and the setting "
                     "jax_allow_f16_reductions forbids that; convert the operand to float32"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete, converted, reduce_sum, with_axis
+from xtrace._src.algebra.vector_space import concrete, converted, with_axis
 from xtrace._src.api import arguments
 from xtrace._src.api.arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
@@ -18,6 +18,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.ops.reductions import add_elements
 from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
@@ -141,7 +142,7 @@ def _summed(x: Any, axis: int) -> Any:
         unsigned = dtypes.is_integer(dtype) and not dtypes.is_signed(dtype)
         default = dtypes.default_uint(x64) if unsigned else dtypes.default_int(x64)
         x = converted(x, default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype)
-    return reduce_sum(x, (axis,))
+    return add_elements(x, (axis,))
 
 
 def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import reduce_sum, with_axis, zeros
+from xtrace._src.algebra.vector_space import with_axis, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import NO_EFFECTS, Effects
@@ -25,7 +25,8 @@ from xtrace._src.core.trace import Trace, current_trace, use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.checked_calls import CheckedCall, closed_over, explicit
-from xtrace._src.runtime.transfer import to_concrete
+from xtrace._src.ops.reductions import add_elements
+from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
 from xtrace._src.transforms.jaxpr_transforms import (
@@ -134,7 +135,7 @@ def _reaches_tape(value: Any) -> bool:
 
 def given(value: Any) -> Any:
     """Return an operand as users' functions take it: Python scalars and literals as arrays."""
-    return to_concrete(value) if isinstance(value, _SCALARS) else value
+    return to_constant(value) if isinstance(value, _SCALARS) else value
 
 
 def _calling(rule: Rule, *arguments: Any) -> Any:
@@ -153,7 +154,7 @@ def zero_of(aval: ShapedArray) -> Any:
     """Return the zero tangent of values of this type; of integers, a NumPy array of float0."""
     if not is_differentiable(aval):
         return np.zeros(aval.shape, dtypes.float0)
-    return zeros(aval) if aval.shape else to_concrete(Literal(dtypes.scalar_type_of(aval.dtype)(0), aval))
+    return zeros(aval) if aval.shape else to_constant(Literal(dtypes.scalar_type_of(aval.dtype)(0), aval))
 
 
 def _results_of_jaxpr(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
@@ -478,7 +479,7 @@ def _as_input(cotangent: Any, axis: int | None, in_axis: int | None, size: int) 
     """Return a cotangent with its axis where the input has it; an input that is not mapped is shared by all indices."""
     if in_axis is not None:
         return with_axis(cotangent, axis, size, in_axis)
-    return cotangent if axis is None else reduce_sum(cotangent, (axis,))
+    return cotangent if axis is None else add_elements(cotangent, (axis,))
 
 
 custom_vjp_call = Primitive(

@@ -399,6 +399,15 @@ cumlogsumexp = Cumulative(
 )
 
 
+def add_elements(x: Any, axes: Sequence[int]) -> Any:
+    """Return the sum of `x` over `axes`. Floats of 16 bits are added up as float32, as in every sum of numpy."""
+    aval = aval_of(x)
+    if aval.dtype not in (dtypes.float16, dtypes.bfloat16):
+        return vector_space.reduce_sum(x, axes)
+    found = vector_space.reduce_sum(converted(x, dtypes.float32, aval.weak_type), axes)
+    return converted(found, aval.dtype, aval.weak_type)
+
+
 def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any) -> list[ShapedArray]:
     count = len(avals) // 2
     operands, initial = avals[:count], avals[count:]

@@ -13,7 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array, shown
 from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
 from xtrace._src.core.trace import Tracer, current_trace
-from xtrace._src.runtime.transfer import to_concrete
+from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["dtype", "stage"]
@@ -63,7 +63,7 @@ def stage(x: Any, /) -> Any:
         aval = aval_of(x)
     except TypeError:
         raise TypeError(f"stage: {not_an_array(x)}") from None
-    value = x if isinstance(x, Array) else to_concrete(x)
+    value = x if isinstance(x, Array) else to_constant(x)
     # What the caller may write to afterwards was copied.
     staged = current_trace.get().constant(np.asarray(value) if not aval.shape else value, aval)
     return value if staged is None else staged

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reduce_sum, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace._src.api.custom_derivatives import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
@@ -18,6 +18,7 @@ from xtrace._src.ops.arrays.shape import full_like, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.linalg.lu import lu, lu_solve
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, conjugated, identity, product
+from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.arguments import scalar_of, spread_to, type_of
@@ -113,7 +114,7 @@ def _no_equations(a: ShapedArray, b: Any) -> tuple[Any, Any, Any, Any]:
     size = lax.abs(b)
     real = aval_of(size).dtype
     found = broadcast_in_dim(scalar_of(0, a.dtype), (a.shape[1], aval_of(b).shape[1]), ())
-    return found, reduce_sum(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
+    return found, add_elements(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
 
 
 def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
@@ -135,7 +136,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     scale = converted(as_column(_reciprocals(values, kept)), aval.dtype)
     found = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
     size = lax.abs(lax.sub(b, product(a, found)))
-    return found, reduce_sum(lax.mul(size, size), (0,)), kept, values
+    return found, add_elements(lax.mul(size, size), (0,)), kept, values
 
 
 @inline_jit
@@ -143,7 +144,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, An
     a, b = inexact("lstsq", a, b)
     vector = aval_of(b).ndim == 1
     found, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
-    rank = scalar_of(0, dtype) if kept is None else reduce_sum(converted(kept, dtype), (0,))
+    rank = scalar_of(0, dtype) if kept is None else add_elements(converted(kept, dtype), (0,))
     return squeeze(found, (1,)) if vector else found, residuals, converted(rank, dtype), values
 
 

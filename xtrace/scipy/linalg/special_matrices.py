@@ -231,7 +231,8 @@ def leslie(f: Any, s: Any) -> Any:
         raise ValueError(f"The length of f along the last axis must be at least 2; got shape {first.shape}.")
     i, j = _grid(size)
     positions = np.where(i == 0, 2 + j, np.where(i == j + 1, 2 + size + j, 0))
-    return _placed(_with_constants(concatenate([first, below], axis=-1)), positions)
+    values = concatenate([first, below], axis=-1)
+    return converted(_placed(_with_constants(values), positions), values.dtype, values.weak_type)
 
 
 @inline_jit(public=True)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis
+from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace.numpy.arguments import cast_to, refuse
+from xtrace.numpy.arguments import refuse
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.manipulation import concatenate, moveaxis
 from xtrace.numpy.reductions import mean
@@ -23,7 +23,8 @@ def _straightened(x: Any) -> Any:
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
     norms = np.sqrt(np.sum(lines * lines, -1, keepdims=True))
     basis = (lines / np.where(norms == 0, 1, norms)).astype(x.dtype)
-    return x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
+    found = x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
+    return converted(found, x.dtype, x.weak_type)
 
 
 @inline_jit
@@ -41,7 +42,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     bp: where pieces with lines of their own begin. ValueError for another type and for places beyond the axis.
     """
     refuse("detrend", overwrite_data=overwrite_data)
-    (aval,), dtype, _ = common_dtype("detrend", (data,), as_inexact)
+    (aval,), dtype, weak = common_dtype("detrend", (data,), as_inexact)
     if type not in ("constant", "linear"):
         raise ValueError(f"detrend: type must be 'linear' or 'constant', got {abbreviated(type)}")
     along = canonical_axis("detrend", axis, aval.ndim)
@@ -51,4 +52,4 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
         breaks = tuple(sorted({0, n, *np.atleast_1d(np.asarray(bp)).tolist()}))
         if breaks[0] < 0 or breaks[-1] > n:
             raise ValueError(f"detrend: breakpoints must lie within the axis of {n} elements, got {bp}")
-    return _detrended(cast_to(data, aval, dtype), axis=along, breaks=breaks)
+    return _detrended(cast(data, aval, dtype, weak), axis=along, breaks=breaks)

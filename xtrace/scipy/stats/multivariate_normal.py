@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array, spread
 from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
@@ -38,7 +39,8 @@ def _log_density(x: Any, mean: Any, cov: Any) -> Any:
         return -square(differences) / (2 * cov) - (_LOG_TURN + log(cov)) / 2
     n = mean.shape[-1]
     if not cov.ndim:
-        return -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
+        found = -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
+        return converted(found, x.dtype, x.weak_type)
     factor = cholesky(cov)
     distances = sum(square(_whitened(differences, factor)), -1)
     return -distances / 2 - n * _LOG_TURN / 2 - sum(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
