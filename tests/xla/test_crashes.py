@@ -309,3 +309,33 @@ def test_forks_are_warned_of():
     done = subprocess.run([sys.executable, "-W", "always", "-c", _FORK], capture_output=True, text=True, check=True)
     assert "RuntimeWarning: os.fork() in a process with XLA's threads" in done.stderr
     assert "child = os.fork()" in done.stderr or "<string>:4" in done.stderr
+
+
+_INTERRUPTED = """
+import faulthandler, os, signal, threading, time
+import xtrace, xtrace.numpy as jnp
+
+def sorted_often(x):
+    for k in range(60):
+        x = jnp.sort(x) * k
+    return x
+
+faulthandler.enable()
+lowered = xtrace.jit(sorted_often).lower(jnp.ones(50))
+interrupt = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+try:
+    interrupt.start()
+    lowered.compile()
+    print("compiled")
+except KeyboardInterrupt:
+    print("interrupted", [t.name for t in threading.enumerate() if t.name == "xtrace compilation"])
+while len(threading.enumerate()) > 1:
+    time.sleep(0.01)
+print(jnp.arange(3) + 1)
+"""
+
+
+def test_ctrl_c_while_xla_compiles_leaves_the_compiler_its_module():
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "interrupted ['xtrace compilation']\n[1 2 3]\n"

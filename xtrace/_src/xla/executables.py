@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,8 +39,8 @@ def compile_text(
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
             module = importlib.import_module("xtrace._src.xla.modules").parse(text)
             loaded = [_transferring(device.client, c) for c in callbacks]
-            return device.client.compile_and_load(module, devices, options, host_callbacks=loaded)
-        return device.client.compile_and_load(text, devices, options)
+            return _compile_apart(device.client.compile_and_load, module, devices, options, host_callbacks=loaded)
+        return _compile_apart(device.client.compile_and_load, text, devices, options)
     except CompileError as error:
         if compiler_options and "option" in str(error):
             error.add_note(
@@ -47,6 +48,39 @@ def compile_text(
                 "{'xla_cpu_enable_fast_math': True}"
             )
         raise
+
+
+def _compile_apart(compile_: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """Return ``compile_(*arguments, **keywords)``, in the main thread evaluated in another one.
+
+    jaxlib 0.10 compiles in threads of its own, and looks for signals while the main thread waits for them. Where a
+    handler raises, jaxlib frees the module, which the compiler still reads: the process ends. Here Ctrl-C ends the wait
+    at once, too, but the other thread sees no signals, and keeps the module until the compiler is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return compile_(*arguments, **keywords)
+    results: list[Any] = []
+    errors: list[BaseException] = []
+    running = threading.Lock()  # Python 3.11 takes a thread for ended when an exception ends its join.
+    running.acquire()
+
+    def run() -> None:
+        try:
+            results.append(compile_(*arguments, **keywords))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            running.release()
+
+    thread = threading.Thread(target=run, name="xtrace compilation")
+    try:
+        thread.start()
+    except RuntimeError:  # The interpreter ends, or the process may have no more threads.
+        return compile_(*arguments, **keywords)
+    running.acquire()
+    if errors:
+        raise errors.pop()
+    return results.pop()
 
 
 def _with_safe_fusions(text: str, device: Any, compiler_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
