@@ -6,45 +6,36 @@ import math
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import promoted, with_strong_results
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
+distribution = Distribution("bernoulli", "1, 0.25", p="the probability of success.")
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-1.3862944")
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of k."""
-    k, p, loc = promoted("bernoulli.logpmf", k, p, loc)
+    """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose((n < 0) | (n > 1), -math.inf, xlogy(n, p) + xlog1py(1 - n, -p))
 
 
-@inline_jit(public=True)
-def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
-    return exp(logpmf(k, p, loc))
+pmf = distribution.exponential(logpmf, "0.25")
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("1.")
 def cdf(k: Any, p: Any) -> Any:
-    """The probability of a value up to k."""
-    k, p = promoted("bernoulli.cdf", k, p)
+    """Return the probability of a value up to `k`."""
     wrong = (p < 0) | (p > 1) | (p != p) | (k != k)
     return choose(wrong, math.nan, choose(k < 0, 0.0, choose(k < 1, 1 - p, 1.0)))
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.", "0.25, 0.25")
 def ppf(q: Any, p: Any) -> Any:
-    """The smallest value whose `cdf` is at least q."""
-    q, p = promoted("bernoulli.ppf", q, p)
+    """Return the smallest value whose `cdf` is at least `q`."""
     wrong = (p < 0) | (p > 1) | (p != p) | (q < 0) | (q > 1) | (q != q)
     return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), p.dtype, p.aval.weak_type)
 

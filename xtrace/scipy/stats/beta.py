@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import clip, exp, log
+from xtrace.numpy.ufuncs import clip, log
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.factorials import betaln
-from xtrace.scipy.special.primitive import betainc, promoted, with_strong_results
+from xtrace.scipy.special.primitive import betainc
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
+distribution = Distribution("beta", "0.5, 2.0, 3.0", a="the first shape, positive.", b="the second shape, positive.")
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("0.40546584")
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density; NaN unless a, b and scale are positive."""
-    x, a, b, loc, scale = promoted("beta.logpdf", x, a, b, loc, scale)
+    """Return the logarithm of the density, NaN unless `a`, `b` and `scale` are positive."""
     outside = (x < loc) | (x > loc + scale)
     # What is not used must have a finite derivative.
     z = choose(outside, 0.5, (x - loc) / scale)
@@ -28,38 +28,25 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, found))
 
 
-@inline_jit(public=True)
-def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, a, b, loc, scale))
+pdf = distribution.exponential(logpdf, "1.5000011")
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.6875")
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
-    x, a, b, loc, scale = promoted("beta.cdf", x, a, b, loc, scale)
+    """Return the probability of a value up to `x`."""
     return betainc(a, b, clip((x - loc) / scale, 0, 1))
 
 
-@inline_jit(public=True)
-def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
-    return log(cdf(x, a, b, loc, scale))
+logcdf = distribution.logarithm(cdf, "-0.37469345")
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.3125")
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value above x: 1 - cdf."""
-    x, a, b, loc, scale = promoted("beta.sf", x, a, b, loc, scale)
+    """Return the probability of a value above `x`, 1 - `cdf`."""
     return betainc(b, a, clip(1 - (x - loc) / scale, 0, 1))
 
 
-@inline_jit(public=True)
-def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
-    return log(sf(x, a, b, loc, scale))
+logsf = distribution.logarithm(sf, "-1.1631508")
 
 
 _make_public(globals(), __all__)

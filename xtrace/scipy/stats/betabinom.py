@@ -6,23 +6,28 @@ import math
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, floor, log1p
+from xtrace.numpy.ufuncs import floor, log1p
 from xtrace.scipy.special.factorials import betaln
-from xtrace.scipy.special.primitive import promoted, with_strong_results
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["logpmf", "pmf"]
 
+distribution = Distribution(
+    "betabinom", "2, 5, 2.0, 3.0", n="the number of trials.", a="the first shape, positive.",
+    b="the second shape, positive.",
+)
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-1.4350841")
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of floor(k - loc); NaN for a negative n, and unless a and b are positive."""
+    """Return the logarithm of the probability of floor(k - loc).
+
+    It is NaN where `n` is negative, and unless `a` and `b` are positive.
+    """
     weak = all(aval.weak_type or not aval.ndim for aval in map(aval_of, (k, n, a, b, loc)))
-    k, n, a, b, loc = promoted("betabinom.logpmf", k, n, a, b, loc)
     m = floor(k - loc)
     outside = (m < 0) | (m > n)
     # What is not used must have a finite derivative.
@@ -34,10 +39,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     return converted(found, found.dtype, aval_of(found).weak_type and weak)
 
 
-@inline_jit(public=True)
-def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The probability of floor(k - loc)."""
-    return exp(logpmf(k, n, a, b, loc))
+pmf = distribution.exponential(logpmf, "0.23809534")
 
 
 _make_public(globals(), __all__)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import gammaln, promoted
+from xtrace.scipy.special.primitive import gammaln
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["logpmf", "pmf"]
 
+distribution = Distribution("binom", "2, 5, 0.25", n="the number of trials.", p="the probability of success.")
 
-@inline_jit(public=True)
+
+@distribution.defines("-1.3330503", strong=False)
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of k."""
-    k, n, p, loc = promoted("binom.logpmf", k, n, p, loc)
+    """Return the logarithm of the probability of `k`."""
     m = k - loc
     outside = (m < 0) | (m > n)
     # What is not used must have a finite derivative.
@@ -27,10 +27,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     return choose(outside, -math.inf, ways + xlogy(m, p) + xlog1py(n - m, -p))
 
 
-@inline_jit(public=True)
-def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
-    return exp(logpmf(k, n, p, loc))
+pmf = distribution.exponential(logpmf, "0.26367176")
 
 
 _make_public(globals(), __all__)

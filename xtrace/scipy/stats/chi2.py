@@ -4,58 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.scipy.special.primitive import promoted, with_strong_results
 from xtrace.scipy.stats import gamma
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
+distribution = Distribution("chi2", "1.0, 3.0", df="the degrees of freedom.")
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-1.4189389")
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
-    x, df, loc, scale = promoted("chi2.logpdf", x, df, loc, scale)
+    """Return the logarithm of the density."""
     return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
 
-@inline_jit(public=True)
+@distribution.defines("0.24197064", strong=False)
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    x, df, loc, scale = promoted("chi2.pdf", x, df, loc, scale)
+    """Return the density."""
     return gamma.pdf(x, df / 2, loc, 2 * scale)
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.19874799")
 def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
-    x, df, loc, scale = promoted("chi2.cdf", x, df, loc, scale)
+    """Return the probability of a value up to `x`."""
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("-1.6157176")
 def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
-    x, df, loc, scale = promoted("chi2.logcdf", x, df, loc, scale)
+    """Return the logarithm of `cdf`."""
     return gamma.logcdf(x, df / 2, loc, 2 * scale)
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.801252")
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value above x: 1 - cdf."""
-    x, df, loc, scale = promoted("chi2.sf", x, df, loc, scale)
+    """Return the probability of a value above `x`, 1 - `cdf`."""
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("-0.22157978")
 def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
-    x, df, loc, scale = promoted("chi2.logsf", x, df, loc, scale)
+    """Return the logarithm of `sf`."""
     return gamma.logsf(x, df / 2, loc, 2 * scale)
 
 

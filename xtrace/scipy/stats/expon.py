@@ -5,62 +5,52 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
-from xtrace.numpy.ufuncs import exp, expm1, log, log1p
-from xtrace.scipy.special.primitive import promoted
+from xtrace.numpy.ufuncs import expm1, log, log1p
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
+distribution = Distribution("expon", "0.5")
 
-@inline_jit(public=True)
+
+@distribution.defines("-0.5", strong=False)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
-    x, loc, scale = promoted("expon.logpdf", x, loc, scale)
+    """Return the logarithm of the density."""
     return choose(x < loc, -math.inf, (loc - x) / scale - log(scale))
 
 
-@inline_jit(public=True)
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, loc, scale))
+pdf = distribution.exponential(logpdf, "0.60653067")
 
 
-@inline_jit(public=True)
+@distribution.defines("0.39346933", strong=False)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
-    x, loc, scale = promoted("expon.cdf", x, loc, scale)
+    """Return the probability of a value up to `x`."""
     return choose(x < loc, 0.0, -expm1((loc - x) / scale))
 
 
-@inline_jit(public=True)
+@distribution.defines("-0.93275213", strong=False)
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
-    x, loc, scale = promoted("expon.logcdf", x, loc, scale)
+    """Return the logarithm of `cdf`."""
     below = x <= loc
     # What is not used must have a finite derivative.
     return choose(below, -math.inf, log1mexp(choose(below, 1.0, (x - loc) / scale)))
 
 
-@inline_jit(public=True)
+@distribution.defines("-0.5", strong=False)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
-    x, loc, scale = promoted("expon.logsf", x, loc, scale)
+    """Return the logarithm of `sf`."""
     return choose(x < loc, 0.0, (loc - x) / scale)
 
 
-@inline_jit(public=True)
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value above x: 1 - cdf."""
-    return exp(logsf(x, loc, scale))
+sf = distribution.exponential(logsf, "0.60653067")
 
 
-@inline_jit(public=True)
+@distribution.defines("0.28768206", "0.25", strong=False)
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to q."""
-    q, loc, scale = promoted("expon.ppf", q, loc, scale)
+    """Return the value that `cdf` maps to `q`."""
     return choose((q < 0) | (q > 1), math.nan, loc - scale * log1p(-q))
 
 

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import abs, exp, log, sign
-from xtrace.scipy.special.primitive import gammainc, gammaln, promoted
+from xtrace.numpy.ufuncs import abs, log, sign
+from xtrace.scipy.special.primitive import gammainc, gammaln
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
+distribution = Distribution("gennorm", "0.5, 1.5", beta="the exponent in the density, positive.")
 
-@inline_jit(public=True)
+
+@distribution.defines("-0.9443866", strong=False)
 def logpdf(x: Any, beta: Any) -> Any:
-    """The logarithm of the density."""
-    x, beta = promoted("gennorm.logpdf", x, beta)
+    """Return the logarithm of the density."""
     return log(beta / 2) - gammaln(1 / beta) - abs(x) ** beta
 
 
-@inline_jit(public=True)
-def pdf(x: Any, beta: Any) -> Any:
-    """The density."""
-    return exp(logpdf(x, beta))
+pdf = distribution.exponential(logpdf, "0.38891804")
 
 
-@inline_jit(public=True)
+@distribution.defines("0.74174917", strong=False)
 def cdf(x: Any, beta: Any) -> Any:
-    """The probability of a value up to x."""
-    x, beta = promoted("gennorm.cdf", x, beta)
+    """Return the probability of a value up to `x`."""
     return (1 + sign(x) * gammainc(1 / beta, abs(x) ** beta)) / 2
 
 

@@ -5,29 +5,25 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, log
+from xtrace.numpy.ufuncs import log
 from xtrace.scipy.special.entropies import xlog1py
-from xtrace.scipy.special.primitive import promoted, with_strong_results
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["logpmf", "pmf"]
 
+distribution = Distribution("geom", "3, 0.25", p="the probability of success.")
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-1.9616585")
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of k."""
-    k, p, loc = promoted("geom.logpmf", k, p, loc)
+    """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose(n <= 0, -math.inf, xlog1py(n - 1, -p) + log(p))
 
 
-@inline_jit(public=True)
-def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
-    return exp(logpmf(k, p, loc))
+pmf = distribution.exponential(logpmf, "0.140625")
 
 
 _make_public(globals(), __all__)

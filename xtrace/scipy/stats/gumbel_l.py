@@ -5,59 +5,51 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
-from xtrace.scipy.special.primitive import promoted
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
+distribution = Distribution("gumbel_l", "0.5", p="probabilities; an array of numbers from 0 to 1.")
 
-@inline_jit(public=True)
+
+@distribution.defines("-1.1487212", strong=False)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
-    x, loc, scale = promoted("gumbel_l.logpdf", x, loc, scale)
+    """Return the logarithm of the density."""
     z = (x - loc) / scale
     return choose(scale > 0, z - exp(z) - log(scale), math.nan)
 
 
-@inline_jit(public=True)
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, loc, scale))
+pdf = distribution.exponential(logpdf, "0.31704193")
 
 
-@inline_jit(public=True)
+@distribution.defines("-1.6487212", strong=False)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
-    x, loc, scale = promoted("gumbel_l.logsf", x, loc, scale)
+    """Return the logarithm of `sf`."""
     return choose(scale > 0, -exp((x - loc) / scale), math.nan)
 
 
-@inline_jit(public=True)
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value above x: 1 - cdf."""
-    return exp(logsf(x, loc, scale))
+sf = distribution.exponential(logsf, "0.19229566")
 
 
-@inline_jit(public=True)
+@distribution.defines("0.8077043", strong=False)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
+    """Return the probability of a value up to `x`."""
     return -expm1(logsf(x, loc, scale))
 
 
-@inline_jit(public=True)
+@distribution.defines("-0.2135592", strong=False)
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
+    """Return the logarithm of `cdf`."""
     return log1mexp(-logsf(x, loc, scale))
 
 
-@inline_jit(public=True)
+@distribution.defines("-1.2458994", "0.25", strong=False)
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to p."""
-    p, loc, scale = promoted("gumbel_l.ppf", p, loc, scale)
+    """Return the value that `cdf` maps to `p`."""
     return choose(scale > 0, loc + scale * log(-log1p(-p)), math.nan)
 
 

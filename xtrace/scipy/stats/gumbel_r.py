@@ -5,60 +5,51 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log
-from xtrace.scipy.special.primitive import promoted, with_strong_results
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
+distribution = Distribution("gumbel_r", "0.5", p="probabilities; an array of numbers from 0 to 1.")
 
-@inline_jit(public=True)
+
+@distribution.defines("-1.1065307", strong=False)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
-    x, loc, scale = promoted("gumbel_r.logpdf", x, loc, scale)
+    """Return the logarithm of the density."""
     z = (x - loc) / scale
     return choose(scale > 0, -z - exp(-z) - log(scale), math.nan)
 
 
-@inline_jit(public=True)
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, loc, scale))
+pdf = distribution.exponential(logpdf, "0.3307043")
 
 
-@inline_jit(public=True)
+@distribution.defines("-0.60653067", strong=False)
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
-    x, loc, scale = promoted("gumbel_r.logcdf", x, loc, scale)
+    """Return the logarithm of `cdf`."""
     return choose(scale > 0, -exp((loc - x) / scale), math.nan)
 
 
-@inline_jit(public=True)
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
-    return exp(logcdf(x, loc, scale))
+cdf = distribution.exponential(logcdf, "0.5452392")
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.4547608")
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value above x: 1 - cdf."""
+    """Return the probability of a value above `x`, 1 - `cdf`."""
     return -expm1(logcdf(x, loc, scale))
 
 
-@inline_jit(public=True)
+@distribution.defines("-0.7879837", strong=False)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
+    """Return the logarithm of `sf`."""
     return log1mexp(-logcdf(x, loc, scale))
 
 
-@inline_jit(public=True)
+@distribution.defines("-0.32663426", "0.25", strong=False)
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to p."""
-    p, loc, scale = promoted("gumbel_r.ppf", p, loc, scale)
+    """Return the value that `cdf` maps to `p`."""
     return choose(scale > 0, loc - scale * log(-log(p)), math.nan)
 
 

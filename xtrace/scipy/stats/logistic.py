@@ -4,57 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, log, logaddexp
+from xtrace.numpy.ufuncs import log, logaddexp
 from xtrace.scipy.special.entropies import logit
-from xtrace.scipy.special.primitive import expit, promoted, with_strong_results
+from xtrace.scipy.special.primitive import expit
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
+distribution = Distribution("logistic", "0.5")
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-1.448154")
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
-    x, loc, scale = promoted("logistic.logpdf", x, loc, scale)
+    """Return the logarithm of the density."""
     half = (x - loc) / scale / 2
     return -2 * logaddexp(half, -half) - log(scale)
 
 
-@inline_jit(public=True)
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, loc, scale))
+pdf = distribution.exponential(logpdf, "0.23500371")
 
 
-@inline_jit(public=True)
+@distribution.defines("0.62245935", strong=False)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
-    x, loc, scale = promoted("logistic.cdf", x, loc, scale)
+    """Return the probability of a value up to `x`."""
     return expit((x - loc) / scale)
 
 
-@inline_jit(public=True)
+@distribution.defines("0.37754068", strong=False)
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value above x: 1 - cdf."""
-    x, loc, scale = promoted("logistic.sf", x, loc, scale)
+    """Return the probability of a value above `x`, 1 - `cdf`."""
     return expit((loc - x) / scale)
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("-1.0986123", "0.25")
 def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to x."""
-    x, loc, scale = promoted("logistic.ppf", x, loc, scale)
+    """Return the value that `cdf` maps to `x`."""
     return loc + scale * logit(x)
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("1.0986123", "0.25")
 def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `sf` maps to x."""
-    x, loc, scale = promoted("logistic.isf", x, loc, scale)
+    """Return the value that `sf` maps to `x`."""
     return loc - scale * logit(x)
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlog1py, xlogy
-from xtrace.scipy.special.primitive import gammaln, promoted, with_strong_results
+from xtrace.scipy.special.primitive import gammaln
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["logpmf", "pmf"]
 
+distribution = Distribution(
+    "nbinom", "2, 5, 0.25", n="the number of successes that end the trials.", p="the probability of success."
+)
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-4.798785")
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of k."""
-    k, n, p, loc = promoted("nbinom.logpmf", k, n, p, loc)
+    """Return the logarithm of the probability of `k`."""
     m = k - loc
     below = m < 0
     # What is not used must have a finite derivative.
@@ -28,10 +29,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     return choose(below, -math.inf, ways + xlogy(n, p) + xlog1py(m, -p))
 
 
-@inline_jit(public=True)
-def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
-    return exp(logpmf(k, n, p, loc))
+pmf = distribution.exponential(logpmf, "0.00823975")
 
 
 _make_public(globals(), __all__)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose, spread
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.late import make_public as _make_public
@@ -14,30 +13,27 @@ from xtrace.numpy.creation import arange
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, floor, log
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammaincc, gammaln, promoted, with_strong_results
+from xtrace.scipy.special.primitive import gammaincc, gammaln
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
+distribution = Distribution("poisson", "2, 3.0", mu="the mean.")
 
-@inline_jit(public=True)
+
+@distribution.defines("-1.4959228", strong=False)
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of k."""
-    k, mu, loc = promoted("poisson.logpmf", k, mu, loc)
+    """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose((n < 0) | (floor(n) < n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
 
 
-@inline_jit(public=True)
-def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
-    return exp(logpmf(k, mu, loc))
+pmf = distribution.exponential(logpmf, "0.22404176")
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.42319003")
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The probability of a value up to k."""
-    k, mu, loc = promoted("poisson.cdf", k, mu, loc)
+    """Return the probability of a value up to `k`."""
     n = k - loc
     return choose(n < 0, 0.0, gammaincc(floor(choose(n < 0, 0.0, n) + 1), mu))
 
@@ -46,13 +42,12 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
 _LARGE_MEAN, _COUNTS = 100, 250
 
 
-@inline_jit(public=True)
+@distribution.defines("Array(1.9314696, dtype=float32)", "3.0", strong=False)
 def entropy(mu: Any, loc: Any = 0) -> Any:
-    """The entropy; for means from 100 on by the first terms of its series in 1 / mu (Evans and Boersma 1988).
+    """Return the entropy, NaN for negative means; `loc` changes its shape only.
 
-    `loc` changes its shape only. NaN for negative means.
+    For means from 100 on it is the sum of the first terms of its series in 1 / mu (Evans and Boersma 1988).
     """
-    mu, loc = promoted("poisson.entropy", mu, loc)
     mu = spread(mu, check_broadcast("poisson.entropy", [mu.shape, loc.shape]))
     large, none = mu >= _LARGE_MEAN, mu == 0
     # What is not used must have a finite derivative.

@@ -5,28 +5,25 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
-from xtrace.scipy.special.primitive import gammaln, promoted, with_strong_results
+from xtrace.numpy.ufuncs import abs, log, log1p, square
+from xtrace.scipy.special.primitive import gammaln
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["logpdf", "pdf"]
 
+distribution = Distribution("t", "0.5, 3.0", df="the degrees of freedom.")
 
-@inline_jit(public=True)
-@with_strong_results
+
+@distribution.defines("-1.1609746")
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density, in which the sign of `scale` is without effect, as in JAX."""
-    x, df, loc, scale = promoted("t.logpdf", x, df, loc, scale)
+    """Return the logarithm of the density. The sign of `scale` has no effect, as in JAX."""
     z = (x - loc) / scale
     normal = gammaln((df + 1) / 2) - gammaln(df / 2) - (log(df) + math.log(math.pi)) / 2 - log(abs(scale))
     return normal - (df + 1) / 2 * log1p(square(z) / df)
 
 
-@inline_jit(public=True)
-def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, df, loc, scale))
+pdf = distribution.exponential(logpdf, "0.3131808")
 
 
 _make_public(globals(), __all__)

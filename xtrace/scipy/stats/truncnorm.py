@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
-from xtrace.scipy.special.primitive import promoted
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
-
-def _parameters(function: str, *values: Any) -> list[Any]:
-    ready = promoted(f"truncnorm.{function}", *values)
-    dtype = ready[0].dtype
-    if dtype not in (dtypes.float32, dtypes.float64):
-        raise TypeError(
-            f"truncnorm.{function}: dtype {dtype.name} is not supported; convert the arguments to float32 or float64"
-        )
-    return [converted(x, dtype) for x in ready]
+distribution = Distribution(
+    "truncnorm", "0.5, -1.0, 2.0", a="the lower end, in deviations from `loc`.", b="the upper end, likewise."
+)
 
 
 def _log_mass(a: Any, b: Any) -> Any:
@@ -59,39 +50,50 @@ def _log_below(z: Any, a: Any, b: Any) -> Any:
     return choose(z <= a, -math.inf, choose(z >= b, 0.0, found))
 
 
-def _function(name: str, contract: str, logarithm: Callable[..., Any], exponential: bool = False) -> Any:
-    """Return the function called `name` of the distribution, whose `logarithm` is given for a < b."""
-
-    @inline_jit
-    def program(*values: Any) -> Any:
-        ready = _parameters(name, *values)
-        found = logarithm(*ready)
-        # Last of all: of the exponential of a constant NaN, XLA's CPU compiler makes whatever is in the memory.
-        return choose(ready[1] < ready[2], exp(found) if exponential else found, math.nan)
-
-    def function(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-        return program(x, a, b, loc, scale)
-
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
-    function.__doc__ = f"{contract}; NaN unless a < b. TypeError for other dtypes than float32 and float64."
-    return inline_jit(function, public=True)
+def _where_ordered(name: str, a: Any, b: Any, value: Any) -> Any:
+    """Return `value`, a result of the function `name`, where a < b, and NaN elsewhere."""
+    if a.dtype not in (dtypes.float32, dtypes.float64):
+        raise TypeError(
+            f"truncnorm.{name}: dtype {a.dtype.name} is not supported; convert the arguments to float32 or float64"
+        )
+    # Last of all: of the exponential of a constant NaN, XLA's CPU compiler makes whatever is in the memory.
+    return choose(a < b, value, math.nan)
 
 
-def _log_cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return _log_below((x - loc) / scale, a, b)
+@distribution.defines("Array(-0.8437722, dtype=float32)")
+def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Return the logarithm of the density, NaN unless a < b."""
+    return _where_ordered("logpdf", a, b, _log_density(x, a, b, loc, scale))
 
 
-def _log_sf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return _log_below((loc - x) / scale, -b, -a)
+@distribution.defines("Array(0.43008512, dtype=float32)")
+def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Return the density, NaN unless a < b."""
+    return _where_ordered("pdf", a, b, exp(_log_density(x, a, b, loc, scale)))
 
 
-logpdf = _function("logpdf", "The logarithm of the density", _log_density)
-pdf = _function("pdf", "The density", _log_density, True)
-logcdf = _function("logcdf", "The logarithm of `cdf`, exact near both ends", _log_cdf)
-cdf = _function("cdf", "The probability of a value up to x", _log_cdf, True)
-logsf = _function("logsf", "The logarithm of `sf`, exact near both ends", _log_sf)
-sf = _function("sf", "The probability of a value above x: 1 - cdf", _log_sf, True)
+@distribution.defines("Array(-0.42942935, dtype=float32)")
+def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Return the logarithm of `cdf`, exact near both ends, NaN unless a < b."""
+    return _where_ordered("logcdf", a, b, _log_below((x - loc) / scale, a, b))
+
+
+@distribution.defines("Array(0.6508804, dtype=float32)")
+def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Return the probability of a value up to `x`, NaN unless a < b."""
+    return _where_ordered("cdf", a, b, exp(_log_below((x - loc) / scale, a, b)))
+
+
+@distribution.defines("Array(-1.0523407, dtype=float32)")
+def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Return the logarithm of `sf`, exact near both ends, NaN unless a < b."""
+    return _where_ordered("logsf", a, b, _log_below((loc - x) / scale, -b, -a))
+
+
+@distribution.defines("Array(0.3491196, dtype=float32)")
+def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """Return the probability of a value above `x`, 1 - `cdf`, NaN unless a < b."""
+    return _where_ordered("sf", a, b, exp(_log_below((loc - x) / scale, -b, -a)))
 
 
 _make_public(globals(), __all__)

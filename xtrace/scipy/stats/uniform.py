@@ -5,40 +5,34 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import exp, log
-from xtrace.scipy.special.primitive import promoted, with_strong_results
+from xtrace.numpy.ufuncs import log
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 
+distribution = Distribution("uniform", "0.5")
 
-@inline_jit(public=True)
+
+@distribution.defines("-0.", strong=False)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density."""
-    x, loc, scale = promoted("uniform.logpdf", x, loc, scale)
+    """Return the logarithm of the density."""
     return choose((x < loc) | (x > loc + scale), -math.inf, -log(scale))
 
 
-@inline_jit(public=True)
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
-    return exp(logpdf(x, loc, scale))
+pdf = distribution.exponential(logpdf, "1.")
 
 
-@inline_jit(public=True)
-@with_strong_results
+@distribution.defines("0.5")
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value up to x."""
-    x, loc, scale = promoted("uniform.cdf", x, loc, scale)
+    """Return the probability of a value up to `x`."""
     return choose(x < loc, 0.0, choose(x >= loc + scale, 1.0, (x - loc) / scale))
 
 
-@inline_jit(public=True)
+@distribution.defines("0.25", "0.25", strong=False)
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that `cdf` maps to q."""
-    q, loc, scale = promoted("uniform.ppf", q, loc, scale)
+    """Return the value that `cdf` maps to `q`."""
     return choose((q < 0) | (q > 1), math.nan, loc + q * scale)
 
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.ufuncs import cos, exp, log
-from xtrace.scipy.special.primitive import i0e, promoted
+from xtrace.numpy.ufuncs import cos, log
+from xtrace.scipy.special.primitive import i0e
+from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["logpdf", "pdf"]
 
+distribution = Distribution("vonmises", "0.5, 2.0", kappa="the concentration, positive.")
 
-@inline_jit(public=True)
+
+@distribution.defines("-0.9067055", strong=False)
 def logpdf(x: Any, kappa: Any) -> Any:
-    """The logarithm of the density."""
-    x, kappa = promoted("vonmises.logpdf", x, kappa)
+    """Return the logarithm of the density."""
     return choose(kappa > 0, kappa * (cos(x) - 1) - log(2 * math.pi * i0e(kappa)), math.nan)
 
 
-@inline_jit(public=True)
-def pdf(x: Any, kappa: Any) -> Any:
-    """The density."""
-    return exp(logpdf(x, kappa))
+pdf = distribution.exponential(logpdf, "0.40385252")
 
 
 _make_public(globals(), __all__)

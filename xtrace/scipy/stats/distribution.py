@@ -1,0 +1,114 @@
+"""What the functions of a distribution have in common: operands that promote, exponentials, and their documentation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace.numpy.ufuncs import exp, log
+from xtrace.scipy.special.primitive import promoted
+
+P = ParamSpec("P")
+
+_PARAMETERS = {
+    "x": "points; an array of real numbers.",
+    "k": "counts; an array of numbers.",
+    "q": "probabilities; an array of numbers from 0 to 1.",
+    "loc": "the shift of the distribution.",
+    "scale": "the factor by which the distribution is stretched.",
+}
+_CONTRACTS = {
+    "pdf": "Return the density.", "pmf": "Return the probability of `k`.",
+    "cdf": "Return the probability of a value up to `x`.", "logcdf": "Return the logarithm of `cdf`.",
+    "sf": "Return the probability of a value above `x`, 1 - `cdf`.", "logsf": "Return the logarithm of `sf`.",
+}
+
+
+class Distribution:
+    """A distribution of numbers: it makes the public functions of its module from formulas.
+
+    Args:
+        name: the name of its module in `scipy.stats`.
+        arguments: the arguments of the examples in the documentation, as source.
+        parameters: the meaning of each of its own parameters.
+    """
+
+    def __init__(self, name: str, arguments: str, **parameters: str) -> None:
+        self.name, self.arguments, self.parameters = name, arguments, _PARAMETERS | parameters
+
+    def defines(
+        self, gives: str, arguments: str | None = None, *, strong: bool = True
+    ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+        """Decorate the formula of a function, whose operands are arrays of one floating dtype.
+
+        Args:
+            gives: the result of the example, or the number in a weakly typed float32 scalar.
+            arguments: its arguments, where they are others than those of the distribution.
+            strong: whether the result is strongly typed where the first operand is an array, as results of JAX's
+                functions are in which constants meet operands.
+        """
+
+        def define(formula: Callable[P, Any]) -> Callable[P, Any]:
+            full_name = f"{self.name}.{formula.__name__}"
+            signature = inspect.signature(formula)
+
+            @functools.wraps(formula)
+            def function(*args: P.args, **kwargs: P.kwargs) -> Any:
+                bound = signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                result = formula(*promoted(full_name, *bound.args))  # type: ignore[call-arg]
+                weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
+                return converted(result, result.dtype, weak)
+
+            self._document(function, gives, arguments)
+            return inline_jit(function, public=True)  # type: ignore[no-any-return]
+
+        return define
+
+    def exponential(self, logarithm: Callable[P, Any], gives: str, arguments: str | None = None) -> Callable[P, Any]:
+        """Return the function whose `logarithm` is given: ``pdf`` of ``logpdf``."""
+        return self._applied(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
+
+    def logarithm(self, function: Callable[P, Any], gives: str, arguments: str | None = None) -> Callable[P, Any]:
+        """Return the logarithm of a function: ``logcdf`` of ``cdf``."""
+        return self._applied(log, function, f"log{function.__name__}", gives, arguments)
+
+    def _applied(
+        self, outer: Callable[..., Any], inner: Callable[P, Any], name: str, gives: str, arguments: str | None
+    ) -> Callable[P, Any]:
+        @functools.wraps(inner)
+        def function(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return outer(inner(*args, **kwargs))
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = _CONTRACTS[name]
+        self._document(function, gives, arguments)
+        return inline_jit(function, public=True)  # type: ignore[no-any-return]
+
+    def _document(self, function: Any, gives: str, arguments: str | None) -> None:
+        names = list(inspect.signature(function).parameters)
+        if not gives.startswith("Array"):
+            gives = f"Array({gives}, dtype=float32, weak_type=True)"
+        entries = "\n".join(f"    {name}: {self.parameters[name]}" for name in names)
+        function.__doc__ = f"""{inspect.cleandoc(function.__doc__)}
+
+Args:
+{entries}
+
+Returns:
+    An array of the broadcast shape and the promoted floating dtype.
+
+Raises:
+    TypeError: an argument is neither an array nor a number.
+    ValueError: the shapes do not broadcast.
+
+Example:
+    >>> scipy.stats.{self.name}.{function.__name__}({arguments or self.arguments})
+    {gives}
+"""
