@@ -22,9 +22,8 @@ MODULES = [
     "experimental.ode",
 ]
 # Each distribution is a module with functions of its own.
-_NESTED = {
-    "scipy.stats": [m.name for m in pkgutil.iter_modules(xtrace.scipy.stats.__path__) if m.name in dir(xtrace.scipy.stats)]
-}
+_FILES = [m.name for m in pkgutil.iter_modules(xtrace.scipy.stats.__path__)]
+_NESTED = {"scipy.stats": sorted({*_FILES} & {*dir(xtrace.scipy.stats)})}
 # They are the classes of scalars of a dtype, which all are made alike, and aliases of them.
 _SCALAR_TYPES = {"cdouble", "csingle", "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "int_",
                  "object_"}

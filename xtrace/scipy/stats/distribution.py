@@ -54,40 +54,39 @@ class Distribution:
                 functions are in which constants meet operands.
         """
 
-        def define(formula: Callable[P, Any]) -> Callable[P, Any]:
-            full_name = f"{self.name}.{formula.__name__}"
-            signature = inspect.signature(formula)
-
-            @functools.wraps(formula)
-            def function(*args: P.args, **kwargs: P.kwargs) -> Any:
-                bound = signature.bind(*args, **kwargs)
-                bound.apply_defaults()
-                result = formula(*promoted(full_name, *bound.args))  # type: ignore[call-arg]
-                weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
-                return converted(result, result.dtype, weak)
-
-            self._document(function, gives, arguments)
-            return inline_jit(function, public=True)  # type: ignore[no-any-return]
-
-        return define
+        return lambda formula: self._make(formula, formula, formula.__name__, gives, arguments, strong)
 
     def exponential(self, logarithm: Callable[P, Any], gives: str, arguments: str | None = None) -> Callable[P, Any]:
         """Return the function whose `logarithm` is given: ``pdf`` of ``logpdf``."""
-        return self._applied(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
+        return self._of(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
 
     def logarithm(self, function: Callable[P, Any], gives: str, arguments: str | None = None) -> Callable[P, Any]:
         """Return the logarithm of a function: ``logcdf`` of ``cdf``."""
-        return self._applied(log, function, f"log{function.__name__}", gives, arguments)
+        return self._of(log, function, f"log{function.__name__}", gives, arguments)
 
-    def _applied(
+    def _of(
         self, outer: Callable[..., Any], inner: Callable[P, Any], name: str, gives: str, arguments: str | None
     ) -> Callable[P, Any]:
-        @functools.wraps(inner)
-        def function(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return outer(inner(*args, **kwargs))
+        return self._make(lambda *operands: outer(inner(*operands)), inner, name, gives, arguments, False)
 
+    def _make(
+        self, formula: Callable[..., Any], like: Callable[P, Any], name: str, gives: str, arguments: str | None,
+        strong: bool,
+    ) -> Callable[P, Any]:
+        """Return the public function called `name` of a formula, with the parameters of the function `like`."""
+        signature = inspect.signature(like)
+
+        @functools.wraps(like)
+        def function(*args: P.args, **kwargs: P.kwargs) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            result = formula(*promoted(f"{self.name}.{name}", *bound.args))
+            weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
+            return converted(result, result.dtype, weak)
+
+        if like is not formula:
+            function.__doc__ = _CONTRACTS[name]
         function.__name__ = function.__qualname__ = name
-        function.__doc__ = _CONTRACTS[name]
         self._document(function, gives, arguments)
         return inline_jit(function, public=True)  # type: ignore[no-any-return]
 
