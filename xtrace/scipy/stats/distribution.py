@@ -67,7 +67,10 @@ class Distribution:
     def _of(
         self, outer: Callable[..., Any], inner: Callable[P, Any], name: str, gives: str, arguments: str | None
     ) -> Callable[P, Any]:
-        return self._make(lambda *operands: outer(inner(*operands)), inner, name, gives, arguments, False)
+        def formula(*operands: Any) -> Any:
+            return outer(inner(*operands))  # type: ignore[call-arg]
+
+        return self._make(formula, inner, name, gives, arguments, False)
 
     def _make(
         self, formula: Callable[..., Any], like: Callable[P, Any], name: str, gives: str, arguments: str | None,
