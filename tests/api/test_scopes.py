@@ -213,11 +213,11 @@ PROGRAMS = {
 }
 # The same of these functions, by the transformations.
 FUNCTIONS = {
-    "rules of the user's": with_rules, "choice": chosen, "checkpoint": recomputed,
+    "rules of users": with_rules, "choice": chosen, "checkpoint": recomputed,
     "checkpoint with a policy": lambda p: recomputed(p, policy=p.checkpoint_policies.everything_saveable),
     "loop over rows": mapped, "loop over batches of rows": lambda p: mapped(p, batch_size=2),
     "root": root, "linear system": solved,
-    "constants of a loop": lambda p: lambda x: p.lax.fori_loop(
+    "loop with a constant": lambda p: lambda x: p.lax.fori_loop(
         0, 3, lambda i, c: p.named_scope("body")(lambda c: p.numpy.sin(c) * x)(c), x
     ),
 }
@@ -230,7 +230,7 @@ TRANSFORMATIONS = {
 }
 for _function in FUNCTIONS:
     for _transformation, (_apply, _x) in TRANSFORMATIONS.items():
-        PROGRAMS[f"{_transformation}: {_function}"] = (
+        PROGRAMS[f"{_function}: {_transformation}"] = (
             lambda p, f=FUNCTIONS[_function], apply=_apply: lambda x: apply(p, f(p))(x), (_x,)
         )
 _MOVES = re.compile(
