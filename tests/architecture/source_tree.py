@@ -14,7 +14,8 @@ PRIVATE = "_src"
 LAYERS = tuple(
     f"{PRIVATE}.{name}"
     for name in (
-        "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops", "key_reuse", "debug_nans", "api",
+        "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
+        "key_reuse", "debug_nans", "checkify", "api",
     )
 )
 TOP = ("cli", "__main__")

@@ -6,6 +6,7 @@ import pkgutil
 import pytest
 
 import xtrace
+from xtrace._src.checkify import rules as checkify
 from xtrace._src.core.primitive import Primitive, all_primitives
 from xtrace._src.debug_nans import rules as debug_nans
 from xtrace._src.key_reuse import rules as key_reuse
@@ -61,21 +62,12 @@ def test_operations_that_hold_jaxprs_are_followed_for_keys():
     assert HOLDING & {p.name for p in key_reuse.RULES} == HOLDING - CALLS - OF_ELEMENTS | {"remat2"}
 
 
-# Their functions are not looked into: what the operation gives is checked, not what goes on inside of it.
-CHECKED_AS_ONE = {
-    "composite", "custom_linear_solve", "lowered_loop", "linear_call", "reduce", "reduce_window", "scatter",
-    "scatter-add", "scatter-max", "scatter-min", "scatter-mul", "scatter-sub", "select_and_scatter",
-}
+def test_operations_that_hold_jaxprs_hand_errors_on():
+    rules = {p.name for p in checkify.CALLS}
+    assert rules - HOLDING == {"check"}
+    assert {p.name for p in checkify.AS_ONE} == HOLDING - OF_ELEMENTS - rules
 
 
-def test_operations_that_hold_functions_hand_errors_on():
-    # Of all others that have no rule of their own, `checkify` looks for NaN among the results.
-    assert {p.name for p in PRIMITIVES if p.checked is not None} == (HOLDING - CHECKED_AS_ONE) | {"check"}
-    assert HOLDING >= CHECKED_AS_ONE
-
-
-def test_what_is_not_checked_says_why():
-    rules = {p.checks for p in PRIMITIVES if p.checks is not None and not p.moves_elements}
-    assert len(rules) > 3
-    for rule in rules:
-        assert rule.__doc__ or rule.__name__.endswith("_checks")
+def test_no_operation_is_asked_in_vain_whether_it_made_a_nan():
+    assert not {p.name for p in checkify.KEEPS_NUMBERS if p.moves_elements}
+    assert not checkify.KEEPS_NUMBERS & (checkify.CALLS.keys() | checkify.AS_ONE)

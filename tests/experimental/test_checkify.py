@@ -12,6 +12,7 @@ import xtrace
 import xtrace.experimental.checkify
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
+from xtrace._src.core import primitive
 from xtrace.experimental import checkify
 
 VECTOR = np.arange(3, dtype=np.float32)
@@ -399,3 +400,16 @@ def test_words_of_errors():
     ):
         with pytest.raises(TypeError, match=words):
             call()
+
+
+def test_an_operation_without_a_rule_is_followed_into_the_jaxpr_that_it_calls(monkeypatch):
+    monkeypatch.setattr(primitive, "_primitives", {})
+    call = primitive.Primitive(
+        "call_of_a_test", ("first", "second"), abstract=lambda *_, first, second: first.out_avals, emit=None,
+        evaluate=lambda x, *, first, second: [2 * x], multiple_results=True,
+    )
+    jaxpr = xtrace.make_jaxpr(lambda x: (checkify.check(x > 2, "{} is small", x), x * 2)[1])(ONE)
+    error, (y,) = checkify.checkify(lambda x: call.bind(x, first=jaxpr, second=None))(ONE)
+    assert _message(error) == ["1.0 is small (`check` failed)"] and y == 2
+    with pytest.raises(TypeError, match="holds jaxprs that are not called on its operands"):
+        checkify.checkify(lambda x: call.bind(x, first=jaxpr, second=jaxpr))(ONE)

@@ -18,7 +18,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import refusal_class
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
@@ -334,7 +334,6 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
 @primitive(
     "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
-    checks=KEEPS_NUMBERS,
 )
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """Return `operand` with element type `new_dtype`, strongly typed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace._src.core.avals import ShapedArray, aval_rules
@@ -195,7 +195,7 @@ def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
     return found
 
 
-def called_jaxpr(parameters: Sequence[Any], avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def called_jaxpr(parameters: Sequence[Any], avals: Iterable[ShapedArray]) -> ClosedJaxpr | None:
     """Return the jaxpr that an equation calls on its operands, of types `avals`: the only closed one it holds.
 
     None if it holds no closed jaxpr: functions of elements, such as that of a reduction, are open ones. TypeError if it

@@ -31,20 +31,6 @@ def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[
     return refuse
 
 
-def no_check(why: str) -> Callable[..., Any]:
-    """Return the rule `checks` of an operation in which nothing goes wrong; `why` says why."""
-
-    def nothing(*_: Any, **__: Any) -> None:
-        return None
-
-    nothing.__doc__ = why
-    return nothing
-
-
-# The rule `checks` of an operation that computes no NaN from numbers.
-KEEPS_NUMBERS = no_check("a result is NaN only where an operand is")
-
-
 # Parameters that `bind` takes to be None where they are not given, as other people's code writes it.
 _OPTIONAL = frozenset(("accuracy", "algorithm", "input_dtype", "out_dtype", "out_sharding", "prevent_mlir_dce"))
 
@@ -79,11 +65,6 @@ class Primitive:
     batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
         a list of each; an operand that is not mapped has the axis None, at least one is.
     evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
-    checks(checker, operands, results, **parameters): notes what went wrong, for ``experimental.checkify``, by asking
-        `checker`. Without one, it is asked whether results of a floating dtype are NaN, unless the operation moves
-        elements only.
-    checked(checker, operands, **parameters) -> results: the operation with the errors inside of it noted, for
-        operations that hold jaxprs.
     moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
 
     A rule that an operation cannot have is ``no_rule(why)``.
@@ -111,8 +92,6 @@ class Primitive:
         unprinted: Mapping[str, Any] | None = None,
         memoised: bool = True,
         moves_elements: bool = False,
-        checks: Callable[..., None] | None = None,
-        checked: Callable[..., Any] | None = None,
         operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
@@ -121,7 +100,6 @@ class Primitive:
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
         self.partial_evaluate = partial_evaluate
-        self.checks, self.checked = checks, checked
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types = Table(8192)

@@ -12,7 +12,7 @@ from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr
-from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
+from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tables import memoize
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.sorting import taken
@@ -106,7 +106,6 @@ def _batch(
     jvp=_jvp,
     batch=_batch,
     multiple_results=True,
-    checks=KEEPS_NUMBERS,
 )
 def approx_top_k(
     operand: Any,

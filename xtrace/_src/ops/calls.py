@@ -50,7 +50,7 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
     return jaxpr.effects
 
 
-def _call(
+def bind_jit(
     closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: Any = None, inline: bool = False
 ) -> list[Any]:
     """Bind the call of `closed`, whose constants become operands."""
@@ -64,7 +64,7 @@ def _jvp(
     inline: bool = False, **_: Any,
 ) -> tuple[list[Any], list[Any]]:
     both, nonzero = jvp_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
-    results = _call(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
+    results = bind_jit(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
     count = len(nonzero)
     return results[:count], scatter_by_mask(results[count:], nonzero)
 
@@ -74,13 +74,13 @@ def _linearize(
     inline: bool = False, **_: Any,
 ) -> tuple[list[Any], list[Any]]:
     parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
-    results = _call(parts.known, primals, name, compiler_options, inline)
+    results = bind_jit(parts.known, primals, name, compiler_options, inline)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline:
         # A tape records: what is linear is recorded in place, as in any other program.
         moved = call_in_scopes(evaluate, parts.linear.jaxpr, parts.linear.consts, operands)
     else:
-        moved = _call(parts.linear, operands, name, compiler_options)
+        moved = bind_jit(parts.linear, operands, name, compiler_options)
     return results[: len(parts.nonzero)], scatter_by_mask(moved, parts.nonzero)
 
 
@@ -94,9 +94,9 @@ def _partial_evaluate(
 
     def in_two_calls(operands: Sequence[Any]) -> list[Any]:
         given = filter_by_mask(operands, [not u for u in unknown])
-        results = _call(parts.known, given, name, compiler_options)
+        results = bind_jit(parts.known, given, name, compiler_options)
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
-        moved = _call(parts.linear, rest, name, compiler_options) if any(parts.nonzero) else []
+        moved = bind_jit(parts.linear, rest, name, compiler_options) if any(parts.nonzero) else []
         return merge_by_mask(results, moved, parts.nonzero)
 
     return in_two_calls
@@ -109,7 +109,7 @@ def _transpose(
     nonzero = tuple([c is not None for c in cotangents])
     transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
-    results = _call(transposed, [*known, *[c for c in cotangents if c is not None]], name, compiler_options)
+    results = bind_jit(transposed, [*known, *[c for c in cotangents if c is not None]], name, compiler_options)
     return scatter_by_mask(scatter_by_mask(results, found), linear)
 
 
@@ -118,14 +118,7 @@ def _batch(
     compiler_options: Any, inline: bool = False, **_: Any,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    return _call(batched, operands, name, compiler_options, inline), out_axes
-
-
-def _checked(
-    checker: Any, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
-) -> list[Any]:
-    inner = checker.of(jaxpr)
-    return checker.take(inner, _call(inner.jaxpr, operands, name, compiler_options))
+    return bind_jit(batched, operands, name, compiler_options, inline), out_axes
 
 
 jit_call = Primitive(
@@ -141,7 +134,6 @@ jit_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    checked=_checked,
     unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
 )
 
@@ -151,4 +143,4 @@ def computed(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[An
     enclosing = current_trace.get().enclosing()
     if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
         return call_in_scopes(evaluate, closed.jaxpr, closed.consts, operands)  # type: ignore[no-any-return]
-    return _call(closed, operands, name)
+    return bind_jit(closed, operands, name)

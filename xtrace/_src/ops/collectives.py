@@ -32,7 +32,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, no_rule
+from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, iota
@@ -569,7 +569,3 @@ axis_index_p = Primitive(
     effects=_effects_of("axis_name"), jvp=no_rule("axis_index has no operand to differentiate by"),
     batch=_axis_index_batch, memoised=False,
 )
-
-
-for _operation in (all_gather_p, all_to_all_p, ppermute_p, pmax, pmin):
-    _operation.checks = KEEPS_NUMBERS

@@ -19,12 +19,11 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DebugInfo, Literal
-from xtrace._src.core.primitive import Primitive, no_check
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Trace, current_trace, use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import jit_call
-from xtrace._src.ops.checked_calls import CheckedCall, closed_over, explicit
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -148,6 +147,23 @@ def _calling(rule: Rule, *arguments: Any) -> Any:
             "such as an outer jitted one. Pass the value as an argument, or through the residuals"
         )
         raise
+
+
+def closed_over(name: str) -> str:
+    """The message of a derivative with respect to what a function with rules of its own closes over."""
+    return (
+        f"Detected differentiation of the custom_jvp or custom_vjp function {name} with respect to a closed-over "
+        "value. That is not supported because the custom rule only specifies how to differentiate the function with "
+        "respect to explicit arguments. Pass the closed-over value as an argument and adapt the rule, or use "
+        "closure_convert"
+    )
+
+
+def explicit(name: str, values: Sequence[Any], tangents: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
+    """Return the arguments that rules are about, without the `count` closed-over values before them."""
+    if any(t is not None for t in tangents[:count]):
+        raise UnexpectedTracerError(closed_over(name))
+    return list(values[count:]), list(tangents[count:])
 
 
 def zero_of(aval: ShapedArray) -> Any:
@@ -356,16 +372,6 @@ def _with_mapped_tangents(
     return found
 
 
-def _custom_jvp_checked(
-    checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int,
-    symbolic_zeros: bool,
-) -> list[Any]:
-    found = CheckedCall(checker, name, call_jaxpr, num_consts)
-    parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
-    outputs = custom_jvp_call.bind_positional([*found.consts, *operands], parameters)
-    return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
-
-
 custom_jvp_call = Primitive(
     "custom_jvp_call",
     ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"),
@@ -378,7 +384,6 @@ custom_jvp_call = Primitive(
     partial_evaluate=_partial_evaluate_inline,
     transpose=_transpose_inline,
     batch=_custom_jvp_batch,
-    checked=_custom_jvp_checked,
     multiple_results=True,
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
@@ -408,16 +413,6 @@ def _custom_vjp_linearize(
     with program_scopes():
         moved = custom_lin.bind_positional(operands, (name, bwd, nonzero, len(residuals), avals))
     return results, scatter_by_mask(moved, [is_differentiable(a) for a in avals])
-
-
-def _custom_vjp_checked(
-    checker: Any, operands: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, bwd: str, num_consts: int,
-    symbolic_zeros: bool,
-) -> list[Any]:
-    found = CheckedCall(checker, name, call_jaxpr, num_consts)
-    parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
-    outputs = custom_vjp_call.bind_positional([*found.consts, *operands], parameters)
-    return checker.take(found.checked, outputs)  # type: ignore[no-any-return]
 
 
 def _custom_vjp_batch(
@@ -494,7 +489,6 @@ custom_vjp_call = Primitive(
     partial_evaluate=_partial_evaluate_inline,
     transpose=_transpose_inline,
     batch=_custom_vjp_batch,
-    checked=_custom_vjp_checked,
     multiple_results=True,
     memoised=False,
     unprinted={"num_consts": NEVER_PRINTED},
@@ -542,7 +536,6 @@ custom_lin = Primitive(
     jvp=_lin_refused,
     transpose=_lin_transpose,
     batch=_lin_batch,
-    checks=no_check("only its transpose is computed"),
     multiple_results=True,
     memoised=False,
     unprinted={"out_avals": NEVER_PRINTED},
@@ -628,17 +621,6 @@ def _custom_vmap_linearize(
     return custom_vmap_call.bind_positional(primals, (name, call, rule)), moved
 
 
-def _custom_vmap_checked(
-    checker: Any, operands: Sequence[Any], *, name: str, call: ClosedJaxpr, rule: Rule
-) -> list[Any]:
-    # The rule knows of no errors, so that the function is taken as one operation; if it states checks, without it.
-    if call.effects:
-        return checker.inline(call, operands)  # type: ignore[no-any-return]
-    results = custom_vmap_call.bind_positional(operands, (name, call, rule))
-    checker.nan(name, results)
-    return results  # type: ignore[no-any-return]
-
-
 def _custom_vmap_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, call: ClosedJaxpr, rule: Rule, name: str
 ) -> tuple[list[Any], list[int | None]]:
@@ -674,7 +656,6 @@ custom_vmap_call = Primitive(
     linearize=_custom_vmap_linearize,
     transpose=_custom_vmap_transpose,
     batch=_custom_vmap_batch,
-    checked=_custom_vmap_checked,
     multiple_results=True,
     memoised=False,
     unprinted={"name": NEVER_PRINTED},

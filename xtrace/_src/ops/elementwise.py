@@ -53,7 +53,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import KEEPS_NUMBERS, no_rule, primitive
+from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.lower_fun import lower_fun
@@ -448,14 +448,6 @@ div: Elementwise = binary(
 )
 
 
-def _quotient_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
-    checker.division(operands[1])
-    checker.nan("div", results)
-
-
-div.checks = _quotient_checks
-
-
 # x - y trunc(x / y)
 def _rem_by_divisor(t: Any, x: Any, y: Any, r: Any) -> Any:
     quotient = div(x, y)
@@ -471,16 +463,6 @@ rem = binary(
     derivatives=(lambda t, x, y, r: t, _rem_by_divisor),
     cases={INTEGER: _integer_division("stablehlo.remainder", lambda _, x: x)},
 )
-
-
-def _remainder_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
-    # That of floats is NaN.
-    if dtypes.is_integer(aval_of(results[0]).dtype):
-        checker.division(operands[1])
-    checker.nan("rem", results)
-
-
-rem.checks = _remainder_checks
 
 
 @elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
@@ -911,10 +893,3 @@ def optimization_barrier(operand: Any, /) -> Any:
     """Return the tree of arrays `operand` as it is; the compiler moves no operation across."""
     leaves, tree = pytree.tree_flatten(operand)
     return pytree.tree_unflatten(tree, optimization_barrier.bind_positional(leaves) if leaves else [])
-
-
-for _operation in (
-    sign, floor, ceil, abs, round, nextafter, square, real, imag, conj, max, min, complex, clamp, reduce_precision,
-    bitcast_convert_type, optimization_barrier, neg,
-):
-    _operation.checks = KEEPS_NUMBERS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import in_memory, put_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -123,7 +123,6 @@ device_put_p = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
-    checks=KEEPS_NUMBERS,
     multiple_results=True,
     # A device that is None is said, as the others are.
     unprinted={"devices": (), "srcs": ()},

@@ -41,7 +41,7 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, primitive
+from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
@@ -572,7 +572,3 @@ def is_value(given: Any, expected: Any, dtype: Any) -> bool:
         return False
     with np.errstate(all="ignore"):
         return bool(np.asarray(given).astype(dtype) == np.asarray(expected).astype(dtype))
-
-
-for _operation in (reduce_max, reduce_min):
-    _operation.checks = KEEPS_NUMBERS

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -38,7 +38,6 @@ def _transpose(cotangent: Any, operand: Any) -> list[Any]:
 
 stop_gradient_of_one = Primitive(
     "stop_gradient", abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose, batch=_batch,
-    checks=KEEPS_NUMBERS
 )
 
 

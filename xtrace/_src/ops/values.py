@@ -11,7 +11,7 @@ from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array, shown
-from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
+from xtrace._src.core.primitive import primitive
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -50,7 +50,6 @@ def _stage_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 
 @primitive(
     "stage", abstract=_stage_abstract, emit=_stage_emit, jvp=LINEAR, transpose=_stage_transpose, batch=_stage_batch,
-    checks=KEEPS_NUMBERS,
 )
 def stage(x: Any, /) -> Any:
     """Return `x` as a value of the program being traced, so that what Python does with it is recorded.

@@ -14,7 +14,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops import elementwise
@@ -594,7 +594,3 @@ def select_and_scatter(
     return select_and_scatter.bind_positional(
         (operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3])
     )
-
-
-for _operation in (reduce_window_max, reduce_window_min, select_and_gather_add):
-    _operation.checks = KEEPS_NUMBERS

@@ -369,23 +369,6 @@ def _with_batching(
     return tuple([i for i, _ in pairs]), tuple([i for _, i in pairs])
 
 
-def _bounds_checks(
-    checker: Any, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int], indices: Any
-) -> None:
-    for place, axis in enumerate(mapped):
-        checker.bounds(indices, shape[axis] - window[axis], axis, shape, place)
-
-
-def _gather_checks(
-    checker: Any, operands: Sequence[Any], results: Sequence[Any], *, dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: Any,
-) -> None:
-    # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
-    if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
-        mapped = dimension_numbers.start_index_map
-        _bounds_checks(checker, aval_of(operands[0]).shape, slice_sizes, mapped, operands[1])
-
-
 @primitive(
     "gather",
     ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
@@ -395,7 +378,6 @@ def _gather_checks(
     transpose=_gather_transpose,
     batch=_gather_batch,
     moves_elements=True,
-    checks=_gather_checks,
 )
 def gather(
     operand: Any,
@@ -469,7 +451,7 @@ def _positioned(
     return operand, indices, ScatterDimensionNumbers(window, (0, *inserted), (0,), batch, indices_batch)
 
 
-def _window(shape: Sequence[int], updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
+def window_sizes(shape: Sequence[int], updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
     """Return the sizes of the windows that a scatter writes, one for each axis of the operand."""
     sizes = iter([updates.shape[d] for d in numbers.update_window_dims])
     gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -506,7 +488,6 @@ class Scatter(Primitive):
             transpose=transpose,
             batch=self._batch,
             moves_elements=monoid is None,
-            checks=self._checks,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__name__ = self.__qualname__ = name.replace("-", "_")
@@ -641,16 +622,6 @@ class Scatter(Primitive):
         numbers = ScatterDimensionNumbers(window, inserted, positioned, batch, indices_batch)
         return self.bind(operand, indices, updates, dimension_numbers=numbers, **others), 0
 
-    def _checks(
-        self, checker: Any, operands: Sequence[Any], results: Sequence[Any], *,
-        dimension_numbers: ScatterDimensionNumbers, **_: Any,
-    ) -> None:
-        shape = aval_of(operands[0]).shape
-        window, mapped = _window(shape, aval_of(operands[2]), dimension_numbers), dimension_numbers[2]
-        _bounds_checks(checker, shape, window, mapped, operands[1])
-        if self.monoid not in (None, MAXIMUM, MINIMUM):
-            checker.nan(self.name, results)
-
     @staticmethod
     def _clipped(
         builder: FunctionBuilder,
@@ -659,7 +630,7 @@ class Scatter(Primitive):
         updates: ShapedArray,
         numbers: ScatterDimensionNumbers,
     ) -> Value:
-        window = _window(operand.shape, updates, numbers)
+        window = window_sizes(operand.shape, updates, numbers)
         kind = indices.aval
         last = _last_positions(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
         first = builder.constant(0, kind)

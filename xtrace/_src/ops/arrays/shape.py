@@ -29,7 +29,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.requests import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -607,7 +607,3 @@ def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tu
 copy = Primitive(
     "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
 )
-
-
-for _operation in (copy, empty, broadcasted_iota):
-    _operation.checks = KEEPS_NUMBERS

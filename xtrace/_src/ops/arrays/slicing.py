@@ -383,26 +383,9 @@ def _dynamic_slice_batch(
     )
 
 
-def _bounds_checks(checker: Any, whole: Any, sizes: Sequence[int], indices: Sequence[Any]) -> None:
-    shape = aval_of(whole).shape
-    for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-        checker.bounds(index, shape[axis] - size, axis, shape)
-
-
-def _dynamic_slice_checks(
-    checker: Any, operands: Sequence[Any], results: Sequence[Any], *, slice_sizes: tuple[int, ...]
-) -> None:
-    _bounds_checks(checker, operands[0], slice_sizes, operands[1:])
-
-
-def _dynamic_update_slice_checks(checker: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
-    _bounds_checks(checker, operands[0], aval_of(operands[1]).shape, operands[2:])
-
-
 @primitive(
     "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
-    checks=_dynamic_slice_checks,
 )
 def dynamic_slice(
     operand: Any,
@@ -559,7 +542,6 @@ def _dynamic_update_slice_batch(
 @primitive(
     "dynamic_update_slice", abstract=_dynamic_update_slice_abstract, emit=_dynamic_update_slice_emit,
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
-    checks=_dynamic_update_slice_checks,
 )
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True

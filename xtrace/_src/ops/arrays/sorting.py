@@ -13,7 +13,7 @@ from xtrace._src.algebra.monoids import compare, select
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_axis, write_transpose
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.primitive import KEEPS_NUMBERS, primitive
+from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims, shift_past
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -174,7 +174,3 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> Sequence[Any]:
     """
     number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
     return list(top_k.bind_positional((operand,), (operator.index(k), number)))
-
-
-for _operation in (sort, top_k):
-    _operation.checks = KEEPS_NUMBERS

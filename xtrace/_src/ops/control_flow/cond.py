@@ -87,7 +87,7 @@ def _effects(*, branches: _Branches, **_: Any) -> Effects:
     return NO_EFFECTS.union(*[b.effects for b in branches])
 
 
-def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], platforms: Any) -> list[Any]:
+def bind_cond(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], platforms: Any) -> list[Any]:
     """Bind the choice among `branches`, whose constants become operands."""
     if any(b.consts for b in branches):
         called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
@@ -135,7 +135,7 @@ def _jvp(
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents[1:]])
     both, nonzero = _with_tangents(branches, given)
-    results = _bind(both, primals[0], [*primals[1:], *filter_by_mask(tangents[1:], given)], branches_platforms)
+    results = bind_cond(both, primals[0], [*primals[1:], *filter_by_mask(tangents[1:], given)], branches_platforms)
     count = len(nonzero)
     return results[:count], scatter_by_mask(results[count:], nonzero)
 
@@ -204,11 +204,11 @@ class _Split:
 
     def apply(self, index: Any, operands: Sequence[Any], moved: Sequence[Any], platforms: Any) -> tuple[Any, Any]:
         """Bind both choices; return the results of the known one, and those of the linear one."""
-        results = _bind(self.known, index, operands, platforms)
+        results = bind_cond(self.known, index, operands, platforms)
         if not any(self.nonzero):
             return results[: self.count], []
         residuals = [operands[i] if kind == "input" else results[i] for kind, i in self.residuals]
-        return results[: self.count], _bind(self.linear, index, [*residuals, *moved], platforms)
+        return results[: self.count], bind_cond(self.linear, index, [*residuals, *moved], platforms)
 
 
 @_per_branches
@@ -281,7 +281,7 @@ def _transpose(
     nonzero = tuple([c is not None for c in cotangents])
     transposed, found = _transposed(branches, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
-    results = _bind(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
+    results = bind_cond(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
     return [None, *scatter_by_mask(scatter_by_mask(results, found), linear)]
 
 
@@ -305,7 +305,7 @@ def _batch(
     if axes[0] is not None:
         return _batch_of_index(mapped, moved_axis(index, axes[0], 0), rest, axes[1:], branches)
     batched, moved = _batched(branches, mapped, tuple(axes[1:]), False)
-    return _bind(batched, index, rest, branches_platforms), [0 if m else None for m in moved]
+    return bind_cond(batched, index, rest, branches_platforms), [0 if m else None for m in moved]
 
 
 def _batch_of_index(
@@ -349,12 +349,6 @@ def _along(index: Any, example: Any) -> Any:
     return broadcast_in_dim(index, aval_of(example).shape, (0,))
 
 
-def _checked(checker: Any, operands: Sequence[Any], *, branches: _Branches, branches_platforms: Any) -> list[Any]:
-    found = checker.of_each(branches)
-    outputs = _bind([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
-    return checker.take(found[0], outputs)
-
-
 cond_p = Primitive(
     "cond",
     ("branches", "branches_platforms"),
@@ -368,7 +362,6 @@ cond_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    checked=_checked,
 )
 
 

@@ -44,7 +44,6 @@ from xtrace._src.ops.control_flow.scan_parts import (
     in_two_scans,
     regrouped,
     until_stable,
-    with_error,
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -550,15 +549,6 @@ def _batch(
     return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
 
 
-def _checked(checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
-    loop, inner = Loop(**details), checker.of(jaxpr)
-    body, extra = with_error(inner.jaxpr, loop, inner.width, checker.first)
-    consts, carry, xs = loop.split(operands)
-    new = loop._replace(num_consts=len(extra) + len(consts), num_carry=inner.width + len(carry))
-    outputs = bind_scan(body, new, [*extra, *consts, *inner.nothing(), *carry, *xs])
-    return checker.take(inner, outputs)
-
-
 scan_p = Primitive(
     "scan",
     _PARAMETERS,
@@ -572,7 +562,6 @@ scan_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    checked=_checked,
 )
 
 

@@ -14,8 +14,7 @@ from xtrace._src.ops.arrays.shape import stack
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
 from xtrace._src.ops.control_flow.bodies import opened
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask, stage_to_jaxpr
+from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask
 
 
 class Loop(NamedTuple):
@@ -85,26 +84,6 @@ def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     outputs = [*filter_by_mask(after, varying), *filter_by_mask(ys, [i is None for i in elements])]
     body = ClosedJaxpr(jaxpr.replace(invars=[*consts, *carry, *xs], outvars=outputs), [])
     return _Forwarding(body, loop._replace(num_consts=len(consts), num_carry=len(carry)), fixed, elements)
-
-
-@memoize_by_owner
-def with_error(
-    closed: ClosedJaxpr, loop: Loop, count: int, first: Callable[..., list[Any]]
-) -> tuple[ClosedJaxpr, list[Any]]:
-    """Return a body that gives `count` leaves of an error first as one whose carry begins with the error so far.
-
-    Of two errors `first` chooses one. The second result is the body's constants, which it takes at the front.
-    """
-    consts, carry, xs = loop.split(closed.in_avals)
-
-    def step(*values: Any) -> list[Any]:
-        error = values[len(consts) : len(consts) + count]
-        found = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
-        return [*(first(error, found[:count]) if count else ()), *found[count:]]
-
-    whole = stage_to_jaxpr(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
-    jaxpr, extra = opened(whole)
-    return ClosedJaxpr(jaxpr, []), extra
 
 
 # Where a value is: ("extra", i), constants of the jaxprs; ("operand", i) and ("result", i) of the known scan;

@@ -16,7 +16,6 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.calls import computed
 from xtrace._src.ops.control_flow.bodies import (
     Body,
     as_array,
@@ -34,7 +33,6 @@ from xtrace._src.ops.elementwise import add, lt
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
@@ -44,7 +42,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     move_constants_to_inputs,
     partial_evaluate_jaxpr,
     scatter_by_mask,
-    stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
 from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
@@ -73,7 +70,9 @@ class WhileLoop(NamedTuple):
         return self.cond_jaxpr.out_avals[0]
 
 
-def _bind(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
+def bind_while(
+    loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]
+) -> list[Any]:
     """Bind the loop; constants of its jaxprs become operands."""
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
     parameters = (
@@ -108,7 +107,7 @@ def _run(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any]
     body, cond, fixed = _without_fixed(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
     body_consts = [*filter_by_mask(carry, fixed), *body_consts]
     new = WhileLoop(len(cond_consts), cond, len(body_consts), body)
-    results = iter(_bind(new, cond_consts, body_consts, filter_by_mask(carry, [not f for f in fixed])))
+    results = iter(bind_while(new, cond_consts, body_consts, filter_by_mask(carry, [not f for f in fixed])))
     return [as_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
 
 
@@ -221,7 +220,7 @@ def _moved(
     cond_consts, body_consts, values = loop.split(primals)
     body_consts = [*both.body_consts, *body_consts, *[t for t in constant if t is not None]]
     new = WhileLoop(len(cond_consts), both.cond, len(body_consts), both.body)
-    results = _bind(new, cond_consts, body_consts, [*values, *[t for t in started if t is not None]])
+    results = bind_while(new, cond_consts, body_consts, [*values, *[t for t in started if t is not None]])
     count = len(both.nonzero)
     return results[:count], scatter_by_mask(results[count:], both.nonzero)
 
@@ -281,7 +280,7 @@ def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> KnownResu
             for x, flags in zip(loop.split(operands), loop.split(unknown), strict=True)
         ]
         carry = filter_by_mask(loop.split(operands)[2], [not u for u in part.unknown])
-        return _bind(WhileLoop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
+        return bind_while(WhileLoop(len(of_cond), part.cond, len(of_body), part.body), of_cond, of_body, carry)
 
     # The trip count is unknown while tracing, so no per-step residuals are saved.
     return KnownResults(compute, part.unknown)
@@ -343,52 +342,7 @@ def _batch(
     where = loop.split(axes)[2]
     carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(carry, where, carried, strict=True)]
     new = WhileLoop(loop.cond_nconsts, cond, loop.body_nconsts, body)
-    return _bind(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
-
-
-@memoize_by_owner
-def _with_error(
-    body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int, first: Callable[..., list[Any]]
-) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Return predicate and body of the loop whose carry begins with whether it goes on, and the error so far.
-
-    body, cond: what takes `consts` and `own` constants, and gives `count` leaves of an error at the front; of several
-    errors `first` chooses one.
-    """
-    before = own + consts
-
-    def step(*values: Any) -> list[Any]:
-        error, carry = values[before + 1 : before + 1 + count], values[before + 1 + count :]
-        after = evaluate(body.jaxpr, body.consts, [*values[own:before], *carry])
-        goes_on = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])
-        return [goes_on[count], *first(error, after[:count], goes_on[:count]), *after[count:]]
-
-    carried = [cond.out_avals[count], *body.out_avals[:count], *cond.in_avals[own:]]
-    constants = [*cond.in_avals[:own], *body.in_avals[:consts]]
-    return (
-        stage_to_jaxpr(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
-        stage_to_jaxpr(step, [*constants, *carried], body.jaxpr.debug_info),
-    )
-
-
-def _checked(checker: Any, operands: Sequence[Any], **parameters: Any) -> list[Any]:
-    loop = WhileLoop(**parameters)
-    cond, body = checker.of_each([loop.cond_jaxpr, loop.body_jaxpr])
-    cond_consts, body_consts, carry = loop.split(operands)
-    count = cond.width
-    if not count:
-        return _bind(loop._replace(cond_jaxpr=cond.jaxpr, body_jaxpr=body.jaxpr), cond_consts, body_consts, carry)
-    if loop.predicate.shape:
-        raise ValueError(
-            "checkify of a vmap of while_loop: where some examples go on and others have ended, the body computes on "
-            "both, and errors of those that have ended would be none of the program's. Map the checked function "
-            "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
-        )
-    goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
-    new_cond, new_body = _with_error(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count, checker.first)
-    new = WhileLoop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
-    outputs = _bind(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
-    return checker.take(cond, outputs[1:])
+    return bind_while(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
 
 
 while_p = Primitive(
@@ -403,7 +357,6 @@ while_p = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    checked=_checked,
 )
 
 

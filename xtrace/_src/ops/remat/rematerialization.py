@@ -11,7 +11,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.primitive import KEEPS_NUMBERS, Primitive, primitive
+from xtrace._src.core.primitive import Primitive, primitive
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -82,7 +82,7 @@ def _moved(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -
     return (*[prevent_cse[i] for i in kept], *(True,) * added)
 
 
-def _bind(
+def bind_remat(
     closed: ClosedJaxpr, operands: Sequence[Any], prevent_cse: _Barrier, differentiated: bool, policy: Any
 ) -> list[Any]:
     """Bind the function, whose constants become operands."""
@@ -100,7 +100,7 @@ def _jvp(
     given = tuple([t is not None for t in tangents])
     both, nonzero = jvp_jaxpr(jaxpr, given)
     flags = _moved(prevent_cse, len(primals), range(len(primals)), sum(given))
-    results = _bind(both, [*primals, *filter_by_mask(tangents, given)], flags, differentiated, policy)
+    results = bind_remat(both, [*primals, *filter_by_mask(tangents, given)], flags, differentiated, policy)
     count = len(nonzero)
     return results[:count], scatter_by_mask(results[count:], nonzero)
 
@@ -129,7 +129,7 @@ class _Split(NamedTuple):
         rest = [*results[self.results_known :], *moved]
         flags = _moved(prevent_cse, len(operands), self.inputs, len(rest))
         with program_scopes(below=True):
-            again = _bind(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
+            again = bind_remat(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
         return results[: self.results_known], again
 
 
@@ -245,7 +245,7 @@ def _transpose(
     known = [i for i, x in enumerate(operands) if type(x) is not UndefinedPrimal]
     given = [c for c in cotangents if c is not None]
     flags = _moved(prevent_cse, len(operands), known, len(given))
-    results = _bind(transposed, [*[operands[i] for i in known], *given], flags, differentiated, policy)
+    results = bind_remat(transposed, [*[operands[i] for i in known], *given], flags, differentiated, policy)
     return scatter_by_mask(scatter_by_mask(results, found), linear)
 
 
@@ -254,16 +254,7 @@ def _batch(
     prevent_cse: _Barrier, differentiated: bool, policy: Any,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    return _bind(batched, operands, prevent_cse, differentiated, policy), out_axes
-
-
-def _checked(
-    checker: Any, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
-    policy: Any,
-) -> list[Any]:
-    inner = checker.of(jaxpr)
-    outputs = _bind(inner.jaxpr, operands, prevent_cse, differentiated, policy)
-    return checker.take(inner, outputs)
+    return bind_remat(batched, operands, prevent_cse, differentiated, policy), out_axes
 
 
 remat_call = Primitive(
@@ -279,7 +270,6 @@ remat_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    checked=_checked,
     # The policy is shown, None included, as the other parameters are.
     unprinted={"policy": ()},
 )
@@ -305,7 +295,6 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
     emit=lambda builder, x, *, name: x,
     jvp=_name_jvp,
     batch=_name_batch,
-    checks=KEEPS_NUMBERS,
 )
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return the tree of arrays `x` as it is, its values named for the policies of `checkpoint`.

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import concrete
+from xtrace._src.checkify.checks import Error, state_check
+from xtrace._src.checkify.errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
+from xtrace._src.checkify.trace import run_checked
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like, shown
 from xtrace._src.core.callables import check_callable, function_name
-from xtrace._src.core.check_errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.ops.checkify import Error, run_checked, state_check
 from xtrace._src.runtime.transfer import as_value
 
 ErrorCategory = type[JaxException]

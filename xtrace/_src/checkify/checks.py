@@ -1,0 +1,176 @@
+"""Errors as values, and the operation that states a check or raises an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.checkify.errors import (
+    BatchedError,
+    FailedCheckError,
+    JaxException,
+    JaxRuntimeError,
+    Site,
+    Slot,
+)
+from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, placed
+from xtrace._src.core import explain, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.excerpts import excerpt
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.effects import Effect
+from xtrace._src.core.ir import NEVER_PRINTED, Literal
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.elementwise import select_n
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import to_concrete
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+
+
+class Error:
+    """Whether something went wrong in a checked function, and what: a pytree of arrays, to be returned from programs.
+
+    code: the number of the check that failed first, from 1 on, 0 if none did; None if there is no check. payload: for
+    each of `slots` an array. Mapped, all have the mapped axes at the front.
+    """
+
+    __slots__ = ("code", "payload", "sites", "slots")
+
+    def __init__(self, code: Any, payload: Sequence[Any], sites: tuple[Site, ...], slots: tuple[Slot, ...]) -> None:
+        self.code, self.payload, self.sites, self.slots = code, tuple(payload), sites, slots
+
+    @boundary
+    def get(self) -> str | None:
+        """Return the message of the first error, None if there was none; of a mapped function, one line per index."""
+        found = self.get_exception()
+        return None if found is None else str(found)
+
+    @boundary
+    def get_exception(self) -> JaxException | None:
+        """Return the first error as an exception, None if there was none; of a mapped function, a BatchedError.
+
+        Under jit, where it is not known, TracerBoolConversionError.
+        """
+        if self.code is None:
+            return None
+        for value in (self.code, *self.payload):
+            if isinstance(value, Tracer):
+                raise explain.boolean_conversion(value)
+        codes = np.asarray(self.code)
+        if not codes.ndim:
+            return self._report(int(codes), ()) if codes else None
+        failed = [tuple(map(int, index)) for index in np.argwhere(codes)]
+        return BatchedError({i: self._report(int(codes[i]), i) for i in failed}) if failed else None
+
+    def _report(self, code: int, index: tuple[int, ...]) -> JaxException:
+        site = self.sites[code - 1]
+        values = dict(zip(self.slots, self.payload, strict=True))
+        return site.report([to_concrete(np.asarray(values[s])[index]) for s in site.slots])
+
+    @boundary
+    def throw(self) -> None:
+        """Raise JaxRuntimeError if there was an error; inside another checked function, make it that one's."""
+        check_error(self)
+
+    def __str__(self) -> str:
+        known = self.code is None or isinstance(self.code, (ConcreteArray, np.ndarray, np.generic))
+        return f"Error({self.get() if known else self.code})"
+
+    __repr__ = __str__
+
+
+def _flatten(error: Error) -> tuple[tuple[Any, ...], Any]:
+    children = () if error.code is None else (error.code, *error.payload)
+    return children, (error.sites, error.slots)
+
+
+def _unflatten(static: Any, children: Sequence[Any]) -> Error:
+    children = tuple(children)
+    return Error(children[0] if children else None, children[1:], *static)
+
+
+pytree.register_pytree_node(Error, _flatten, _unflatten)
+
+init_error = Error(None, (), (), ())
+
+
+CHECK = Effect("check")
+
+
+def _abstract(code: ShapedArray, *_: ShapedArray, sites: tuple[Site, ...], **__: Any) -> list[ShapedArray]:
+    """Nothing; an error, if one is given, is that of the checked function around it."""
+    return []
+
+
+def _emit(
+    builder: FunctionBuilder, *_: Value, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool
+) -> list[Value]:
+    if debug:
+        return []
+    site = sites[0]
+    raise ValueError(
+        f"Cannot compile a checkify.check which was not functionalized: {abbreviated(site.message)} on line "
+        f"{describe(site.source)}. A compiled program (jit, scan, while_loop, cond …) cannot raise; checkify makes the "
+        "error a result of it. Write `err, out = xtrace.jit(checkify.checkify(f))(x)` and then `err.throw()` outside, "
+        "or use checkify.debug_check, which does nothing in functions that are not checkified."
+    )
+
+
+def _evaluate(code: Any, *payload: Any, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool) -> list[Any]:
+    found = None if debug else Error(code, payload, sites, slots).get_exception()
+    if found is not None:
+        error = JaxRuntimeError(str(found))
+        if found.source is not None:
+            error.add_note(f"what failed:\n{excerpt(found.source)}")
+        raise error
+    return []
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+) -> tuple[list[Any], list[Any]]:
+    operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    return check_p.bind_positional(operands, tuple(parameters.values())), []
+
+
+def _jvp(primals: Sequence[Any], _: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    return check_p.bind_positional(primals, tuple(parameters.values())), []
+
+
+check_p = Primitive(
+    "check",
+    ("sites", "slots", "debug"),
+    abstract=_abstract,
+    emit=_emit,
+    evaluate=_evaluate,
+    effects=lambda **_: frozenset({CHECK}),
+    jvp=_jvp,
+    transpose=no_rule("a check has no results"),
+    batch=_batch,
+    multiple_results=True,
+    unprinted={"sites": NEVER_PRINTED, "slots": NEVER_PRINTED},
+)
+
+
+def check_error(error: Error) -> None:
+    """Raise `error` if it is one, or make it that of the checked function around; TypeError if it is no Error."""
+    if not isinstance(error, Error):
+        raise TypeError(f"check_error: error must be what a checked function returned, an Error; got {type(error)}")
+    if error.code is not None:
+        check_p.bind_positional((error.code, *error.payload), (error.sites, error.slots, False))
+
+
+def state_check(pred: Any, message: str, arguments: Any, debug: bool) -> None:
+    """Bind the check that `pred` holds, a boolean scalar, with a message that is a format of `arguments`."""
+    leaves, tree = pytree.tree_flatten(arguments)
+    payload = placed(leaves)
+    site = Site(FailedCheckError, message, tree, tuple(payload), user_position(2))
+    code = select_n(pred, Literal(1, NUMBER), NO_ERROR)
+    check_p.bind_positional((code, *payload.values()), ((site,), tuple(payload), debug))

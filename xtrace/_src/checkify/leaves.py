@@ -1,0 +1,80 @@
+"""The leaves of an error, arrays that programs carry along: its number, and what its message shows.
+
+The number is 0 for no error, and otherwise that of the check that failed first, from 1 on. What messages show is kept
+in slots, each an array of some type, which all checks share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import converted, reshape, zeros
+from xtrace._src.checkify.errors import Slot
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
+from xtrace._src.ops.elementwise import bitwise_or, ne, select_n
+from xtrace._src.ops.random.keys import random_unwrap
+from xtrace._src.ops.reductions import argmax, reduce_or
+
+NUMBER = ShapedArray((), dtypes.int32)
+NO_ERROR = Literal(0, NUMBER)
+
+
+def nothing_of(slot: Slot) -> Any:
+    """Return what is in a slot where nothing went wrong."""
+    aval = slot[0]
+    return zeros(aval) if aval.shape else Literal(dtypes.scalar_type_of(aval.dtype)(0), aval)
+
+
+def placed(leaves: Sequence[Any]) -> dict[Slot, Any]:
+    """Return values by the slots that they are put into."""
+    found: dict[Slot, Any] = {}
+    for x in leaves:
+        aval = aval_of(x)
+        if isinstance(aval.dtype, dtypes.ExtendedDType):
+            x = random_unwrap(x)
+            aval = aval_of(x)
+        kind = ShapedArray(aval.shape, aval.dtype)
+        found[kind, sum(a is kind for a, _ in found)] = converted(x, aval.dtype)
+    return found
+
+
+def any_element(flags: Any) -> Any:
+    """Return whether one of the elements of `flags` holds."""
+    rank = aval_of(flags).ndim
+    return reduce_or(flags, tuple(range(rank))) if rank else flags
+
+
+def any_of(flags: Sequence[Any]) -> Any:
+    """Return whether one of several flags holds."""
+    found = flags[0]
+    for flag in flags[1:]:
+        found = bitwise_or(found, flag)
+    return found
+
+
+def first_element(flags: Any, values: Any) -> Any:
+    """Return that of `values` for which the first of `flags` holds."""
+    aval = aval_of(flags)
+    if aval.size == 1:
+        return reshape(values, ()) if aval.shape else values
+    position = position_of_first(flags)
+    return dynamic_index_in_dim(reshape(values, (aval.size,)), position, 0, False, allow_negative_indices=False)
+
+
+def position_of_first(flags: Any) -> Any:
+    """Return where, of all elements in a row, the first of `flags` holds."""
+    row = reshape(converted(flags, dtypes.int32), (aval_of(flags).size,))
+    return argmax(row, 0, dtypes.int32)
+
+
+def first_error(*errors: Sequence[Any]) -> list[Any]:
+    """Return the leaves of the first error, of several of one type in the order in which they may have occurred."""
+    *before, found = [list(e) for e in errors]
+    for error in reversed(before):
+        failed = ne(error[0], NO_ERROR)
+        found = [select_n(failed, later, own) for own, later in zip(error, found, strict=True)]
+    return found

@@ -1,0 +1,425 @@
+"""Where operations go wrong: what `checkify` asks of each, and how those that hold jaxprs hand errors on.
+
+Whether a floating result is NaN is asked after every operation, unless it moves elements only or is in `KEEPS_NUMBERS`.
+`CHECKS` has what else can go wrong: ``rule(checker, operands, **parameters)`` asks `checker`. An operation that calls
+its only jaxpr is computed equation by equation, unless it has a rule in `CALLS`, which gives the results, or is in
+`AS_ONE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xtrace._src.algebra.vector_space import convert_element_type, reshape
+from xtrace._src.checkify.checks import check_p
+from xtrace._src.checkify.errors import Site, Slot
+from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_of, first_error, position_of_first
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import ClosedJaxpr, Literal
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tables import memoize_by_owner
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.approximate import approx_top_k
+from xtrace._src.ops.arrays.gathering import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+    window_sizes,
+)
+from xtrace._src.ops.arrays.shape import broadcasted_iota, copy, empty
+from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
+from xtrace._src.ops.arrays.sorting import sort, top_k
+from xtrace._src.ops.calls import bind_jit, computed, jit_call
+from xtrace._src.ops.collectives import all_gather_p, all_to_all_p, pmax, pmin, ppermute_p
+from xtrace._src.ops.composites import composite_p
+from xtrace._src.ops.control_flow.bodies import opened
+from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
+from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
+from xtrace._src.ops.control_flow.scan_parts import Loop
+from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
+from xtrace._src.ops.custom_rules import (
+    Rule,
+    custom_jvp_call,
+    custom_lin,
+    custom_vjp_call,
+    custom_vmap_call,
+    explicit,
+    linear_call,
+)
+from xtrace._src.ops.elementwise import eq, ne, select_n
+from xtrace._src.ops.placement import device_put_p
+from xtrace._src.ops.reductions import reduce_max, reduce_min
+from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
+from xtrace._src.ops.solvers import linear_solve
+from xtrace._src.ops.stop_gradient import stop_gradient_of_one
+from xtrace._src.ops.values import stage
+from xtrace._src.ops.windows import reduce_window_max, reduce_window_min, select_and_gather_add
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs, stage_to_jaxpr
+
+if TYPE_CHECKING:
+    from xtrace._src.checkify.trace import CheckTrace
+
+
+# Results are NaN only where operands are; of `custom_lin` only the transpose is computed.
+KEEPS_NUMBERS = frozenset(
+    (
+        all_gather_p,
+        all_to_all_p,
+        approx_top_k,
+        broadcasted_iota,
+        checkpoint_name,
+        convert_element_type,
+        copy,
+        custom_lin,
+        device_put_p,
+        elementwise.abs,
+        elementwise.bitcast_convert_type,
+        elementwise.ceil,
+        elementwise.clamp,
+        elementwise.complex,
+        elementwise.conj,
+        elementwise.floor,
+        elementwise.imag,
+        elementwise.max,
+        elementwise.min,
+        elementwise.neg,
+        elementwise.nextafter,
+        elementwise.optimization_barrier,
+        elementwise.real,
+        elementwise.reduce_precision,
+        elementwise.round,
+        elementwise.sign,
+        elementwise.square,
+        empty,
+        pmax,
+        pmin,
+        ppermute_p,
+        reduce_max,
+        reduce_min,
+        reduce_window_max,
+        reduce_window_min,
+        scatter_max,
+        scatter_min,
+        select_and_gather_add,
+        sort,
+        stage,
+        stop_gradient_of_one,
+        top_k,
+    )
+)
+
+
+def _divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
+    checker.division(operands[1])
+
+
+def _integer_divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
+    # The remainder of floats by zero is NaN.
+    if dtypes.is_integer(aval_of(operands[1]).dtype):
+        checker.division(operands[1])
+
+
+def _start_indices(checker: CheckTrace, whole: Any, sizes: Sequence[int], indices: Sequence[Any]) -> None:
+    shape = aval_of(whole).shape
+    for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+        checker.bounds(index, shape[axis] - size, axis, shape)
+
+
+def _dynamic_slice(checker: CheckTrace, operands: Sequence[Any], *, slice_sizes: tuple[int, ...]) -> None:
+    _start_indices(checker, operands[0], slice_sizes, operands[1:])
+
+
+def _dynamic_update_slice(checker: CheckTrace, operands: Sequence[Any]) -> None:
+    _start_indices(checker, operands[0], aval_of(operands[1]).shape, operands[2:])
+
+
+def _index_vectors(
+    checker: CheckTrace, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int], indices: Any
+) -> None:
+    for place, axis in enumerate(mapped):
+        checker.bounds(indices, shape[axis] - window[axis], axis, shape, place)
+
+
+def _gather(
+    checker: CheckTrace,
+    operands: Sequence[Any],
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    mode: GatherScatterMode,
+    **_: Any,
+) -> None:
+    # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
+    if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
+        mapped = dimension_numbers.start_index_map
+        _index_vectors(checker, aval_of(operands[0]).shape, slice_sizes, mapped, operands[1])
+
+
+def _scatter(
+    checker: CheckTrace, operands: Sequence[Any], *, dimension_numbers: ScatterDimensionNumbers, **_: Any
+) -> None:
+    shape = aval_of(operands[0]).shape
+    window = window_sizes(shape, aval_of(operands[2]), dimension_numbers)
+    _index_vectors(checker, shape, window, dimension_numbers.scatter_dims_to_operand_dims, operands[1])
+
+
+CHECKS: dict[Primitive, Callable[..., None]] = {
+    elementwise.div: _divisor,
+    elementwise.rem: _integer_divisor,
+    dynamic_slice: _dynamic_slice,
+    dynamic_update_slice: _dynamic_update_slice,
+    gather: _gather,
+    **dict.fromkeys((scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter_max), _scatter),
+}
+
+
+# Operations that hold jaxprs
+
+
+def _check(
+    checker: CheckTrace, operands: Sequence[Any], *, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool
+) -> list[Any]:
+    code, *payload = operands
+    wanted = [i + 1 for i, site in enumerate(sites) if site.category in checker.enabled]
+    if not wanted:
+        return []
+    shape = aval_of(code).shape
+    if shape:
+        # Of the indices along mapped axes, the first that failed.
+        size = math.prod(shape)
+        if not size:
+            return []
+        position = position_of_first(ne(code, NO_ERROR))
+        code, *payload = [
+            dynamic_index_in_dim(reshape(x, (size, *aval_of(x).shape[len(shape) :])), position, 0, False)
+            for x in operands
+        ]
+    if len(wanted) < len(sites):
+        code = select_n(any_of([eq(code, Literal(i, NUMBER)) for i in wanted]), NO_ERROR, code)
+    checker.adopt([code, *payload], sites, slots)
+    return []
+
+
+def _jit(
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
+) -> list[Any]:
+    inner = checker.of(jaxpr)
+    return checker.take(inner, bind_jit(inner.jaxpr, operands, name, compiler_options))
+
+
+def _remat(
+    checker: CheckTrace,
+    operands: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    prevent_cse: Any,
+    differentiated: bool,
+    policy: Any,
+) -> list[Any]:
+    inner = checker.of(jaxpr)
+    outputs = bind_remat(inner.jaxpr, operands, prevent_cse, differentiated, policy)
+    return checker.take(inner, outputs)
+
+
+def _cond(
+    checker: CheckTrace, operands: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], branches_platforms: Any
+) -> list[Any]:
+    found = checker.of_each(branches)
+    outputs = bind_cond([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
+    return checker.take(found[0], outputs)
+
+
+@memoize_by_owner
+def _scan_body(closed: ClosedJaxpr, loop: Loop, count: int) -> tuple[ClosedJaxpr, list[Any]]:
+    """Return a body that gives `count` leaves of an error first as one whose carry begins with the error so far.
+
+    The second result is the body's constants, which it takes at the front.
+    """
+    consts, carry, xs = loop.split(closed.in_avals)
+
+    def step(*values: Any) -> list[Any]:
+        error = values[len(consts) : len(consts) + count]
+        found = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
+        return [*(first_error(error, found[:count]) if count else ()), *found[count:]]
+
+    whole = stage_to_jaxpr(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
+    jaxpr, extra = opened(whole)
+    return ClosedJaxpr(jaxpr, []), extra
+
+
+def _scan(checker: CheckTrace, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+    loop, inner = Loop(**details), checker.of(jaxpr)
+    body, extra = _scan_body(inner.jaxpr, loop, inner.width)
+    consts, carry, xs = loop.split(operands)
+    new = loop._replace(num_consts=len(extra) + len(consts), num_carry=inner.width + len(carry))
+    outputs = bind_scan(body, new, [*extra, *consts, *inner.nothing(), *carry, *xs])
+    return checker.take(inner, outputs)
+
+
+@memoize_by_owner
+def _while_jaxprs(
+    body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Return predicate and body of the loop whose carry begins with whether it goes on, and the error so far.
+
+    body, cond: what takes `consts` and `own` constants, and gives `count` leaves of an error at the front.
+    """
+    before = own + consts
+
+    def step(*values: Any) -> list[Any]:
+        error, carry = values[before + 1 : before + 1 + count], values[before + 1 + count :]
+        after = evaluate(body.jaxpr, body.consts, [*values[own:before], *carry])
+        goes_on = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])
+        return [goes_on[count], *first_error(error, after[:count], goes_on[:count]), *after[count:]]
+
+    carried = [cond.out_avals[count], *body.out_avals[:count], *cond.in_avals[own:]]
+    constants = [*cond.in_avals[:own], *body.in_avals[:consts]]
+    return (
+        stage_to_jaxpr(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
+        stage_to_jaxpr(step, [*constants, *carried], body.jaxpr.debug_info),
+    )
+
+
+def _while(checker: CheckTrace, operands: Sequence[Any], **parameters: Any) -> list[Any]:
+    loop = WhileLoop(**parameters)
+    cond, body = checker.of_each([loop.cond_jaxpr, loop.body_jaxpr])
+    cond_consts, body_consts, carry = loop.split(operands)
+    count = cond.width
+    if not count:
+        return bind_while(loop._replace(cond_jaxpr=cond.jaxpr, body_jaxpr=body.jaxpr), cond_consts, body_consts, carry)
+    if loop.predicate.shape:
+        raise ValueError(
+            "checkify of a vmap of while_loop: where some examples go on and others have ended, the body computes on "
+            "both, and errors of those that have ended would be none of the program's. Map the checked function "
+            "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
+        )
+    goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
+    new_cond, new_body = _while_jaxprs(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count)
+    new = WhileLoop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
+    outputs = bind_while(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
+    return checker.take(cond, outputs[1:])
+
+
+class _CheckedCall:
+    """A function that has rules of its own, with the leaves of an error before its results.
+
+    call: the function, as the parameter of an operation. `checked` says what is in the error, once it was called.
+    Operands begin with `consts` constants, `skipped` values altogether that the user's rules do not take.
+    """
+
+    def __init__(self, checker: CheckTrace, name: str, call_jaxpr: Any, num_consts: int) -> None:
+        self.name, self.consts = name, []
+        if isinstance(call_jaxpr, ClosedJaxpr):
+            self.checked = checker.of(call_jaxpr)
+            self.call, self.consts = move_constants_to_inputs(self.checked.jaxpr), self.checked.jaxpr.consts
+        else:
+            self.call = call_jaxpr.batched(lambda *values: self._run(checker, call_jaxpr, values))
+        self.skipped = len(self.consts) + num_consts
+
+    def _run(self, checker: CheckTrace, call: Any, values: Sequence[Any]) -> list[Any]:
+        self.checked, found = checker.run(call.function, values)
+        return found
+
+    def error(self, values: Sequence[Any]) -> list[Any]:
+        """Return the leaves of the function's error."""
+        if isinstance(self.call, ClosedJaxpr):
+            found = evaluate(self.call.jaxpr, (), values)
+        else:
+            found = self.call.function(*values)
+        return found[: self.checked.width]
+
+    def jvp(self, rule: Any) -> Any:
+        """Return the jvp rule of the function, given that of the function without errors."""
+
+        def and_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            results, moved = rule.function(*explicit(self.name, primals, tangents, self.skipped))
+            error = self.error(primals)
+            return [*error, *results], [*[None] * len(error), *moved]
+
+        return rule.batched(and_error)
+
+    def fwd(self, rule: Any) -> Any:
+        """Return the forward rule of the function, given that of the function without errors."""
+
+        def and_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
+            values, _ = explicit(self.name, primals, [n or None for n in nonzero], self.skipped)
+            results, residuals, backward = rule.function(values, nonzero[self.skipped :])
+            error = self.error(primals)
+
+            def without_error(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+                return [None] * self.skipped + list(backward.function(residuals, cotangents[len(error) :]))
+
+            return [*error, *results], residuals, backward.batched(without_error)
+
+        return rule.batched(and_error)
+
+
+def _custom_jvp(
+    checker: CheckTrace,
+    operands: Sequence[Any],
+    *,
+    name: str,
+    call_jaxpr: Any,
+    jvp: Rule,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> list[Any]:
+    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
+    outputs = custom_jvp_call.bind_positional([*found.consts, *operands], parameters)
+    return checker.take(found.checked, outputs)
+
+
+def _custom_vjp(
+    checker: CheckTrace,
+    operands: Sequence[Any],
+    *,
+    name: str,
+    call_jaxpr: Any,
+    fwd: Rule,
+    bwd: str,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> list[Any]:
+    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
+    outputs = custom_vjp_call.bind_positional([*found.consts, *operands], parameters)
+    return checker.take(found.checked, outputs)
+
+
+def _custom_vmap(
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, call: ClosedJaxpr, rule: Rule
+) -> list[Any]:
+    # The rule knows of no errors, so that the function is taken as one operation; if it states checks, without it.
+    if call.effects:
+        return checker.inline(call, operands)
+    results = custom_vmap_call.bind_positional(operands, (name, call, rule))
+    checker.nan(name, results)
+    return results
+
+
+CALLS: dict[Primitive, Callable[..., list[Any]]] = {
+    check_p: _check,
+    cond_p: _cond,
+    custom_jvp_call: _custom_jvp,
+    custom_vjp_call: _custom_vjp,
+    custom_vmap_call: _custom_vmap,
+    jit_call: _jit,
+    remat_call: _remat,
+    scan_p: _scan,
+    while_p: _while,
+}
+
+# What goes on inside is not looked at: NaN among the results is asked for.
+AS_ONE = frozenset((composite_p, linear_call, linear_solve))

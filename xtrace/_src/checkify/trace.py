@@ -1,0 +1,267 @@
+"""Checking while computing: errors as values, which loops, branches and transformations carry along.
+
+A trace notes for each operation what may have gone wrong, by the rules in ``rules.py``, and hands everything on to its
+parent. Operations that hold jaxprs are bound with jaxprs that return an error besides. An error is a number, zero for
+none and otherwise that of the check that failed first, and the arrays that its message shows; which checks there are is
+known while tracing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.checkify.checks import CHECK, Error, init_error
+from xtrace._src.checkify.errors import DivisionByZeroError, JaxException, NaNError, OOBError, Site, Slot
+from xtrace._src.checkify.leaves import (
+    NO_ERROR,
+    NUMBER,
+    any_element,
+    any_of,
+    first_element,
+    nothing_of,
+    placed,
+)
+from xtrace._src.checkify.rules import AS_ONE, CALLS, CHECKS, KEEPS_NUMBERS
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import ClosedJaxpr, Literal, called_jaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source import user_position
+from xtrace._src.core.tables import memoize_by_owner
+from xtrace._src.core.trace import Trace, current_trace, use_trace
+from xtrace._src.ops.arrays.slicing import index_in_dim
+from xtrace._src.ops.elementwise import add, bitwise_or, constant_like, eq, gt, lt, ne, select_n
+from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
+
+Categories = frozenset[type[JaxException]]
+
+
+# Finding errors
+
+
+class _Finding(NamedTuple):
+    """Whether one of `sites` failed; `code` has which one, None where there is one only."""
+
+    failed: Any
+    code: Any
+    payload: dict[Slot, Any]
+    sites: tuple[Site, ...]
+
+
+class Checked(NamedTuple):
+    """A jaxpr whose results come after the leaves of an error: its code, and what is in `slots`.
+
+    Where `sites` is empty nothing can go wrong, and there are no leaves.
+    """
+
+    jaxpr: Any
+    sites: tuple[Site, ...]
+    slots: tuple[Slot, ...]
+
+    @property
+    def width(self) -> int:
+        """How many leaves the error has."""
+        return 1 + len(self.slots) if self.sites else 0
+
+    def nothing(self) -> list[Any]:
+        """Return the leaves of no error."""
+        return [NO_ERROR, *map(nothing_of, self.slots)] if self.sites else []
+
+
+class CheckTrace(Trace):
+    """Notes what goes wrong in the operations bound under it, in the `enabled` categories; its parent does them."""
+
+    __slots__ = ("enabled", "findings")
+
+    def __init__(self, parent: Trace, enabled: Categories) -> None:
+        super().__init__(parent)
+        self.enabled = enabled
+        self.findings: list[_Finding] = []
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        if self.ended:
+            raise RuntimeError("the checked function has ended; nothing can be checked in it")
+        named = dict(zip(primitive.parameters, parameters, strict=True))
+        token = current_trace.set(self.parent)
+        try:
+            if primitive in CALLS:
+                return CALLS[primitive](self, operands, **named)
+            if primitive not in AS_ONE:
+                called = called_jaxpr(parameters, map(aval_of, operands))
+                if called is not None:
+                    return self.inline(called, operands)
+            results = self.parent.process(primitive, operands, parameters)
+            if primitive in CHECKS:
+                CHECKS[primitive](self, operands, **named)
+            if not primitive.moves_elements and primitive not in KEEPS_NUMBERS:
+                self.nan(primitive.name, results if primitive.multiple_results else [results])
+            return results
+        finally:
+            current_trace.reset(token)
+
+    # What the rules of primitives ask
+
+    def note(self, category: type[JaxException], failed: Any, message: str, arguments: Any = ((), {})) -> None:
+        """Note a check: whether it `failed`, a boolean scalar, and the message, a format of `arguments`."""
+        leaves, tree = pytree.tree_flatten(arguments)
+        payload = placed([stop_gradient(x) for x in leaves])
+        site = Site(category, message, tree, tuple(payload), user_position(2))
+        self.findings.append(_Finding(failed, None, payload, (site,)))
+
+    def nan(self, name: str, results: Sequence[Any]) -> None:
+        """Ask whether a result of the operation `name` is NaN."""
+        if NaNError not in self.enabled:
+            return
+        flags = [any_element(ne(x, x)) for x in results if dtypes.is_inexact(aval_of(x).dtype) and aval_of(x).size]
+        if flags:
+            self.note(NaNError, any_of(flags), f"nan generated by primitive: {name}.")
+
+    def division(self, divisor: Any) -> None:
+        """Ask whether a divisor is zero."""
+        known = divisor.val if type(divisor) is Literal else divisor
+        if DivisionByZeroError not in self.enabled or (isinstance(known, (int, float, complex)) and known):
+            return
+        aval = aval_of(divisor)
+        if aval.size:
+            self.note(DivisionByZeroError, any_element(eq(divisor, constant_like(divisor, 0))), "division by zero")
+
+    def bounds(self, index: Any, last: int, axis: int, shape: Sequence[int], place: int | None = None) -> None:
+        """Ask whether an index, or one of several, along an axis of an array is negative or above `last`.
+
+        place: of index vectors, along the last axis of `index`, the entry to look at.
+        """
+        known = index.val if type(index) is Literal else index
+        if OOBError not in self.enabled or (isinstance(known, int) and 0 <= known <= last) or not aval_of(index).size:
+            return
+        if place is not None:
+            index = index_in_dim(index, place, -1, False)
+        if dtypes.bit_width(aval_of(index).dtype) < 32:
+            index = converted(index, dtypes.int32)
+        aval = aval_of(index).update(shape=(), weak_type=False)
+        bound = Literal(min(last, int(dtypes.iinfo(aval.dtype).max)), aval)
+        outside = gt(index, bound)
+        if dtypes.is_signed(aval.dtype):
+            outside = bitwise_or(lt(index, Literal(0, aval)), outside)
+        self.note(
+            OOBError,
+            any_element(outside),
+            f"out-of-bounds indexing for array of shape {tuple(shape)}: index {{}} is out of bounds for axis {axis} "
+            f"with size {shape[axis]}.",
+            ((first_element(outside, index),), {}),
+        )
+
+    def of(self, closed: ClosedJaxpr) -> Checked:
+        """Return a jaxpr with its error."""
+        return checked_jaxpr(closed, self.enabled)
+
+    def of_each(self, jaxprs: Sequence[ClosedJaxpr]) -> list[Checked]:
+        """Return jaxprs with their errors, which are of one type: the sites and slots of all."""
+        found = [self.of(c) for c in jaxprs]
+        slots = tuple(dict.fromkeys(s for c in found for s in c.slots))
+        sites = tuple([s for c in found for s in c.sites])
+        if not sites:
+            return found
+        before, together = 0, []
+        for closed, own in zip(jaxprs, found, strict=True):
+            whole = checked_jaxpr(closed, self.enabled, before, slots)
+            together.append(Checked(whole.jaxpr, sites, slots))
+            before += len(own.sites)
+        return together
+
+    def take(self, checked: Checked, outputs: Sequence[Any]) -> list[Any]:
+        """Note the error at the front of what a checked jaxpr gave, and return the results."""
+        if checked.sites:
+            self.adopt(outputs[: checked.width], checked.sites, checked.slots)
+        return list(outputs[checked.width :])
+
+    def adopt(self, leaves: Sequence[Any], sites: tuple[Site, ...], slots: tuple[Slot, ...]) -> None:
+        """Note an error, given its leaves."""
+        code, *values = leaves
+        payload = dict(zip(slots, map(stop_gradient, values), strict=True))
+        self.findings.append(_Finding(ne(code, NO_ERROR), code, payload, sites))
+
+    def run(self, function: Callable[..., Sequence[Any]], values: Sequence[Any]) -> tuple[Checked, list[Any]]:
+        """Return what a flat function gives, its error at the front; the first result says what is in that."""
+        error, results = run_checked(function, self.enabled, *values)
+        leaves = [] if error.code is None else [error.code, *error.payload]
+        return Checked(None, error.sites, error.slots), [*leaves, *results]
+
+    def inline(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """Return the results of a jaxpr whose operations are checked one by one."""
+        with use_trace(self):
+            return evaluate(closed.jaxpr, closed.consts, operands)
+
+    # What was found
+
+    def sites(self) -> tuple[Site, ...]:
+        """The places of all checks."""
+        return tuple([s for f in self.findings for s in f.sites])
+
+    def slots(self) -> tuple[Slot, ...]:
+        """What is needed for the messages of all checks."""
+        return tuple(dict.fromkeys(s for f in self.findings for s in f.payload))
+
+    def leaves(self, slots: tuple[Slot, ...], before: int = 0) -> list[Any]:
+        """Return the leaves of the first error: its number, counted from `before`, and the contents of the slots."""
+        code: Any = NO_ERROR
+        values: dict[Slot, Any] = {s: nothing_of(s) for s in slots}
+        number = before + len(self.sites())
+        # From the last to the first: an earlier error takes the place of later ones.
+        for finding in reversed(self.findings):
+            number -= len(finding.sites)
+            own: Any = Literal(number + 1, NUMBER)
+            if finding.code is not None:
+                own = add(finding.code, Literal(number, NUMBER)) if number else finding.code
+            code = select_n(finding.failed, code, own)
+            for slot, value in finding.payload.items():
+                values[slot] = select_n(finding.failed, values[slot], value)
+        return [code, *[values[s] for s in slots]]
+
+
+@memoize_by_owner
+def _checked_jaxpr(
+    closed: ClosedJaxpr, enabled: Categories, before: int, slots: tuple[Slot, ...] | None
+) -> Checked | None:
+    found: list[Any] = []
+
+    def checked(*values: Any) -> list[Any]:
+        trace = CheckTrace(current_trace.get(), enabled)
+        with use_trace(trace):
+            results = evaluate(closed.jaxpr, closed.consts, values)
+        kept = trace.slots() if slots is None else slots
+        found[:] = [trace.sites(), kept]
+        if not found[0] and slots is None:
+            return results
+        return [*trace.leaves(kept, before), *results]
+
+    jaxpr = stage_to_jaxpr(checked, closed.in_avals, closed.jaxpr.debug_info)
+    # Remembered with itself as its value, a jaxpr would never be freed.
+    unchanged = not found[0] and slots is None and CHECK not in closed.effects
+    return None if unchanged else Checked(jaxpr, *found)
+
+
+def checked_jaxpr(
+    closed: ClosedJaxpr, enabled: Categories, before: int = 0, slots: tuple[Slot, ...] | None = None
+) -> Checked:
+    """Return `closed` with an error, whose codes count from `before`; with `slots`, it has these in any case."""
+    return _checked_jaxpr(closed, enabled, before, slots) or Checked(closed, (), ())
+
+
+def run_checked(function: Callable[..., Any], enabled: Categories, *args: Any, **kwargs: Any) -> tuple[Error, Any]:
+    """Return the error of ``function(*args, **kwargs)``, and its result."""
+    trace = CheckTrace(current_trace.get(), enabled)
+    try:
+        with use_trace(trace):
+            result = function(*args, **kwargs)
+    finally:
+        trace.end()
+    sites, slots = trace.sites(), trace.slots()
+    if not sites:
+        return init_error, result
+    code, *payload = trace.leaves(slots)
+    return Error(code, payload, sites, slots), result
