@@ -11,8 +11,8 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effect, Effects, in_order
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.ops.call_attributes import CallAttribute
 from xtrace._src.ops.control_flow.bodies import leaves_of, same_type, stage_body
+from xtrace._src.ops.ffi import CallAttribute
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -17,7 +17,7 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
 from xtrace._src.ops.arrays.slicing import dynamic_slice, slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val
 from xtrace._src.ops.elementwise import add, eq, select_n
-from xtrace._src.ops.linalg.foreign import foreign_call, lapack_call, nan_unless, succeeded, xla_call
+from xtrace._src.ops.linalg.ffi import foreign_call, lapack_call, nan_unless, succeeded, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     as_column,

@@ -14,7 +14,7 @@ from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.elementwise import add, complex, mul, real, sub
-from xtrace._src.ops.linalg.foreign import flag, foreign_call, hybrid_call, lapack_call, xla_call
+from xtrace._src.ops.linalg.ffi import flag, foreign_call, hybrid_call, lapack_call, xla_call
 from xtrace._src.ops.linalg.lu import lu, lu_solve, permuted_rows
 from xtrace._src.ops.linalg.matrices import (
     LEADING,

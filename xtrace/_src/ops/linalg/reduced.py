@@ -15,7 +15,7 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import add, mul
-from xtrace._src.ops.linalg.foreign import (
+from xtrace._src.ops.linalg.ffi import (
     character,
     flag,
     foreign_call,

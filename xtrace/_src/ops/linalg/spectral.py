@@ -31,7 +31,7 @@ from xtrace._src.ops.elementwise import (
     sign,
     sub,
 )
-from xtrace._src.ops.linalg.foreign import (
+from xtrace._src.ops.linalg.ffi import (
     character,
     flag,
     foreign_call,

@@ -12,7 +12,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.elementwise import add, div
-from xtrace._src.ops.linalg.foreign import character, flag, foreign_call, lapack_call, nan_unless, succeeded
+from xtrace._src.ops.linalg.ffi import character, flag, foreign_call, lapack_call, nan_unless, succeeded
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     adjoint,

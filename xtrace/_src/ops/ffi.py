@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import pytree
+from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
+from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.ops.call_attributes import CallAttribute
+from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import leaves_of
 from xtrace._src.ops.host.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace._src.stablehlo import attributes as mlir
@@ -21,6 +22,62 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
 _CALLED = Effect("ForeignCall")
+
+
+class CallAttribute:
+    """The value of an attribute of an ffi or composite call: it prints as it is and hashes by its text.
+
+    It may be an array or a dict.
+    """
+
+    __slots__ = ("value", "text")
+
+    def __init__(self, function: str, name: str, value: Any) -> None:
+        self.value, self.text = value, _text(function, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CallAttribute) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _text(function: str, name: str, value: Any) -> str:
+    """Return an attribute of a call as MLIR text; TypeError for values that XLA cannot hand over."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)) or (isinstance(value, np.generic) and _is_real(value.dtype)):
+        dtype = value.dtype if isinstance(value, np.generic) else np.dtype(type(value))
+        return f"{mlir.scalar(value, dtype).removeprefix('dense<')[:-1]} : {dtypes.mlir_name(dtype)}"
+    if isinstance(value, str):
+        return mlir.string(value)
+    if isinstance(value, bytes):
+        return mlir.string(value.decode())
+    if isinstance(value, np.dtype):
+        return dtypes.mlir_name(value)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        aval = ShapedArray(value.shape, value.dtype)
+        return f"{mlir.dense(value)} : {aval.mlir_type}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{mlir.string(k)} = {_text(function, k, v)}" for k, v in sorted(value.items())) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_text(function, name, v) for v in value)}]"
+    if isinstance(value, Tracer) and function == "composite":
+        raise UnexpectedTracerError(
+            f"{function}: attribute {name} is the traced value {abbreviated(value)}; attributes are constants of "
+            "the program. Pass arrays by position, also those that the decomposition closes over"
+        )
+    raise TypeError(
+        f"{function}: attribute {name} is {abbreviated(value)} of type {type(value)}; attributes are booleans, "
+        "numbers, strings, NumPy arrays and dtypes, and sequences and dicts of these"
+    )
+
+
+def _is_real(dtype: Any) -> bool:
+    return dtypes.is_integer(dtype) or dtypes.is_floating(dtype)
 
 
 def _abstract(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
