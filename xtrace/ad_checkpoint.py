@@ -2,8 +2,8 @@
 
 from xtrace._src.api.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.remat.policies import Offloadable, Recompute, Saveable
 from xtrace._src.ops.remat.rematerialization import checkpoint_name
-from xtrace._src.ops.remat.saving import Offloadable, Recompute, Saveable
 
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",

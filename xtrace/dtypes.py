@@ -16,7 +16,7 @@ from xtrace._src.core.dtypes import (
     prng_key,
     scalar_type_of,
 )
-from xtrace._src.core.functions import copy_with_name as _renamed
+from xtrace._src.core.function_names import copy_with_name as _renamed
 from xtrace._src.core.late import make_public as _make_public
 
 __all__ = [

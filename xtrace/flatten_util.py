@@ -12,7 +12,7 @@ from xtrace._src.api.operators import as_array
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.functions import with_function_name
+from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_unflatten
 from xtrace._src.ops.arrays.shape import concatenate, split

@@ -1,7 +1,7 @@
 """Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
 
 from xtrace._src.core import pytree as _pytree
-from xtrace._src.core.functions import copy_with_name as _renamed
+from xtrace._src.core.function_names import copy_with_name as _renamed
 from xtrace._src.core.late import make_public as _make_public
 
 all = _renamed(_pytree.tree_all, "all")

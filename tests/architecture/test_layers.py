@@ -111,8 +111,8 @@ def test_what_is_allowed_passes(check, texts):
 LATE = {
     "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
-    "xtrace._src.api.failures": "a program that XLA refuses or that fails while it runs, 4",
-    "xtrace._src.api.reports": "the setting that explains why a function is compiled again, 3",
+    "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
+    "xtrace._src.api.cache_miss_reports": "the setting that explains why a function is compiled again, 3",
     "xtrace._src.core.absl_flags": "settings as flags of absl, 1",
     "xtrace._src.core.diagnostics": "the first error, 14",
     "xtrace._src.core.diagnostics.excerpts": "an error that shows source, 3",

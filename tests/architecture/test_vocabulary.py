@@ -21,6 +21,27 @@ GIVEN_UP = {
     "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
 }
 
+# The module that was given up, and the one that has its contents.
+GIVEN_UP_MODULES = {
+    "_src.transforms.closed": "_src.transforms.jaxpr_transforms",
+    "_src.transforms.storage": "_src.transforms.physical_types",
+    "_src.transforms.templates": "_src.transforms.equation_templates",
+    "_src.stablehlo.forms": "_src.stablehlo.emission_templates", "_src.ops.remat.saving": "_src.ops.remat.policies",
+    "_src.ops.placement": "_src.ops.device_put", "_src.ops.foreign": "_src.ops.ffi",
+    "_src.ops.linalg.foreign": "_src.ops.linalg.ffi", "_src.xla.foreign": "_src.xla.ffi",
+    "_src.ops.approximate": "_src.ops.approx_top_k", "_src.xla.approximation": "_src.xla.approx_top_k",
+    "_src.ops.linalg.updates": "_src.ops.linalg.rank_updates", "_src.api.reports": "_src.api.cache_miss_reports",
+    "_src.api.split_derivative": "_src.api.fwd_and_bwd", "_src.core.requests": "_src.core.requested_dtypes",
+    "_src.core.functions": "_src.core.function_names", "_src.api.arguments": "_src.api.call_arguments",
+    "_src.core.diagnostics.failures": "_src.core.diagnostics.rule_error_notes",
+    "_src.api.failures": "_src.api.xla_errors",
+    "_src.runtime.failures": "_src.runtime.callback_errors", "numpy.choices": "numpy.selection",
+    "numpy.placing": "numpy.put_and_place", "numpy.index_makers": "numpy.index_tricks",
+    "numpy.arguments": "numpy.operands", "random.arguments": "random.sampling",
+    "random.trials": "random.binomial_family", "random.formulas": "random.transformed_distributions",
+    "scipy.linalg.functions": "scipy.linalg.matrix_functions", "cli.arguments": "cli.argument_grammar",
+}
+
 
 def names(tree):
     """Every name that a module defines, reads or imports."""
@@ -39,6 +60,11 @@ def test_names_that_were_given_up_stay_away():
         for name in GIVEN_UP.keys() & set(names(module.tree)):
             found.setdefault(name, []).append(module.name)
     assert not found
+
+
+def test_modules_that_were_given_up_stay_away():
+    modules = read_package()
+    assert not {old: new for old, new in GIVEN_UP_MODULES.items() if f"xtrace.{old}" in modules}
 
 
 @pytest.mark.parametrize("text", ["Recording = 1", "x.recordable", "from a import NEVER", "def one_program(): pass"])

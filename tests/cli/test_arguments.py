@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xtrace
-from xtrace.cli.arguments import parse_argument, parse_static
+from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.errors import CommandError
 
 DTYPES = {

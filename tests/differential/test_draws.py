@@ -58,7 +58,7 @@ _FLAGGED = _NAMES + _COSTLY_NAMES
 WITHOUT = {
     "it reads or writes files and buffers: tests/numpy/test_files.py":
         "from_dlpack frombuffer fromfile fromiter fromstring load save savez",
-    "it takes a function: tests/numpy/test_vectorization.py, test_choices.py":
+    "it takes a function: tests/numpy/test_vectorization.py, test_selection.py":
         "apply_along_axis apply_over_axes fromfunction vectorize",
     "it returns text, or sets how text looks: tests/numpy/test_array_methods.py":
         "array_repr array_str get_printoptions printoptions set_printoptions",

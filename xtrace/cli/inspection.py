@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import xtrace
-from xtrace.cli.arguments import parse_argument, parse_static
+from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.loading import load_function, user_traceback
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from xtrace.cli.arguments import ACCEPTED
+from xtrace.cli.argument_grammar import ACCEPTED
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
 from xtrace.cli.inspection import STAGES, inspect_function

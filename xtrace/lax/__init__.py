@@ -5,8 +5,8 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import primitive_aliases as _primitive_aliases
 from xtrace._src.algebra.families import AccuracyMode, Tolerance
 from xtrace._src.algebra.vector_space import *
-from xtrace._src.ops.approximate import *
-from xtrace._src.ops.approximate import approx_top_k as approx_top_k_p
+from xtrace._src.ops.approx_top_k import *
+from xtrace._src.ops.approx_top_k import approx_top_k as approx_top_k_p
 from xtrace._src.ops.collectives import *
 from xtrace.lax import linalg as linalg
 from xtrace._src.ops.composites import *
@@ -22,7 +22,7 @@ from xtrace._src.ops.elementwise import le_to as le_to_p
 from xtrace._src.ops.elementwise import lt_to as lt_to_p
 from xtrace._src.ops.fft import *
 from xtrace._src.ops.arrays.gathering import *
-from xtrace._src.ops.placement import *
+from xtrace._src.ops.device_put import *
 from xtrace._src.ops.contractions.ragged import *
 from xtrace._src.ops.random.random_bits import *
 from xtrace._src.ops.reductions import *

@@ -8,10 +8,10 @@ from xtrace._src.ops.linalg.polar import *
 from xtrace._src.ops.linalg.qr import *
 from xtrace._src.ops.linalg.qr import geqp3 as geqp3_p
 from xtrace._src.ops.linalg.qr import geqrf as geqrf_p
+from xtrace._src.ops.linalg.rank_updates import *
 from xtrace._src.ops.linalg.reduced import *
 from xtrace._src.ops.linalg.spectral import *
 from xtrace._src.ops.linalg.triangular import *
-from xtrace._src.ops.linalg.updates import *
 
 globals().update(_primitive_aliases(globals()))
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from xtrace._src.algebra.vector_space import transpose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.lax.linalg import qr
 from xtrace.numpy.creation import array, asarray, broadcast_to, full
 from xtrace.numpy.manipulation import concatenate, diagonal, moveaxis

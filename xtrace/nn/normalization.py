@@ -15,14 +15,14 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
 from xtrace._src.ops.collectives import axis_index, axis_size
 from xtrace._src.ops.elementwise import eq, is_finite, real, rsqrt
 from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.numpy.arguments import axes_of, chosen, type_of
+from xtrace.numpy.operands import axes_of, chosen, type_of
 from xtrace.numpy.reductions import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, exp, log, sign, square

@@ -18,7 +18,7 @@ from xtrace._src.api.operators import as_array
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise import bitcast_convert_type, optimization_barrier
 from xtrace.numpy.creation import ones

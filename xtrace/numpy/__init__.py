@@ -32,15 +32,15 @@ _late, __getattr__, __dir__ = _late_names(
     "xtrace.numpy",
     {
         "xtrace.numpy.namespace_info": ("__array_namespace_info__",),
-        "xtrace.numpy.choices": (
+        "xtrace.numpy.selection": (
             "choose", "compress", "extract", "fromfunction", "piecewise", "select", "take_along_axis",
         ),
-        "xtrace.numpy.index_makers": (
+        "xtrace.numpy.index_tricks": (
             "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",
             "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
             "unravel_index",
         ),
-        "xtrace.numpy.placing": ("fill_diagonal", "place", "put", "put_along_axis"),
+        "xtrace.numpy.put_and_place": ("fill_diagonal", "place", "put", "put_along_axis"),
         "xtrace.numpy.einstein_sums": ("einsum", "einsum_path"),
         "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
         "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),

@@ -15,7 +15,7 @@ from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, slicing
 from xtrace._src.runtime.arrays import ConcreteArray

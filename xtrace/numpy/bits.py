@@ -12,9 +12,9 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy.arguments import axis_as_index, scalar_of, type_of
 from xtrace.numpy.creation import as_array
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
+from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
 
 
 def _shifts(order: str) -> Any:

@@ -9,8 +9,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import array, asarray, broadcast_arrays
+from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import equal, isclose
 
 

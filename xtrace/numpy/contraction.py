@@ -13,14 +13,14 @@ from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import split, squeeze, zeros_like
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import chosen, only_axis, refuse, type_of
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.manipulation import moveaxis, stack
+from xtrace.numpy.operands import chosen, only_axis, refuse, type_of
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",

@@ -8,14 +8,14 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import as_array, full
 from xtrace.numpy.manipulation import atleast_2d, concatenate, diag, squeeze
+from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import abs, clip, sqrt
 
 

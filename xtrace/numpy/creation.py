@@ -20,14 +20,14 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
 from xtrace._src.xla import clients
-from xtrace.numpy.arguments import cast_to, refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.operands import cast_to, refuse, scalar_of, spread_to, type_of
 
 __all__ = [
     "arange", "array", "asarray", "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "empty",

@@ -12,10 +12,10 @@ from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, pr
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace.numpy.arguments import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
+from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.reductions import cumsum, sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where

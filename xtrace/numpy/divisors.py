@@ -11,8 +11,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import rem
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import spread_to
 from xtrace.numpy.creation import as_array
+from xtrace.numpy.operands import spread_to
 from xtrace.numpy.ufuncs import abs, where
 
 

@@ -15,14 +15,14 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.shape import broadcasted_iota, squeeze
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import bitwise_and, eq
 from xtrace._src.ops.reductions import reduce_or
-from xtrace.numpy.arguments import chosen, refuse, type_of
 from xtrace.numpy.creation import as_array
+from xtrace.numpy.operands import chosen, refuse, type_of
 
 _Axes = tuple[int, ...]
 

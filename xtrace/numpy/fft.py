@@ -16,7 +16,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import iota
@@ -24,8 +24,8 @@ from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conjugated
-from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.manipulation import moveaxis, roll
+from xtrace.numpy.operands import axes_of, scalar_of, type_of
 
 _Axes = tuple[int, ...]
 # XLA transforms at most so many axes at once.

@@ -17,9 +17,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.elementwise import eq
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, asarray, linspace, ones, zeros
 from xtrace.numpy.manipulation import ravel, reshape, stack
+from xtrace.numpy.operands import refuse, scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.ufuncs import maximum, where
 

@@ -26,8 +26,8 @@ from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import gathering, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
-from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import as_array, asarray, zeros
+from xtrace.numpy.operands import refuse, scalar_of, spread_to, type_of
 
 __all__ = ["argwhere", "flatnonzero", "nonzero", "take"]
 

@@ -13,10 +13,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import argsort, concatenate, expand_dims, moveaxis, ravel
+from xtrace.numpy.operands import axes_of, type_of
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
 

@@ -19,12 +19,14 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace.numpy.arguments import (
+from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
+from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
+from xtrace.numpy.operands import (
     axes_of,
     axis_as_index,
     cast_to,
@@ -35,8 +37,6 @@ from xtrace.numpy.arguments import (
     spread_to,
     type_of,
 )
-from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
-from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
 
 __all__ = [
     "append", "argsort", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack", "concat",

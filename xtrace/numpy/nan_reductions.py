@@ -9,11 +9,11 @@ from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array
+from xtrace.numpy.operands import axes_of, chosen, refuse, scalar_of, type_of
 
 
 def _is_number(a: Any) -> Any:

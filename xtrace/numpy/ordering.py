@@ -17,10 +17,10 @@ from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, take
 from xtrace.numpy.manipulation import flip, sort, unstack
+from xtrace.numpy.operands import scalar_of, type_of
 
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 

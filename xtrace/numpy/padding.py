@@ -18,9 +18,9 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import cast_to, scalar_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, linspace
 from xtrace.numpy.manipulation import flip, moveaxis
+from xtrace.numpy.operands import cast_to, scalar_of
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.ufuncs import round
 

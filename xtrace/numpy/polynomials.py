@@ -18,13 +18,13 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace.numpy.arguments import spread_to, type_of
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.creation import arange, as_array, asarray, full, ones_like, zeros
 from xtrace.numpy.indexing import getitem, take
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
 from xtrace.numpy.manipulation import argsort, concatenate, roll
+from xtrace.numpy.operands import spread_to, type_of
 from xtrace.numpy.reductions import any as any_of
 from xtrace.numpy.reductions import argmax
 from xtrace.numpy.reductions import sum as sum_over

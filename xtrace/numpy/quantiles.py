@@ -15,9 +15,9 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full
 from xtrace.numpy.indexing import DEFAULT, gathered
+from xtrace.numpy.operands import axes_of, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.ufuncs import minimum
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")

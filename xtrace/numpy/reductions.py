@@ -13,11 +13,11 @@ from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import multiply, true_divide
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape
-from xtrace.numpy.arguments import axes_of, cast_to, chosen, refuse, scalar_of, type_of
 from xtrace.numpy.creation import as_array, broadcast_to, full, warn_of_lost_part
+from xtrace.numpy.operands import axes_of, cast_to, chosen, refuse, scalar_of, type_of
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum",

@@ -12,8 +12,8 @@ from xtrace import dtypes as public_dtypes
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace.numpy.arguments import axes_of, type_of
 from xtrace.numpy.creation import asarray
+from xtrace.numpy.operands import axes_of, type_of
 
 __all__ = [
     "bfloat16", "bool_", "can_cast", "cdouble", "complex128", "complex64", "complex_", "csingle", "double", "e",

@@ -27,8 +27,8 @@ from xtrace._src.ops.arrays.gathering import (
 )
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, expand_dims
 from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
-from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import full
+from xtrace.numpy.operands import type_of
 
 
 class _Reduction(NamedTuple):

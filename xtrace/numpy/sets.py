@@ -20,10 +20,10 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, sorting
 from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
 from xtrace._src.runtime.transfer import committed_device
-from xtrace.numpy.arguments import scalar_of, type_of
 from xtrace.numpy.creation import as_array, asarray, broadcast_to, full
 from xtrace.numpy.indexing import flatnonzero, getitem, take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
+from xtrace.numpy.operands import scalar_of, type_of
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 # Up to so many elements, comparing with each is quicker than searching.

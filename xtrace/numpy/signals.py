@@ -9,11 +9,11 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.elementwise import conj
-from xtrace.numpy.arguments import cast_to
+from xtrace.numpy.operands import cast_to
 
 _MODES = ("full", "same", "valid")
 

@@ -11,13 +11,13 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import reductions
-from xtrace.numpy.arguments import axes_of, chosen, scalar_of
 from xtrace.numpy.creation import as_array, asarray
+from xtrace.numpy.operands import axes_of, chosen, scalar_of
 from xtrace.numpy.ufunc_objects import ufunc
 
 _Method = Callable[..., Any]

@@ -16,15 +16,15 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.functions import set_function_name
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.function_names import set_function_name
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy import indexing
-from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, full
 from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.operands import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.vectorization import vectorize
 
 _Method = Callable[..., Any] | None

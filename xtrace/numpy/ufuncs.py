@@ -31,7 +31,7 @@ from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, pr
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.functions import copy_with_name
+from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.special import bessel_i0e

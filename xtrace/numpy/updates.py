@@ -15,9 +15,9 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering
 from xtrace._src.ops.arrays import shape as shapes
-from xtrace.numpy.arguments import refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
+from xtrace.numpy.operands import refuse, scalar_of, spread_to, type_of
 
 
 class _Target:

@@ -4,8 +4,8 @@ from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.random.continuous import *
 from xtrace.random.discrete import *
-from xtrace.random.formulas import *
 from xtrace.random.keys import *
+from xtrace.random.transformed_distributions import *
 
 __all__ = _make_public(globals())
 
@@ -13,7 +13,7 @@ __all__ = _make_public(globals())
 _late, __getattr__, __dir__ = _late_names(
     "xtrace.random",
     {
-        "xtrace.random.trials": ("binomial", "multinomial"),
+        "xtrace.random.binomial_family": ("binomial", "multinomial"),
         "xtrace.random.gamma_family": (
             "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "random_gamma_p",
             "t",

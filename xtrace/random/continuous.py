@@ -14,12 +14,13 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.special import erf_inv
-from xtrace.random.arguments import (
+from xtrace.random.keys import check_key, warns_of_legacy
+from xtrace.random.sampling import (
     broadcast,
     check_unsharded,
     draw,
@@ -28,7 +29,6 @@ from xtrace.random.arguments import (
     shape_of_parameter,
     with_typed_key,
 )
-from xtrace.random.keys import check_key, warns_of_legacy
 
 __all__ = ["bits", "gumbel", "normal", "uniform"]
 

@@ -12,7 +12,7 @@ from xtrace._src.api.operators import spread
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import broadcasted_iota
@@ -21,7 +21,9 @@ from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions import argmax, cumsum
 from xtrace.numpy.indexing import take
-from xtrace.random.arguments import (
+from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
+from xtrace.random.keys import check_key
+from xtrace.random.sampling import (
     broadcast,
     check_unsharded,
     fitted,
@@ -32,8 +34,6 @@ from xtrace.random.arguments import (
     shape_of_parameter,
     with_typed_key,
 )
-from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
-from xtrace.random.keys import check_key
 
 __all__ = ["bernoulli", "categorical", "choice", "geometric", "permutation", "rademacher", "randint"]
 

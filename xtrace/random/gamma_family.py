@@ -21,10 +21,10 @@ from xtrace._src.ops.random.keys import is_key, random_split
 from xtrace._src.ops.reductions import add_elements, reduce_max, reduce_or
 from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.random.arguments import broadcast, draw, fitted, new_keys, with_typed_key
 from xtrace.random.continuous import constant, normal_numbers, unit_interval
 from xtrace.random.discrete import signs
-from xtrace.random.formulas import exponential_numbers
+from xtrace.random.sampling import broadcast, draw, fitted, new_keys, with_typed_key
+from xtrace.random.transformed_distributions import exponential_numbers
 
 
 def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:

@@ -15,9 +15,9 @@ from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.manipulation import diagonal
-from xtrace.random.arguments import broadcast, check_unsharded, draw, float_dtype, shape_of_parameter, with_typed_key
 from xtrace.random.continuous import normal_numbers
 from xtrace.random.keys import check_key
+from xtrace.random.sampling import broadcast, check_unsharded, draw, float_dtype, shape_of_parameter, with_typed_key
 
 _METHODS = ("cholesky", "eigh", "svd")
 

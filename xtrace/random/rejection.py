@@ -14,9 +14,9 @@ from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.random.keys import generator_of, random_clone
 from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.ops.special import lgamma
-from xtrace.random.arguments import check_unsharded, fitted, int_dtype, new_keys, result_shape, with_typed_key
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key
+from xtrace.random.sampling import check_unsharded, fitted, int_dtype, new_keys, result_shape, with_typed_key
 
 
 def _any(which: Any) -> Any:

@@ -25,7 +25,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.functions import with_function_name
+from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace

@@ -19,7 +19,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import refusal_class
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.api.arguments import argument_paths, debug_info_of
-from xtrace._src.api.reports import described, static_values, type_of
+from xtrace._src.api.cache_miss_reports import described, static_values, type_of
+from xtrace._src.api.call_arguments import argument_paths, debug_info_of
 from xtrace._src.core import config
 from xtrace._src.core.avals import shown
 from xtrace._src.runtime.arrays import Placement

@@ -7,9 +7,9 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from xtrace._src.api import arguments
-from xtrace._src.api.arguments import NO_STATIC, Static
+from xtrace._src.api import call_arguments
 from xtrace._src.api.caches import OnceTable, table_of
+from xtrace._src.api.call_arguments import NO_STATIC, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -22,8 +22,8 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.contractions.contraction import dot_general
+from xtrace._src.ops.remat.policies import Offloadable, Recompute
 from xtrace._src.ops.remat.rematerialization import checkpoint_name, origins, remat_call
-from xtrace._src.ops.remat.saving import Offloadable, Recompute
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 
@@ -99,8 +99,8 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     """
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = _avals(f, NO_STATIC, leaves, in_tree)
-    paths = arguments.argument_paths(f, NO_STATIC, in_tree)
-    info = arguments.debug_info_of("print_saved_residuals", f, lambda: paths)
+    paths = call_arguments.argument_paths(f, NO_STATIC, in_tree)
+    info = call_arguments.debug_info_of("print_saved_residuals", f, lambda: paths)
 
     def call(*inner: Any) -> list[Any]:
         inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)
@@ -170,7 +170,7 @@ def _positions(
         )
     found = {n % count for n in numbers}
     if names:
-        signature = arguments.signature_of(fun)
+        signature = call_arguments.signature_of(fun)
         parameters = list(signature.parameters) if signature is not None else []
         found |= {i for i, name in enumerate(parameters[:count]) if name in names}
     return sorted(found)

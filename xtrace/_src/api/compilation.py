@@ -42,7 +42,7 @@ def compile_module(
             callbacks=module.callbacks, effects=module.effects,
         )
     except Exception as error:
-        importlib.import_module("xtrace._src.api.failures").explain_compilation(error, closed, module, device)
+        importlib.import_module("xtrace._src.api.xla_errors").explain_compilation(error, closed, module, device)
         raise
     monitoring.record_step(monitoring.COMPILING, time.perf_counter() - start, module.builder.functions[0].scope)
     if files is not None:
@@ -79,5 +79,5 @@ def run_program(
     try:
         return run(leaves, names)
     except Exception as error:
-        importlib.import_module("xtrace._src.api.failures").explain_run(error, traced.closed)
+        importlib.import_module("xtrace._src.api.xla_errors").explain_run(error, traced.closed)
         raise

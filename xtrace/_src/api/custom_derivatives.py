@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api import arguments
-from xtrace._src.api.arguments import signature_of
+from xtrace._src.api import call_arguments
+from xtrace._src.api.call_arguments import signature_of
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import operation
@@ -240,9 +240,9 @@ class CustomFunction:
 
     def _paths(self, fixed: dict[int, Any], in_tree: Any) -> list[str]:
         """Return how users write the leaves of the arguments that are not fixed."""
-        static = arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
+        static = call_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
         tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
-        return arguments.argument_paths(self.fun, static, tree)
+        return call_arguments.argument_paths(self.fun, static, tree)
 
     def _flattened(self, role: str, name: str, result: Any, trees: list[Any]) -> list[Any]:
         """Return the leaves of what the function or a rule returned, and note their tree."""

@@ -13,10 +13,10 @@ import numpy as np
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import MemorySpace, aval_of, memory_space_of_kind
-from xtrace._src.core.functions import copy_with_name
+from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.placement import CopySemantics, put
+from xtrace._src.ops.device_put import CopySemantics, put
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message
 from xtrace._src.runtime.transfer import array_from_host, current_device, put_on, to_concrete
 from xtrace._src.xla import clients, guards

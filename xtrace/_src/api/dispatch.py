@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.api.arguments import Static, same_static
+from xtrace._src.api.call_arguments import Static, same_static
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames

@@ -117,7 +117,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         start = time.perf_counter()
         program = compile_module(module, text, closed, device, committed=committed)
         if config.log_compiles.value:
-            reports = importlib.import_module("xtrace._src.api.reports")
+            reports = importlib.import_module("xtrace._src.api.cache_miss_reports")
             reports.report_step("compilation", primitive.name, time.perf_counter() - start)
         # The signatures say where the arrays are: from another device they are moved, at every call.
         run: _Run = program.run if all(x.device is device for x in arrays) else program

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import concrete, zeros
-from xtrace._src.api import arguments
-from xtrace._src.api.arguments import NO_STATIC
+from xtrace._src.api import call_arguments
+from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -84,8 +84,10 @@ class Flat:
     @property
     def info(self) -> DebugInfo:
         """Whose linear jaxpr it is."""
-        paths = [arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
-        return arguments.debug_info_of(self.transformation, self.fun, lambda: [path for p in paths for path in p()])
+        paths = [call_arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
+        return call_arguments.debug_info_of(
+            self.transformation, self.fun, lambda: [path for p in paths for path in p()]
+        )
 
     def _calls(self) -> list[Any]:
         """For each argument, the structure of a call ``(args, kwargs)`` with that one alone in its place."""
@@ -102,7 +104,7 @@ class Flat:
 
     def path(self, position: int) -> str:
         """How users write the leaf at `position`, such as ``x['w'][0]``."""
-        paths = [path for tree in self._calls() for path in arguments.argument_paths(self.fun, NO_STATIC, tree)]
+        paths = [path for tree in self._calls() for path in call_arguments.argument_paths(self.fun, NO_STATIC, tree)]
         return paths[position]
 
     def results(self, leaves: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.arguments import are_hashable, keyword_only_names
+from xtrace._src.api.call_arguments import are_hashable, keyword_only_names
 from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
 from xtrace._src.core import pytree
 from xtrace._src.core.array_protocol import taking_objects

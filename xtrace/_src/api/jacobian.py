@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, converted, reshape, zeros
-from xtrace._src.api.arguments import NO_STATIC
+from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import (
     Flat,
     argument_numbers,
@@ -29,7 +29,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.functions import copy_with_name
+from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import iota, split

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from xtrace._src.api import arguments, dispatch, stages
-from xtrace._src.api.arguments import Selection, Static
+from xtrace._src.api import call_arguments, dispatch, stages
 from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
+from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
 from xtrace._src.api.devices import one_device
 from xtrace._src.api.eager import check_live, device_for
@@ -167,7 +167,7 @@ def jit(
     options = _Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         _device(device, backend, {"in_shardings": in_shardings, "out_shardings": out_shardings}), bool(inline),
-        arguments.compiler_options_of("jit", compiler_options),
+        call_arguments.compiler_options_of("jit", compiler_options),
     )
     return _wrap(fun, static, donated, options)
 
@@ -188,7 +188,7 @@ def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callabl
     jitted: Jitted = function._xtrace_jitted
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if takes(args, kwargs) and arguments.are_hashable(jitted.static, args, kwargs):
+        if takes(args, kwargs) and call_arguments.are_hashable(jitted.static, args, kwargs):
             return jitted.call(args, kwargs)
         return otherwise(args, kwargs)
 
@@ -283,7 +283,7 @@ class Jitted:
         """Call with any arguments under any trace."""
         if config.disable_jit.value:
             return self.fun(*args, **kwargs)
-        static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
+        static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         if current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(static, leaves, in_tree, args, kwargs)
         donated = self.donated_leaves(static, in_tree)
@@ -293,7 +293,7 @@ class Jitted:
             x.signature if type(x) is ConcreteArray else self._aval(x, static, leaves, in_tree) for x in leaves
         ]
         if DELETED in signatures:
-            check_live(leaves, self.name, lambda: arguments.argument_paths(self.fun, static, in_tree))
+            check_live(leaves, self.name, lambda: call_arguments.argument_paths(self.fun, static, in_tree))
         settings = config.cache_key()
         key = (settings, static, in_tree, *signatures)
         compiled = self.cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
@@ -434,7 +434,7 @@ class Jitted:
         limit = config.recompilation_limit.value
         if not limit or cache.warned or 1 < number <= limit:
             return
-        info = arguments.debug_info_of("jit", self.fun)
+        info = call_arguments.debug_info_of("jit", self.fun)
         if info.file is None or is_internal(info.file):
             return
         if number == 1:
@@ -516,7 +516,7 @@ class Jitted:
                 continue
             first = seen.setdefault(id(leaf.buffer), i)
             if first != i and (flags[first] or flags[i]):
-                paths = arguments.argument_paths(self.fun, static, in_tree)
+                paths = call_arguments.argument_paths(self.fun, static, in_tree)
                 raise ValueError(
                     f"jit: the same array is passed to {self.name} as {paths[first]} and {paths[i]}, and donated: its "
                     "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
@@ -524,7 +524,7 @@ class Jitted:
 
     def _abstract_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Static, TracedFunction, Any]:
         """Return the static arguments, the trace, and the device that an argument is committed to, if one is."""
-        static, leaves, in_tree = arguments.flatten(self.fun, self.static, args, kwargs)
+        static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
         traced = self.traced(static, in_tree, avals)
         device, committed = self._device_for(leaves, traced)
@@ -554,7 +554,7 @@ class Jitted:
         if self.cache.last_signature is not None:
             static, in_tree, avals = self.cache.last_signature
             return stages.Traced(self, static, self.traced(static, in_tree, avals), self.options.device).lower()
-        positional, named, missing = arguments.described_arguments(self.fun)
+        positional, named, missing = call_arguments.described_arguments(self.fun)
         if missing:
             raise TypeError(
                 f"lower: {self.name} has not been called, so the types of its arguments are unknown "
@@ -572,7 +572,7 @@ class Jitted:
 
 def _reports() -> Any:
     # Needed by those who ask why something is compiled, and where too much is.
-    return importlib.import_module("xtrace._src.api.reports")
+    return importlib.import_module("xtrace._src.api.cache_miss_reports")
 
 
 def _paths_of_results(tree: Any) -> list[str]:

@@ -31,7 +31,7 @@ from xtrace._src.core.array_protocol import operation, with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import boundary, hide_frames
-from xtrace._src.core.functions import set_function_name
+from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import Table

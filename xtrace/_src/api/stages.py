@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.api.arguments import Static, compiler_options_of, flatten
+from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves
 from xtrace._src.core import config, pytree

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api import arguments
-from xtrace._src.api.arguments import Selection, Static
+from xtrace._src.api import call_arguments
+from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.core import config, monitoring, pytree
 from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
@@ -89,10 +89,10 @@ def abstract_leaves(
         try:
             avals.append(of(leaf))
         except OverflowError as error:
-            path = arguments.argument_paths(function, static, in_tree)[position]
+            path = call_arguments.argument_paths(function, static, in_tree)[position]
             raise OverflowError(f"argument {path}: {error}") from None
         except (TypeError, ValueError) as error:
-            path = arguments.argument_paths(function, static, in_tree)[position]
+            path = call_arguments.argument_paths(function, static, in_tree)[position]
             name = function_name(function)
             advice = (
                 f'mark the argument as static, with static_argnums or static_argnames=["{path}"]'
@@ -119,13 +119,15 @@ def trace(
     transformation: str, function: Callable[..., Any], static: Static, in_tree: Any, in_avals: Sequence[ShapedArray]
 ) -> TracedFunction:
     """Run `function` on tracers of the given types and return the record."""
-    info = arguments.debug_info_of(transformation, function, arguments.lazy_argument_paths(function, static, in_tree))
+    info = call_arguments.debug_info_of(
+        transformation, function, call_arguments.lazy_argument_paths(function, static, in_tree)
+    )
     out_tree = None
 
     def flat(*leaves: Any) -> list[Any]:
         nonlocal out_tree
         args, kwargs = pytree.tree_unflatten(in_tree, leaves)
-        args, kwargs = arguments.join(static, args, kwargs)
+        args, kwargs = call_arguments.join(static, args, kwargs)
         result = function(*args, **kwargs)
         results, out_tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(results):
@@ -167,7 +169,7 @@ def make_jaxpr(
     @boundary
     @functools.wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
-        static, dynamic, named = arguments.split(fun, chosen, args, kwargs)
+        static, dynamic, named = call_arguments.split(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))
         avals = abstract_leaves(fun, static, leaves, in_tree, abstract_leaf)
         with contextlib.ExitStack() as scopes:
@@ -188,8 +190,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable("eval_shape", fun)
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
-    avals = abstract_leaves(fun, arguments.NO_STATIC, leaves, in_tree, abstract_leaf)
-    return trace("eval_shape", fun, arguments.NO_STATIC, in_tree, avals).out_info
+    avals = abstract_leaves(fun, call_arguments.NO_STATIC, leaves, in_tree, abstract_leaf)
+    return trace("eval_shape", fun, call_arguments.NO_STATIC, in_tree, avals).out_info
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import concrete, converted, with_axis
-from xtrace._src.api import arguments
-from xtrace._src.api.arguments import NO_STATIC
+from xtrace._src.api import call_arguments
+from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -74,7 +74,7 @@ def vmap(
         leaves, in_tree = pytree.tree_flatten((args, kwargs))
 
         def paths() -> list[str]:
-            return arguments.argument_paths(fun, NO_STATIC, in_tree)
+            return call_arguments.argument_paths(fun, NO_STATIC, in_tree)
 
         axes = _spread("in_axes", (in_axes, 0 if kwargs else {}), (args, kwargs), name)
         values = []
@@ -104,7 +104,7 @@ def vmap(
             return results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
-        described = lambda: arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
+        described = lambda: call_arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         wanted = _spread("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)

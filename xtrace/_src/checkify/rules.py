@@ -22,7 +22,7 @@ from xtrace._src.core.ir import ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.approximate import approx_top_k
+from xtrace._src.ops.approx_top_k import approx_top_k
 from xtrace._src.ops.arrays.gathering import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -56,8 +56,8 @@ from xtrace._src.ops.custom_rules import (
     explicit,
     linear_call,
 )
+from xtrace._src.ops.device_put import device_put_p
 from xtrace._src.ops.elementwise import eq, ne, select_n
-from xtrace._src.ops.placement import device_put_p
 from xtrace._src.ops.reductions import reduce_max, reduce_min
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
 from xtrace._src.ops.solvers import linear_solve

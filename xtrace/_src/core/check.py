@@ -7,7 +7,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.diagnostics.failures import shown_source
+from xtrace._src.core.diagnostics.rule_error_notes import shown_source
 from xtrace._src.core.errors import JaxprTypeError
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace._src.core.printer import format_equation

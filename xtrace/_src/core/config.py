@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.functions import with_function_name
+from xtrace._src.core.function_names import with_function_name
 
 
 class Key:

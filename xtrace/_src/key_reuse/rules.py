@@ -34,9 +34,9 @@ from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
+from xtrace._src.ops.device_put import device_put_p
 from xtrace._src.ops.host.callbacks import debug_callback_p
 from xtrace._src.ops.host.debug_printing import debug_print_p
-from xtrace._src.ops.placement import device_put_p
 from xtrace._src.ops.random.keys import random_clone, random_fold_in, random_unwrap
 from xtrace._src.ops.remat.rematerialization import remat_call
 from xtrace._src.ops.solvers import linear_solve

@@ -16,7 +16,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical_aval
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.memory_layout import Format, Layout
-from xtrace._src.runtime.failures import failure_behind
+from xtrace._src.runtime.callback_errors import failure_behind
 from xtrace._src.xla import buffers
 
 

@@ -16,7 +16,7 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.source import Position, describe
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import explain_failure
-from xtrace._src.runtime.failures import Failure, keep
+from xtrace._src.runtime.callback_errors import Failure, keep
 from xtrace._src.runtime.transfer import array_from_host, current_device
 from xtrace._src.xla import buffers, clients
 

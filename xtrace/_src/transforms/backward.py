@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.algebra.families import BILINEAR, add_any
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.diagnostics.failures import note_rule
+from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import replay
 from xtrace._src.core.tangents import UndefinedPrimal

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace._src.core import config, explain
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
-from xtrace._src.core.diagnostics.failures import note_rule
+from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.effects import Effects, NamedAxis
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive

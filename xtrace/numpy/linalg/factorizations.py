@@ -16,8 +16,8 @@ from xtrace._src.ops.linalg import qr as qr_forms
 from xtrace._src.ops.linalg import spectral, triangular
 from xtrace._src.ops.linalg.lu import permuted_rows
 from xtrace._src.ops.linalg.matrices import adjoint, conjugated, transposed
-from xtrace.numpy.arguments import scalar_of
 from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.operands import scalar_of
 
 __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 

@@ -14,11 +14,11 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import full_like
 from xtrace._src.ops.reductions import reduce_or
-from xtrace.numpy.arguments import axes_of, scalar_of, type_of
 from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import inv
 from xtrace.numpy.manipulation import expand_dims, moveaxis
+from xtrace.numpy.operands import axes_of, scalar_of, type_of
 from xtrace.numpy.reductions import amax, amin
 from xtrace.numpy.reductions import sum as summed
 

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace.numpy.arguments import type_of
+from xtrace.numpy.operands import type_of
 
 
 def matrix_type(function: str, a: Any, position: int = 0, *, square: bool = False) -> ShapedArray:

@@ -14,9 +14,9 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation
-from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import dot
 from xtrace.numpy.linalg.solutions import inv
+from xtrace.numpy.operands import type_of
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",

@@ -21,10 +21,10 @@ from xtrace._src.ops.linalg.matrices import adjoint, as_column, conjugated, iden
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.numpy.arguments import scalar_of, spread_to, type_of
 from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.operands import scalar_of, spread_to, type_of
 
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.linalg import norm
+from xtrace.numpy.operands import cast_to
 from xtrace.numpy.reductions import argmin, min
 
 __all__ = ["vq"]

@@ -17,8 +17,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
+from xtrace.numpy.operands import axes_of, cast_to
 from xtrace.numpy.padding import pad
 from xtrace.numpy.ufuncs import real
 

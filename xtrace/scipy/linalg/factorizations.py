@@ -33,10 +33,10 @@ from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg
-from xtrace.numpy.arguments import type_of
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import broadcast_to, zeros_like
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
+from xtrace.numpy.operands import type_of
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve",

@@ -14,13 +14,13 @@ from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.requests import requested_dtype
-from xtrace.numpy.arguments import type_of
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.linalg.operands import inexact
 from xtrace.numpy.manipulation import atleast_1d, atleast_2d, concatenate, expand_dims
+from xtrace.numpy.operands import type_of
 from xtrace.numpy.padding import pad
 from xtrace.numpy.scalar_types import result_type
 from xtrace.numpy.ufuncs import (

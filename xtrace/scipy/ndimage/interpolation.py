@@ -14,8 +14,8 @@ from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.elementwise import round as rounded
-from xtrace.numpy.arguments import type_of
 from xtrace.numpy.creation import as_array
+from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import clip, floor, mod, where
 
 

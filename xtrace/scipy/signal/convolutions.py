@@ -12,8 +12,8 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.arguments import axes_of, cast_to
 from xtrace.numpy.creation import zeros
+from xtrace.numpy.operands import axes_of, cast_to
 from xtrace.numpy.ufuncs import conj
 
 _MODES = ("full", "same", "valid")

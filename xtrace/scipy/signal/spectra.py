@@ -20,9 +20,9 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.arguments import cast_to, type_of
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.operands import cast_to, type_of
 from xtrace.numpy.padding import pad
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.reductions import mean, sum

@@ -11,9 +11,9 @@ from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace.numpy.arguments import refuse
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.manipulation import concatenate, moveaxis
+from xtrace.numpy.operands import refuse
 from xtrace.numpy.reductions import mean
 
 

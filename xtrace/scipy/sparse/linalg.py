@@ -16,10 +16,10 @@ from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace.flatten_util import ravel_pytree
-from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.contraction import matmul, vdot
 from xtrace.numpy.creation import arange, eye, zeros, zeros_like
 from xtrace.numpy.linalg.factorizations import qr
+from xtrace.numpy.operands import cast_to
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import conj, isfinite, maximum, minimum, real, sqrt, where
 

@@ -13,12 +13,12 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
-from xtrace.numpy.arguments import type_of
-from xtrace.numpy.choices import take_along_axis
 from xtrace.numpy.creation import full, ones, zeros
 from xtrace.numpy.manipulation import atleast_1d, concatenate, ravel
 from xtrace.numpy.nan_reductions import nanstd
+from xtrace.numpy.operands import type_of
 from xtrace.numpy.reductions import any, argmax, max, std, sum
+from xtrace.numpy.selection import take_along_axis
 from xtrace.numpy.ufuncs import isnan, logical_not, sqrt
 
 _POLICIES = ("propagate", "omit", "raise")

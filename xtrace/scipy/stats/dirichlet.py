@@ -9,8 +9,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.arguments import cast_to
 from xtrace.numpy.manipulation import concatenate
+from xtrace.numpy.operands import cast_to
 from xtrace.numpy.reductions import all, sum
 from xtrace.numpy.ufuncs import abs, exp
 from xtrace.scipy.special.entropies import xlogy

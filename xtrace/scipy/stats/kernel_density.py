@@ -14,12 +14,12 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.pytree import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
-from xtrace.numpy.arguments import cast_to, type_of
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.covariances import cov as covariance_of
 from xtrace.numpy.creation import full, zeros
 from xtrace.numpy.linalg import cholesky, inv
 from xtrace.numpy.manipulation import atleast_2d, diagonal, moveaxis
+from xtrace.numpy.operands import cast_to, type_of
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.scalar_types import isscalar
 from xtrace.numpy.ufuncs import exp, log, sqrt, square

@@ -30,7 +30,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host

@@ -21,7 +21,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
 from xtrace._src.ops.arrays.slicing import write_without_cropped

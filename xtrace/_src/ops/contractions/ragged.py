@@ -24,7 +24,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general

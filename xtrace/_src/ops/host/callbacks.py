@@ -25,8 +25,8 @@ from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.host.host_calls import written
 from xtrace._src.ops.host.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
+from xtrace._src.runtime.callback_errors import Failure
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
-from xtrace._src.runtime.failures import Failure
 from xtrace._src.runtime.transfer import committed_device, to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -12,7 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

@@ -16,7 +16,7 @@ from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import computed, jit_call
-from xtrace._src.ops.remat.saving import inlined, saving
+from xtrace._src.ops.remat.policies import inlined, saving
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from xtrace._src.api.arguments import Static, argument_paths, debug_info_of, positional_names, same_static
+from xtrace._src.api.call_arguments import Static, argument_paths, debug_info_of, positional_names, same_static
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, shown
 from xtrace._src.core.errors import RecompilationWarning

@@ -21,7 +21,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
-from xtrace._src.xla.approximation import top_k_candidates
+from xtrace._src.xla.approx_top_k import top_k_candidates
 
 __all__ = ["approx_max_k", "approx_min_k"]
 

@@ -16,13 +16,13 @@ from xtrace._src.api.promotion import common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
-from xtrace.numpy.arguments import cast_to, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, linspace, meshgrid, ones
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.manipulation import concatenate, stack
+from xtrace.numpy.operands import cast_to, scalar_of, spread_to, type_of
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",

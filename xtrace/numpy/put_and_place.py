@@ -13,10 +13,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import GatherScatterMode
 from xtrace._src.ops.reductions import cumsum
-from xtrace.numpy.arguments import scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel, resize
+from xtrace.numpy.operands import scalar_of, spread_to, type_of
 
 
 def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueError) -> None:

@@ -13,7 +13,7 @@ from xtrace._src.api.operators import spread
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, not_an_array
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
 from xtrace.random.keys import as_typed, check_key

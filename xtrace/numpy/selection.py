@@ -14,15 +14,15 @@ from xtrace._src.api.promotion import cast, check_broadcast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch
-from xtrace.numpy.arguments import only_axis, refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.creation import arange, as_array, asarray, zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
+from xtrace.numpy.operands import only_axis, refuse, scalar_of, spread_to, type_of
 from xtrace.numpy.vectorization import vectorize
 
 

@@ -13,14 +13,16 @@ from xtrace._src.api.operators import choose, spread
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.requests import requested_dtype
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.random.keys import random_clone, random_split
 from xtrace._src.ops.reductions import cumsum, reduce_or
 from xtrace.numpy.indexing import take
-from xtrace.random.arguments import (
+from xtrace.random.continuous import constant, unit_interval
+from xtrace.random.keys import check_key
+from xtrace.random.sampling import (
     broadcast,
     draw,
     fitted,
@@ -30,8 +32,6 @@ from xtrace.random.arguments import (
     shape_of_parameter,
     with_typed_key,
 )
-from xtrace.random.continuous import constant, unit_interval
-from xtrace.random.keys import check_key
 
 _LAST = 9
 

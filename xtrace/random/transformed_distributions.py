@@ -15,9 +15,9 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.special import erf, erf_inv
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.random.arguments import broadcast, draw, fitted, new_keys, shape_of_parameter, with_typed_key
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
 from xtrace.random.discrete import signs
+from xtrace.random.sampling import broadcast, draw, fitted, new_keys, shape_of_parameter, with_typed_key
 
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
