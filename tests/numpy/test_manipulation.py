@@ -248,3 +248,26 @@ def test_jaxprs_read_as_in_jax():
 
     operations = [str(e.primitive) for e in xtrace.make_jaxpr(f)(jnp.ones((3, 4)), jnp.ones(4)).eqns]
     assert operations == ["stack", "slice", "slice", "concatenate", "broadcast_in_dim", "transpose", "split"]
+
+
+@pytest.mark.parametrize("count", [2, 7, 40])
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+def test_a_program_rolls_an_axis_once(count, axis):
+    axes = axis if axis is None or axis == 0 else axis * (count // 2) + axis[: count % 2]
+    text = xtrace.jit(lambda x, s: jnp.roll(x, s, axes)).lower(np.ones((4, 6)), np.arange(count)).as_text()
+    assert text.count("stablehlo.dynamic_slice") == (2 if axis == (0, 1) else 1)
+    mixed = xtrace.jit(lambda x, s: jnp.roll(x, [s, 3] * count, 0)).lower(np.ones((4, 6)), 1).as_text()
+    assert mixed.count("stablehlo.dynamic_slice") + mixed.count("stablehlo.slice") == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_shifts_of_every_integer_are_added_exactly(dtype):
+    bounds = np.iinfo(dtype)
+    shifts = np.array([bounds.min, bounds.max, bounds.max, bounds.min, 1], dtype)
+    for size in (1, 7, 300):
+        x, expected = np.arange(size), np.roll(np.arange(size), [int(n) for n in shifts])
+        np.testing.assert_array_equal(xtrace.jit(jnp.roll)(x, shifts), expected)
+        mixed = xtrace.jit(lambda x, s: jnp.roll(x, [*map(int, shifts[:2]), *s]))(x, shifts[2:])
+        np.testing.assert_array_equal(mixed, expected)
+    many, x = np.full(5000, 2**20 - 1, np.int32), np.arange(2**20, dtype=np.int8)
+    np.testing.assert_array_equal(jnp.roll(x, jnp.asarray(many)), np.roll(x, -5000))

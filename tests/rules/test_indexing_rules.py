@@ -44,6 +44,7 @@ CASES = {
     "repeat": (lambda m, x: m.repeat(x, 2, axis=0), X),
     "repeat by counts": (lambda m, x: m.repeat(x, np.array([1, 0, 2, 1]), axis=0, total_repeat_length=4), X),
     "roll": (lambda m, x: m.roll(x, 2, axis=1), X),
+    "roll by operands": (lambda m, x, i: m.roll(x, [i, 1, -i, i + 1], axis=(0, 1, 0, 1)), X, COUNT),
     "roll by an operand": (lambda m, x, i: m.roll(x, i, axis=0), X, COUNT),
     "pad by an operand": (lambda m, x, v: m.pad(x, 1, constant_values=v), X, X[0, 0]),
     "pad": (lambda m, x: m.pad(x, ((1, 0), (2, 1))), X),

@@ -279,7 +279,16 @@ MISUSE = [
     Row("jnp.linalg.eigvals(jnp.full((3, 3), np.nan))", "np.full(3, np.nan)"),
 ]
 
+# XLA's passes descend as far as programs are long: ends of the process, or minutes. A program has a roll an axis.
+_SHIFTS = "np.arange(2900, dtype='int32')"
+_ROLLED = f"np.roll({_SHIFTS}, {_SHIFTS})"
+LONG_CHAINS = [
+    Row(f"xtrace.jit(jnp.roll).lower({_SHIFTS}, {_SHIFTS}).compile()({_SHIFTS}, {_SHIFTS})", _ROLLED),
+    Row(f"jnp.roll({_SHIFTS}, jnp.asarray({_SHIFTS}))", _ROLLED),
+]
+
 TABLES = {
+    "long chains": LONG_CHAINS,
     "misuse": MISUSE,
     "fused sums": FUSED_SUMS,
     "two bits": TWO_BITS,

@@ -21,7 +21,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
@@ -610,60 +610,81 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return set_shape(roll(ravel(a), shift, 0), a.shape)
     axes = [canonical_axis("roll", i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
-    shifts = list(shift) if isinstance(shift, (tuple, list, range)) else _each("roll", shift)
-    if len(shifts) == 1:
-        shifts = shifts * len(axes)
-    if len(axes) == 1:
-        axes = axes * len(shifts)
-    if len(shifts) != len(axes):
-        raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes; give one for each, or one")
-    return _rolled("roll", a, shifts, axes)
-
-
-def _each(function: str, values: Any) -> list[Any]:
-    """Return a vector's elements, or a scalar alone."""
-    if type_of(function, values, 1).ndim == 0:
-        return [values]
-    return list(values) if isinstance(values, np.ndarray) else list(unstack(values))
-
-
-def _rolled(function: str, a: Any, shifts: Sequence[Any], axes: Sequence[int]) -> Any:
-    static: dict[int, int] = {}
-    moving = []
-    for shift, axis in zip(shifts, axes, strict=True):
-        if np.ndim(shift):
-            raise ValueError(f"{function}: shift must be a scalar or a vector, got one that holds {abbreviated(shift)}")
-        aval = type_of(function, shift, 1)
-        if isinstance(shift, Array) or not dtypes.is_integer(aval.dtype):
-            moving.append((as_array(function, shift, 1), axis))
-        elif a.shape[axis]:
-            static[axis] = (static.get(axis, 0) + int(shift)) % a.shape[axis]
-    steps = tuple([(axis, n) for axis, n in static.items() if n])
-    if steps:
-        a = _rolled_by(a, steps=steps)
-    for shift, axis in moving:
-        if a.shape[axis]:
-            a = _rolled_at(a, shift, axis=axis)
+    shifts = _shifts(shift)
+    count = len(shifts)
+    if count != len(axes) and 1 not in (count, len(axes)):
+        raise ValueError(f"roll: {count} shifts for {len(axes)} axes; give one for each, or one")
+    places = list(range(count)) if count != 1 else [0] * len(axes)
+    axes = axes if len(axes) != 1 else axes * count
+    for along in dict.fromkeys(axes):
+        if a.shape[along]:
+            own = [place for place, i in zip(places, axes, strict=True) if i == along]
+            a = _rolled_along(a, shifts, own, along)
     return a
 
 
-@inline_jit
-def _rolled_by(a: Any, *, steps: tuple[tuple[int, int], ...]) -> Any:
-    for axis, shift in steps:
-        length = a.shape[axis]
-        parts = [
-            slicing.slice_in_dim(a, length - shift, length, axis=axis),
-            slicing.slice_in_dim(a, 0, length - shift, axis=axis),
-        ]
-        a = shapes.concatenate(parts, axis)
-    return a
+def _shifts(shift: Any) -> Any:
+    """Return shifts as a list of scalars, or as an array of one axis that is no NumPy array."""
+    several = isinstance(shift, (tuple, list, range))
+    shifts = list(shift) if several else [shift]
+    for each in shifts:
+        if np.ndim(each) > (not several):
+            raise ValueError(f"roll: shift must be a scalar or a vector, got one that holds {abbreviated(each)}")
+        type_of("roll", each, 1)
+    if several or np.ndim(shift) == 0:
+        return shifts
+    return list(shift) if isinstance(shift, np.ndarray) else shift
+
+
+def _rolled_along(a: Any, shifts: Any, places: Sequence[int], axis: int) -> Any:
+    """Return `a` rolled once, by the sum of the shifts at `places`."""
+    size, step = a.shape[axis], 0
+    if isinstance(shifts, list):
+        moving = []
+        for shift in [shifts[i] for i in places]:
+            if isinstance(shift, Array) or not dtypes.is_integer(type_of("roll", shift).dtype):
+                moving.append(_reduced(as_array("roll", shift, 1), size=size))
+            else:
+                step = (step + int(shift)) % size
+        total = moving[0] if len(moving) == 1 else _total(stack(moving), size=size) if moving else None
+    else:
+        own = shifts if len(places) == len(shifts) else take(shifts, np.array(places, np.int32))
+        total = _total(_reduced(own, size=size), size=size)
+    if total is not None:
+        return _rolled_at(a, total, axis=axis, step=step)
+    return _rolled_by(a, axis=axis, step=step) if step else a
 
 
 @inline_jit
-def _rolled_at(a: Any, shift: Any, *, axis: int) -> Any:
-    length = a.shape[axis]
-    start = remainder(-cast_to(shift, shift.aval, dtypes.int32), length)
-    return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, length, axis)
+def _reduced(shifts: Any, *, size: int) -> Any:
+    """Return shifts as uint32, modulo the size of their axis, so that sums of two do not overflow."""
+    wide = dtypes.is_integer(shifts.dtype) and shifts.dtype.itemsize >= 4
+    return converted(remainder(shifts if wide else cast_to(shifts, shifts.aval, dtypes.int32), size), dtypes.uint32)
+
+
+@inline_jit
+def _total(shifts: Any, *, size: int) -> Any:
+    """Return the sum of reduced shifts, modulo the size of their axis."""
+
+    def add(x: Any, y: Any) -> Any:
+        return elementwise.rem(elementwise.add(x, y), np.uint32(size))
+
+    return reductions.reduce(shifts, np.uint32(0), add, (0,))
+
+
+@inline_jit
+def _rolled_by(a: Any, *, axis: int, step: int) -> Any:
+    size = a.shape[axis]
+    parts = [slicing.slice_in_dim(a, size - step, size, axis=axis), slicing.slice_in_dim(a, 0, size - step, axis=axis)]
+    return shapes.concatenate(parts, axis)
+
+
+@inline_jit
+def _rolled_at(a: Any, shift: Any, *, axis: int, step: int) -> Any:
+    size = a.shape[axis]
+    shift = elementwise.rem(elementwise.add(shift, np.uint32(step)), np.uint32(size)) if step else shift
+    start = elementwise.sub(np.uint32(size), shift)
+    return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, size, axis)
 
 
 @inline_jit(static=("new_shape",), public=True)
