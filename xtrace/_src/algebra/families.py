@@ -325,24 +325,6 @@ def as_bool(*_: Any) -> Any:
     return dtypes.bool_
 
 
-def comparison_kind(dtype: Any) -> str:
-    """How StableHLO compares elements of `dtype`."""
-    if dtypes.is_inexact(dtype):
-        return "FLOAT"
-    return "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
-
-
-def compared(builder: FunctionBuilder, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
-    """Write the comparison of two values of one type."""
-    aval = ShapedArray(x.aval.shape, dtypes.bool_)
-    operand = x.aval.mlir_type
-    return builder.line(
-        f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind or comparison_kind(x.aval.dtype)} : "
-        f"({operand}, {operand}) -> {aval.mlir_type}",
-        aval,
-    )
-
-
 def compare(
     name: str, direction: str, doc: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
     of_words: Monoid | None = None,
@@ -354,11 +336,11 @@ def compare(
     """
 
     def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-        return compared(builder, direction, x, y, "TOTALORDER" if total and dtypes.is_inexact(x.aval.dtype) else None)
+        return builder.compare(direction, x, y, "TOTALORDER" if total and dtypes.is_inexact(x.aval.dtype) else None)
 
     def op_of_keys(builder: FunctionBuilder, x: Value, y: Value) -> Value:
         assert of_words is not None
-        words = compared(builder, direction, x.to_physical(), y.to_physical())
+        words = builder.compare(direction, x.to_physical(), y.to_physical())
         axes = range(x.aval.ndim, words.aval.ndim)
         return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
 
@@ -418,7 +400,7 @@ add_any = binary("add_any", "stablehlo.add", ANY, "Sum of tangents or cotangents
 def _product(builder: FunctionBuilder, x: Value, y: Value, *, out_dtype: Any) -> Value:
     if out_dtype is not None:
         x, y = builder.convert(x, out_dtype), builder.convert(y, out_dtype)
-    return builder.line(f"stablehlo.multiply {x.name}, {y.name} : {x.type}", x.aval)
+    return builder.elementwise("multiply", x, y)
 
 
 def _product_dtype(x: Any, y: Any, *, out_dtype: Any) -> Any:

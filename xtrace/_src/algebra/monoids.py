@@ -72,44 +72,19 @@ class Monoid:
     def combine(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
         """Write the operation on two values of one type."""
         if self.is_plain(x.aval.dtype):
-            return builder.line(f"{self.op} {x.name}, {y.name} : {x.aval.mlir_type}", x.aval)
+            return builder.elementwise(self.op.removeprefix("stablehlo."), x, y)
+        direction = str(self.direction)
         part = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
-        truth = x.aval.update(dtype=dtypes.bool_)
-
-        def parts(name: str) -> list[Value]:
-            text = f"({x.aval.mlir_type}) -> {part.mlir_type}"
-            return [builder.line(f"stablehlo.{name} {v.name} : {text}", part) for v in (x, y)]
-
-        def compared(direction: str, pair: Sequence[Value]) -> Value:
-            return compare(builder, direction, pair[0], pair[1], truth)
-
-        real, imaginary = parts("real"), parts("imag")
-        equal, above = compared("EQ", real), compared(str(self.direction), real)
-        above = select(builder, equal, compared(str(self.direction), imaginary), above)
-        return select(builder, above, x, y)
+        (a, c), (b, d) = [[builder.cast(name, v, part) for v in (x, y)] for name in ("real", "imag")]
+        equal, above = builder.compare("EQ", a, c), builder.compare(direction, a, c)
+        above = builder.select(equal, builder.compare(direction, b, d), above)
+        return builder.select(above, x, y)
 
     def region(self, builder: FunctionBuilder, aval: ShapedArray) -> tuple[FunctionBuilder, list[Value]]:
         """Return the region that combines two scalars, for an operation that takes one."""
         scalar = aval.update(shape=())
         inner = builder.region([scalar, scalar])
         return inner, [self.combine(inner, *inner.arguments)]
-
-
-def compare(builder: FunctionBuilder, direction: str, x: Value, y: Value, truth: ShapedArray, kind: str = "") -> Value:
-    """Write the comparison of two values of one type; `kind` overrides the order, such as TOTALORDER."""
-    dtype = x.aval.dtype
-    if not kind:
-        inexact = dtypes.is_inexact(dtype)
-        kind = "FLOAT" if inexact else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
-    operands = f"({x.aval.mlir_type}, {x.aval.mlir_type})"
-    text = f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {operands} -> {truth.mlir_type}"
-    return builder.line(text, truth)
-
-
-def select(builder: FunctionBuilder, which: Value, x: Value, y: Value) -> Value:
-    """Write the choice of `x` where `which` is true, of `y` elsewhere."""
-    text = f"stablehlo.select {which.name}, {x.name}, {y.name} : {which.aval.mlir_type}, {x.aval.mlir_type}"
-    return builder.line(text, x.aval)
 
 
 SUM = Monoid("stablehlo.add", lambda dtype: 0)

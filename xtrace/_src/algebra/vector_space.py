@@ -23,7 +23,6 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
-from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["broadcast_in_dim", "convert_element_type", "reduce_sum", "reshape", "transpose"]
@@ -203,8 +202,8 @@ def _reshape_abstract(
 def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...] | None, **_: Any) -> Value:
     aval = builder.results[0]
     if dimensions is not None:
-        x = write_transpose(builder, x, dimensions)
-    return builder.line(f"stablehlo.reshape {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+        x = builder.transpose(x, dimensions)
+    return builder.cast("reshape", x, aval)
 
 
 def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> list[Any]:
@@ -252,18 +251,8 @@ def _transpose_abstract(operand: ShapedArray, *, permutation: tuple[int, ...]) -
     return ShapedArray(tuple([operand.shape[i] for i in permutation]), operand.dtype, operand.weak_type)
 
 
-def write_transpose(builder: FunctionBuilder, x: Value, permutation: Sequence[int]) -> Value:
-    """Write `x` with its axes permuted."""
-    aval = x.aval.update(shape=tuple([x.aval.shape[i] for i in permutation]))
-    return builder.line(
-        f"stablehlo.transpose {x.name}, dims = {attributes.bracketed(permutation)} : "
-        f"({x.aval.mlir_type}) -> {aval.mlir_type}",
-        aval,
-    )
-
-
 def _transpose_emit(builder: FunctionBuilder, x: Value, *, permutation: tuple[int, ...]) -> Value:
-    return write_transpose(builder, x, permutation)
+    return builder.transpose(x, permutation)
 
 
 def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
@@ -306,14 +295,7 @@ def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: An
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
         x = builder.convert(x, dtypes.real_part_dtype(x.aval.dtype))
     if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
-        zero = builder.broadcast(builder.literal(0, x.aval.update(shape=())), x.aval.shape)
-        aval = x.aval.update(dtype=new_dtype)
-        inexact = dtypes.is_inexact(x.aval.dtype)
-        kind = "FLOAT" if inexact else "SIGNED" if dtypes.is_signed(x.aval.dtype) else "UNSIGNED"
-        operands = f"({x.aval.mlir_type}, {x.aval.mlir_type})"
-        return builder.line(
-            f"stablehlo.compare NE, {x.name}, {zero.name}, {kind} : {operands} -> {aval.mlir_type}", aval
-        )
+        return builder.compare("NE", x, builder.broadcast(builder.literal(0, x.aval.update(shape=())), x.aval.shape))
     return builder.convert(x, new_dtype)
 
 

@@ -63,7 +63,7 @@ def _emit(
     name = f"top_k_{'gt' if is_max_k else 'lt'}_{dtypes.mlir_name(dtype)}_comparator"
     comparator = emit_private_function(builder, _comparator(dtype, is_max_k), name).name
     positions = ShapedArray(x.aval.shape, dtypes.int32)
-    counted = builder.line(f"stablehlo.iota dim = {axis} : {positions.mlir_type}", positions)
+    counted = builder.iota(positions, axis)
     start = builder.constant((lowest if is_max_k else highest)(dtype), ShapedArray((), dtype))
     operands = [x, counted, start, builder.constant(-1, ShapedArray((), dtypes.int32))]
     # Platforms other than TPUs sort.

@@ -16,7 +16,6 @@ from xtrace._src.algebra.families import (
     as_bool,
     binary,
     compare,
-    compared,
     elementwise,
     unary,
 )
@@ -89,7 +88,7 @@ def constants_like(x: Any, value: Any) -> Any:
 
 
 def _sign_of_unsigned(builder: FunctionBuilder, x: Value) -> Value:
-    return builder.line(f"stablehlo.minimum {x.name}, {_constant(builder, 1, x).name} : {x.type}", x.aval)
+    return builder.elementwise("minimum", x, _constant(builder, 1, x))
 
 
 sign = unary(
@@ -135,7 +134,7 @@ class RoundingMethod(enum.IntEnum):
 
 def _round(builder: FunctionBuilder, x: Value, *, rounding_method: RoundingMethod) -> Value:
     name = "round_nearest_even" if rounding_method == RoundingMethod.TO_NEAREST_EVEN else "round_nearest_afz"
-    return builder.line(f"stablehlo.{name} {x.name} : {x.type}", x.aval)
+    return builder.elementwise(name, x)
 
 
 @elementwise("round", _round, (FLOAT,), parameters=("rounding_method",), derivatives=0)
@@ -203,7 +202,7 @@ cbrt = unary("cbrt", "stablehlo.cbrt", (FLOAT,), "Cube root.", accuracy=True, de
 
 
 def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
-    return builder.line(f"stablehlo.multiply {x.name}, {x.name} : {x.type}", x.aval)
+    return builder.elementwise("multiply", x, x)
 
 
 square = unary(
@@ -219,19 +218,15 @@ def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
     # By squaring: the exponent's bits from the lowest on say which of x, x², x⁴ … are factors.
     while exponent:
         if exponent & 1:
-            found = power if found is None else _product(builder, found, power)
+            found = power if found is None else builder.elementwise("multiply", found, power)
         exponent >>= 1
         if exponent:
-            power = _product(builder, power, power)
+            power = builder.elementwise("multiply", power, power)
     if found is None:
         return builder.spread(one, aval.shape)
     if y > 0:
         return found
-    return builder.line(f"stablehlo.divide {builder.spread(one, aval.shape).name}, {found.name} : {x.type}", aval)
-
-
-def _product(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-    return builder.line(f"stablehlo.multiply {x.name}, {y.name} : {x.type}", x.aval)
+    return builder.elementwise("divide", builder.spread(one, aval.shape), found)
 
 
 def _integer_pow_result(dtype: Any, *, y: int) -> Any:
@@ -275,7 +270,7 @@ def reciprocal(x: Any) -> Any:
 
 
 def _pow(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-    return builder.line(f"stablehlo.power {x.name}, {builder.convert(y, x.aval.dtype).name} : {x.type}", x.aval)
+    return builder.elementwise("power", x, builder.convert(y, x.aval.dtype))
 
 
 def _pow_result(x: Any, y: Any) -> Any:
@@ -411,11 +406,11 @@ def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value
     def emit(builder: FunctionBuilder, x: Value, y: Value) -> Value:
         text = builder.text_of_constant(y)
         if builder.platform != "cpu" or (text is not None and not _zero_element.search(text)):
-            return builder.line(f"{op} {x.name}, {y.name} : {x.type}", x.aval)
-        is_zero = compared(builder, "EQ", y, _constant(builder, 0, y))
-        divisor = _selected(builder, is_zero, _constant(builder, 1, y), y)
-        found = builder.line(f"{op} {x.name}, {divisor.name} : {x.type}", x.aval)
-        return _selected(builder, is_zero, of_zero(builder, x), found)
+            return builder.elementwise(op, x, y)
+        is_zero = builder.compare("EQ", y, _constant(builder, 0, y))
+        divisor = builder.select(is_zero, _constant(builder, 1, y), y)
+        found = builder.elementwise(op, x, divisor)
+        return builder.select(is_zero, of_zero(builder, x), found)
 
     return emit
 
@@ -444,7 +439,7 @@ div: Elementwise = binary(
     promoting="divide",
     derivatives=(lambda t, x, y, z: div(t, y), lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=_div_transpose,
-    cases={INTEGER: _integer_division("stablehlo.divide", _all_ones)},
+    cases={INTEGER: _integer_division("divide", _all_ones)},
 )
 
 
@@ -461,7 +456,7 @@ rem = binary(
     "Remainder of `div`, with the sign of x.",
     promoting="remainder",
     derivatives=(lambda t, x, y, r: t, _rem_by_divisor),
-    cases={INTEGER: _integer_division("stablehlo.remainder", lambda _, x: x)},
+    cases={INTEGER: _integer_division("remainder", lambda _, x: x)},
 )
 
 
@@ -515,8 +510,7 @@ min = binary(
 
 def _part(name: str) -> Any:
     def emit(builder: FunctionBuilder, x: Value) -> Value:
-        aval = builder.results[0]
-        return builder.line(f"stablehlo.{name} {x.name} : ({x.type}) -> {aval.mlir_type}", aval)
+        return builder.cast(name, x, builder.results[0])
 
     return emit
 
@@ -526,8 +520,7 @@ def _complex_of(part: Any, *_: Any, **parameters: Any) -> Any:
 
 
 def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-    aval = ShapedArray(x.aval.shape, _complex_of(x.aval.dtype))
-    return builder.line(f"stablehlo.complex {x.name}, {y.name} : {aval.mlir_type}", aval)
+    return builder.complex(x, y, ShapedArray(x.aval.shape, _complex_of(x.aval.dtype)))
 
 
 @lower_fun
@@ -657,7 +650,7 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
 
 def _select_emit(builder: FunctionBuilder, which: Value, *cases: Value) -> Value:
     if dtypes.is_boolean(which.aval.dtype):
-        return _selected(builder, which, *reversed(cases))
+        return builder.select(which, cases[1], cases[0]) if len(cases) > 1 else cases[0]
     return _select_between(builder, which, cases, 0)
 
 
@@ -666,21 +659,11 @@ def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, 
     if len(cases) == 1:
         return cases[0]
     middle = len(cases) // 2
-    below = compared(builder, "LT", which, _constant(builder, first + middle, which))
-    return _selected(
-        builder,
+    below = builder.compare("LT", which, _constant(builder, first + middle, which))
+    return builder.select(
         below,
         _select_between(builder, which, cases[:middle], first),
         _select_between(builder, which, cases[middle:], first + middle),
-    )
-
-
-def _selected(builder: FunctionBuilder, condition: Value, on_true: Value, on_false: Value | None = None) -> Value:
-    if on_false is None:
-        return on_true
-    return builder.line(
-        f"stablehlo.select {condition.name}, {on_true.name}, {on_false.name} : {condition.type}, {on_true.type}",
-        on_true.aval,
     )
 
 
@@ -836,8 +819,7 @@ def _bitcast_abstract(operand: ShapedArray, *, new_dtype: Any) -> ShapedArray:
 
 
 def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
-    aval = builder.results[0]
-    return builder.line(f"stablehlo.bitcast_convert {x.name} : ({x.type}) -> {aval.mlir_type}", aval)
+    return builder.cast("bitcast_convert", x, builder.results[0])
 
 
 def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:

@@ -72,13 +72,9 @@ def _loop_abstract(*state: ShapedArray, condition: Any, step: Any) -> list[Shape
 
 
 def _loop_emit(builder: FunctionBuilder, *state: Value, condition: Any, step: Any) -> list[Value]:
-    avals = [x.aval for x in state]
-    regions = []
-    for function in (condition, step):
-        region = builder.region(avals)
-        results = lower_fun(function)(region, *region.arguments)
-        regions.append((region, results if isinstance(results, list) else [results]))
-    return builder.op_with_regions("stablehlo.while", state, regions, avals)
+    tested, stepped = [builder.region([x.aval for x in state]) for _ in range(2)]
+    holds = lower_fun(condition)(tested, *tested.arguments)
+    return builder.while_loop(state, (tested, holds), (stepped, lower_fun(step)(stepped, *stepped.arguments)))
 
 
 def _loop_jvp(

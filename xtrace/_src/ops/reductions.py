@@ -22,10 +22,8 @@ from xtrace._src.algebra.monoids import (
     Monoid,
     Reduction,
     canonical_axes,
-    compare,
     integers,
     lowest,
-    select,
 )
 from xtrace._src.algebra.vector_space import (
     LINEAR,
@@ -197,22 +195,17 @@ class ExtremePosition(Primitive):
     def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], index_dtype: Any) -> Value:
         result, x = builder.results[0], builder.widened(x)
         positions = ShapedArray(x.aval.shape, index_dtype)
-        counted = builder.line(f"stablehlo.iota dim = {axes[0]} : {positions.mlir_type}", positions)
+        counted = builder.iota(positions, axes[0])
         element, position = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
         start = [builder.constant(self.neutral(element.dtype), element), builder.constant(0, position)]
         inner = builder.region([element, position, element, position])
-        truth = ShapedArray((), dtypes.bool_)
         a, i, b, j = inner.arguments
-
-        def both(op: str, p: Value, q: Value) -> Value:
-            return inner.line(f"stablehlo.{op} {p.name}, {q.name} : {truth.mlir_type}", truth)
-
         # A NaN beats everything, and of equals the one that comes first wins.
-        wins = compare(inner, self.direction, a, b, truth)
+        wins = inner.compare(self.direction, a, b)
         if dtypes.is_inexact(element.dtype):
-            wins = both("or", wins, compare(inner, "NE", a, a, truth))
-        tied = both("and", compare(inner, "EQ", a, b, truth), compare(inner, "LT", i, j, truth))
-        returned = [select(inner, wins, a, b), select(inner, both("or", wins, tied), i, j)]
+            wins = inner.elementwise("or", wins, inner.compare("NE", a, a))
+        tied = inner.elementwise("and", inner.compare("EQ", a, b), inner.compare("LT", i, j))
+        returned = [inner.select(wins, a, b), inner.select(inner.elementwise("or", wins, tied), i, j)]
         values = result.update(dtype=element.dtype)
         return builder.op_with_regions(
             "stablehlo.reduce", [x, counted, *start], [(inner, returned)], [values, result],
@@ -320,11 +313,7 @@ class LogSumExp(Monoid):
         super().__init__("", lowest)
 
     def combine(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
-        aval = x.aval
-
-        def op(name: str, *operands: Value) -> Value:
-            return builder.line(f"stablehlo.{name} {', '.join(v.name for v in operands)} : {aval.mlir_type}", aval)
-
+        op, aval = builder.elementwise, x.aval
         largest = MAXIMUM.combine(builder, x, y)
         total = op("add", x, y)
         if dtypes.is_complex(aval.dtype):
@@ -336,25 +325,19 @@ class LogSumExp(Monoid):
         power = op("exponential", op("negate", op("abs", difference)))
         found = op("add", largest, op("log_plus_one", power))
         # The difference of equal infinities is NaN; their sum is the answer.
-        undefined = compare(builder, "NE", difference, difference, aval.update(dtype=dtypes.bool_))
-        return select(builder, undefined, total, found)
+        return builder.select(builder.compare("NE", difference, difference), total, found)
 
     @staticmethod
     def _wrapped(builder: FunctionBuilder, z: Value) -> Value:
         """Write the complex number with the imaginary part brought to [-pi, pi) by whole turns."""
-        part = z.aval.update(dtype=dtypes.real_part_dtype(z.aval.dtype))
-        text = f"({z.aval.mlir_type}) -> {part.mlir_type}"
-        real, imaginary = [builder.line(f"stablehlo.{n} {z.name} : {text}", part) for n in ("real", "imag")]
+        op = builder.elementwise
+        real, imaginary = builder.real_and_imaginary(z)
+        part = real.aval
         half, turn = builder.constant(np.pi, part), builder.constant(2 * np.pi, part)
-
-        def op(name: str, *operands: Value) -> Value:
-            return builder.line(f"stablehlo.{name} {', '.join(v.name for v in operands)} : {part.mlir_type}", part)
-
         angle = op("remainder", op("add", imaginary, half), turn)
-        negative = compare(builder, "LT", angle, builder.constant(0, part), part.update(dtype=dtypes.bool_))
-        angle = op("subtract", select(builder, negative, op("add", angle, turn), angle), half)
-        text = f"stablehlo.complex {real.name}, {angle.name} : {z.aval.mlir_type}"
-        return builder.line(text, z.aval)
+        negative = builder.compare("LT", angle, builder.constant(0, part))
+        angle = op("subtract", builder.select(negative, op("add", angle, turn), angle), half)
+        return builder.complex(real, angle, z.aval)
 
 
 def _finite_or_zero(x: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
-from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, compare, integers, select
+from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, integers
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -392,8 +392,8 @@ def _gather_emit(
     def region() -> tuple[FunctionBuilder, list[Value]]:
         inner = builder.region([scalar] * 4)
         x, t, y, s = inner.arguments
-        first = compare(inner, direction, x, y, ShapedArray((), dtypes.bool_))
-        return inner, [select(inner, first, x, y), select(inner, first, t, s)]
+        first = inner.compare(direction, x, y)
+        return inner, [inner.select(first, x, y), inner.select(first, t, s)]
 
     return _write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
 
@@ -474,7 +474,7 @@ def _scatter_emit(
         values = values._replace(padding=((0, 0),) * len(pads))
     inner = builder.region([scalar] * 2)
     x, y = inner.arguments
-    chosen = inner, [compare(inner, direction, x, y, ShapedArray((), dtypes.bool_))]
+    chosen = inner, [inner.compare(direction, x, y)]
     found = _write_scatter(builder, operand, source, start, chosen, SUM.region(builder, result), values)
     if found.aval is result:
         return found

@@ -270,16 +270,94 @@ class FunctionBuilder:
             return value.text
         return next((text for (text, _), found in self._constants.items() if found.name == value.name), None)
 
+    # Operations that the rules of many primitives write.
+
+    def elementwise(self, op: str, *operands: Value) -> Value:
+        """Write operation `op` on operands of one type, which is the type of the result."""
+        x = operands[0]
+        return self.line(f"stablehlo.{op} {', '.join([v.name for v in operands])} : {x.type}", x.aval)
+
+    def cast(self, op: str, x: Value, aval: ShapedArray, details: str = "") -> Value:
+        """Write operation `op` of one operand, whose result has the type `aval`; `details` follow the operand."""
+        return self.line(f"stablehlo.{op} {x.name}{details} : ({x.type}) -> {aval.mlir_type}", aval)
+
+    def compare(self, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
+        """Write the comparison of two values of one type; `kind` overrides the order, such as TOTALORDER."""
+        dtype = x.aval.dtype
+        if kind is None:
+            kind = "FLOAT" if dtypes.is_inexact(dtype) else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
+        aval = ShapedArray(x.aval.shape, dtypes.bool_)
+        types = f"({x.type}, {x.type}) -> {aval.mlir_type}"
+        return self.line(f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {types}", aval)
+
+    def select(self, which: Value, x: Value, y: Value) -> Value:
+        """Write the choice of `x` where `which` is true, of `y` elsewhere."""
+        return self.line(f"stablehlo.select {which.name}, {x.name}, {y.name} : {which.type}, {x.type}", x.aval)
+
+    def real_and_imaginary(self, x: Value) -> tuple[Value, Value]:
+        """Write the parts of a complex value."""
+        part = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
+        return self.cast("real", x, part), self.cast("imag", x, part)
+
+    def complex(self, real: Value, imaginary: Value, aval: ShapedArray) -> Value:
+        """Write the complex value, of type `aval`, of two parts."""
+        return self.line(f"stablehlo.complex {real.name}, {imaginary.name} : {aval.mlir_type}", aval)
+
+    def iota(self, aval: ShapedArray, dimension: int) -> Value:
+        """Write the index along an axis at every position of an array."""
+        return self.line(f"stablehlo.iota dim = {dimension} : {aval.mlir_type}", aval)
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        """Write `x` with its axes permuted."""
+        aval = x.aval.update(shape=tuple([x.aval.shape[i] for i in permutation]))
+        return self.cast("transpose", x, aval, f", dims = {attributes.bracketed(permutation)}")
+
+    def slice(self, x: Value, ranges: Sequence[Sequence[int]]) -> Value:
+        """Write the part of `x` in a range (start, stop) or (start, stop, step) of each axis."""
+        sizes = tuple([len(range(*bounds)) for bounds in ranges])
+        texts = [":".join(map(str, b[:2] if len(b) == 3 and b[2] == 1 else b)) for b in ranges]
+        return self.cast("slice", x, x.aval.update(shape=sizes), f" [{', '.join(texts)}]")
+
+    def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
+        """Write the values joined along an axis."""
+        values = [self.widened(v) for v in values]
+        names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
+        first = values[0].aval
+        size = sum(v.aval.shape[dimension] for v in values)
+        aval = first.update(shape=(*first.shape[:dimension], size, *first.shape[dimension + 1 :]))
+        return self.line(f"stablehlo.concatenate {names}, dim = {dimension} : ({types}) -> {aval.mlir_type}", aval)
+
+    def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
+        """Write the part of `x` of the given sizes at positions that are values."""
+        aval = x.aval.update(shape=tuple(sizes))
+        names, types = ", ".join([v.name for v in (x, *starts)]), ", ".join([v.type for v in (x, *starts)])
+        text = f"stablehlo.dynamic_slice {names}, sizes = {attributes.bracketed(sizes)}"
+        return self.line(f"{text} : ({types}) -> {aval.mlir_type}", aval)
+
+    def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
+        """Write `x` with `update` in the place of the part at positions that are values."""
+        values = (x, update, *starts)
+        names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
+        return self.line(f"stablehlo.dynamic_update_slice {names} : ({types}) -> {x.type}", x.aval)
+
+    def while_loop(
+        self, state: Sequence[Value], condition: tuple[FunctionBuilder, Value],
+        body: tuple[FunctionBuilder, Sequence[Value]],
+    ) -> list[Value]:
+        """Write a loop over `state`; condition and body are regions of the types of the state, with their results."""
+        regions = [(condition[0], [condition[1]]), body]
+        return self.op_with_regions("stablehlo.while", state, regions, [x.aval for x in state])
+
+    def create_token(self, aval: ShapedArray) -> Value:
+        """Write a token, whose type is `aval`."""
+        return self.line("stablehlo.create_token : !stablehlo.token", aval)
+
     def broadcast(self, value: Value, shape: tuple[int, ...], dimensions: Sequence[int] = ()) -> Value:
         """Return `value` spread over `shape`, its axis i along axis ``dimensions[i]``."""
         aval = value.aval.update(shape=shape)
         if type(value) is Constant:
             return self.constant_line(value.text, aval)
-        return self.line(
-            f"stablehlo.broadcast_in_dim {value.name}, dims = {attributes.bracketed(dimensions)} : "
-            f"({value.aval.mlir_type}) -> {aval.mlir_type}",
-            aval,
-        )
+        return self.cast("broadcast_in_dim", value, aval, f", dims = {attributes.bracketed(dimensions)}")
 
     def spread(self, value: Value, shape: tuple[int, ...]) -> Value:
         """Return an operand of an elementwise operation with its scalar or size-1 axes spread over `shape`."""
@@ -307,10 +385,8 @@ class FunctionBuilder:
         if dtypes.is_complex(value.aval.dtype) and not dtypes.is_complex(dtype):
             # XLA ends the process when it folds a conversion of a complex constant.
             real = value.aval.update(dtype=dtypes.real_part_dtype(value.aval.dtype))
-            text = f"stablehlo.real {value.name} : ({value.aval.mlir_type}) -> {real.mlir_type}"
-            return self.convert(self.line(text, real), dtype)
-        aval = value.aval.update(dtype=dtype)
-        return self.line(f"stablehlo.convert {value.name} : ({value.aval.mlir_type}) -> {aval.mlir_type}", aval)
+            return self.convert(self.cast("real", value, real), dtype)
+        return self.cast("convert", value, value.aval.update(dtype=dtype))
 
     def widened(self, value: Value) -> Value:
         """Return `value` converted to eight bits if its elements have two."""

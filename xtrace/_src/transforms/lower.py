@@ -117,7 +117,7 @@ def lower(
     for variable, constant in small:
         values[variable] = main.constant(_to_numpy(constant), physical_aval(variable.aval)).bitcast(variable.aval)
     for effect in in_order(jaxpr.effects):
-        main.tokens[effect] = main.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+        main.tokens[effect] = main.create_token(TOKEN)
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
         main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])

@@ -18,9 +18,7 @@ from xtrace._src.algebra.monoids import (
     PRODUCT,
     SUM,
     Monoid,
-    compare,
     integers,
-    select,
     write_reduction,
 )
 from xtrace._src.algebra.vector_space import (
@@ -48,7 +46,6 @@ from xtrace._src.ops.arrays.shape import (
     full,
     shift_over,
     shift_past,
-    write_reshape,
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -292,14 +289,14 @@ def _gather_emit(
         return found
     kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)
     last = _last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
-    inside = compare(builder, "LE", indices, last, truth)
+    inside = builder.compare("LE", indices, last)
     if dtypes.is_signed(kind.dtype):
-        above = compare(builder, "GE", indices, builder.constant(0, kind), truth)
-        inside = builder.line(f"stablehlo.and {above.name}, {inside.name} : {truth.mlir_type}", truth)
+        above = builder.compare("GE", indices, builder.constant(0, kind))
+        inside = builder.elementwise("and", above, inside)
     inside = write_reduction(builder, AND, inside, [kind.ndim - 1], truth.update(shape=kind.shape[:-1]))
     spread = [i for i in range(result.ndim) if i not in numbers.offset_dims]
     inside = builder.broadcast(inside, result.shape, spread)
-    return select(builder, inside, found, builder.constant(fill_value, result))
+    return builder.select(inside, found, builder.constant(fill_value, result))
 
 
 def _attribute(name: str, **fields: Any) -> str:
@@ -446,7 +443,7 @@ def _positioned(
     """
     window, *axes, indices_batch = numbers
     inserted, _, batch = [shift_past(0, a) for a in axes]
-    operand = write_reshape(builder, operand, operand.aval.update(shape=(1, *operand.aval.shape)))
+    operand = builder.cast("reshape", operand, operand.aval.update(shape=(1, *operand.aval.shape)))
     indices = builder.constant(0, indices.aval.update(shape=(*indices.aval.shape[:-1], 1)))
     return operand, indices, ScatterDimensionNumbers(window, (0, *inserted), (0,), batch, indices_batch)
 
@@ -604,7 +601,7 @@ class Scatter(Primitive):
             indices_are_sorted="true" if indices_are_sorted else "false",
             unique_indices="true" if unique_indices else "false",
         )[0]
-        return found if operand.aval == result else write_reshape(builder, found, result)
+        return found if operand.aval == result else builder.cast("reshape", found, result)
 
     def _batch(
         self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
@@ -634,7 +631,7 @@ class Scatter(Primitive):
         kind = indices.aval
         last = _last_positions(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
         first = builder.constant(0, kind)
-        return builder.line(f"stablehlo.clamp {first.name}, {indices.name}, {last.name} : {kind.mlir_type}", kind)
+        return builder.elementwise("clamp", first, indices, last)
 
 
 def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0) -> Any:

@@ -139,8 +139,7 @@ def _iota_abstract(*, dtype: Any, shape: tuple[int, ...], dimension: int, **_: A
 
 
 def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
-    aval = builder.results[0]
-    return builder.line(f"stablehlo.iota dim = {dimension} : {aval.mlir_type}", aval)
+    return builder.iota(builder.results[0], dimension)
 
 
 @primitive(
@@ -269,12 +268,7 @@ def _squeeze_abstract(array: ShapedArray, *, dimensions: tuple[int, ...]) -> Sha
 
 
 def _reshape_to_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
-    return write_reshape(builder, x, builder.results[0])
-
-
-def write_reshape(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
-    """Write `x` in another shape."""
-    return builder.line(f"stablehlo.reshape {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
+    return builder.cast("reshape", x, builder.results[0])
 
 
 def _squeeze_transpose(cotangent: Any, array: Any, **_: Any) -> list[Any]:
@@ -338,11 +332,7 @@ def _concatenate_abstract(*operands: ShapedArray, dimension: int) -> ShapedArray
 
 def write_concatenate(builder: FunctionBuilder, values: Sequence[Value], dimension: int, aval: ShapedArray) -> Value:
     """Write the values joined along an axis."""
-    values = [builder.widened(v) for v in values]
-    joined = aval.update(dtype=values[0].aval.dtype)
-    names, types = ", ".join(v.name for v in values), ", ".join(v.aval.mlir_type for v in values)
-    text = f"stablehlo.concatenate {names}, dim = {dimension} : ({types}) -> {joined.mlir_type}"
-    return builder.convert(builder.line(text, joined), aval.dtype)
+    return builder.convert(builder.concatenate(values, dimension), aval.dtype).bitcast(aval)
 
 
 def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) -> Value:
@@ -440,7 +430,7 @@ def _unstack_abstract(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
 
 def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Value]:
     pieces = write_pieces(builder, x, axis, [1] * x.aval.shape[axis])
-    return [write_reshape(builder, p, a) for p, a in zip(pieces, builder.results, strict=True)]
+    return [builder.cast("reshape", p, a) for p, a in zip(pieces, builder.results, strict=True)]
 
 
 def _unstack_transpose(cotangents: Sequence[Any], x: Any, *, axis: int) -> list[Any]:
@@ -471,10 +461,7 @@ def write_pieces(builder: FunctionBuilder, x: Value, axis: int, sizes: Sequence[
     found, start = [], 0
     for size in sizes:
         shape = (*x.aval.shape[:axis], size, *x.aval.shape[axis + 1 :])
-        ranges = [f"{start if i == axis else 0}:{(start if i == axis else 0) + n}" for i, n in enumerate(shape)]
-        aval = x.aval.update(shape=shape)
-        text = f"stablehlo.slice {x.name} [{', '.join(ranges)}] : ({x.aval.mlir_type}) -> {aval.mlir_type}"
-        found.append(builder.line(text, aval))
+        found.append(builder.slice(x, [(start, start + n) if i == axis else (0, n) for i, n in enumerate(shape)]))
         start += size
     return found
 
@@ -528,9 +515,9 @@ def _tile_abstract(operand: ShapedArray, *, reps: tuple[int, ...]) -> ShapedArra
 
 def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> Value:
     shape = x.aval.shape
-    apart = write_reshape(builder, x, x.aval.update(shape=tuple([n for size in shape for n in (1, size)])))
+    apart = builder.cast("reshape", x, x.aval.update(shape=tuple([n for size in shape for n in (1, size)])))
     repeated = tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
-    return write_reshape(builder, builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
+    return builder.cast("reshape", builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
 
 
 def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> list[Any]:

@@ -81,16 +81,7 @@ def _slice_emit(
     strides: tuple[int, ...] | None,
 ) -> Value:
     steps = strides if strides is not None else (1,) * len(start_indices)
-    ranges = [
-        f"{a}:{b}:{c}" if c != 1 else f"{a}:{b}" for a, b, c in zip(start_indices, limit_indices, steps, strict=True)
-    ]
-    return _write_slice(builder, x, ranges, builder.results[0])
-
-
-def _write_slice(builder: FunctionBuilder, x: Value, ranges: Sequence[str], aval: ShapedArray) -> Value:
-    return builder.line(
-        f"stablehlo.slice {x.name} [{', '.join(ranges)}] : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval
-    )
+    return builder.slice(x, list(zip(start_indices, limit_indices, steps, strict=True)))
 
 
 def _slice_transpose(
@@ -209,8 +200,7 @@ def write_without_cropped(
         else:
             kept.append((0, 0))
             left.append((max(sum(_padded_shape((n,), [(low, high, interior)])), 0), 0, interior))
-    aval = x.aval.update(shape=tuple([stop - start for start, stop in kept]))
-    return _write_slice(builder, x, [f"{start}:{stop}" for start, stop in kept], aval), left
+    return builder.slice(x, kept), left
 
 
 def _zero_like(x: Any) -> Literal:
@@ -338,16 +328,7 @@ def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_s
 
 
 def _dynamic_slice_emit(builder: FunctionBuilder, x: Value, *indices: Value, slice_sizes: tuple[int, ...]) -> Value:
-    aval = builder.results[0]
-    if not indices:
-        return x
-    names, types = _joined([x, *indices])
-    sizes = attributes.bracketed(slice_sizes)
-    return builder.line(f"stablehlo.dynamic_slice {names}, sizes = {sizes} : ({types}) -> {aval.mlir_type}", aval)
-
-
-def _joined(values: Sequence[Value]) -> tuple[str, str]:
-    return ", ".join(v.name for v in values), ", ".join(v.aval.mlir_type for v in values)
+    return builder.dynamic_slice(x, indices, slice_sizes) if indices else x
 
 
 def _dynamic_slice_transpose(cotangent: Any, operand: Any, *indices: Any, **_: Any) -> list[Any]:
@@ -504,11 +485,7 @@ def _dynamic_update_slice_abstract(operand: ShapedArray, update: ShapedArray, *i
 
 
 def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value, *indices: Value) -> Value:
-    aval = builder.results[0]
-    if not indices:
-        return update
-    names, types = _joined([x, update, *indices])
-    return builder.line(f"stablehlo.dynamic_update_slice {names} : ({types}) -> {aval.mlir_type}", aval)
+    return builder.dynamic_update_slice(x, update, indices) if indices else update
 
 
 def _dynamic_update_slice_transpose(cotangent: Any, operand: Any, update: Any, *indices: Any) -> list[Any]:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, check_kind
-from xtrace._src.algebra.monoids import compare, select
-from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_axis, write_transpose
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_axis
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
@@ -34,21 +33,18 @@ def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stab
     values = tuple([builder.widened(x) for x in values])
     scalars = [x.aval.update(shape=()) for x in values]
     inner = builder.region([a for a in scalars for _ in range(2)])
-    truth = ShapedArray((), dtypes.bool_)
     pairs: list[tuple[Value, Value]] = []
     for i in range(num_keys):
         left, right = [_ordered_parts(inner, x) for x in inner.arguments[2 * i : 2 * i + 2]]
         pairs += zip(left, right, strict=True)
 
     def order(direction: str, pair: tuple[Value, Value]) -> Value:
-        kind = "TOTALORDER" if dtypes.is_floating(pair[0].aval.dtype) else ""
-        return compare(inner, direction, *pair, truth, kind)
+        return inner.compare(direction, *pair, "TOTALORDER" if dtypes.is_floating(pair[0].aval.dtype) else None)
 
     before = order("LT", pairs[-1])
     for pair in reversed(pairs[:-1]):
         smaller, equal = order("LT", pair), order("EQ", pair)
-        tied = inner.line(f"stablehlo.and {equal.name}, {before.name} : {truth.mlir_type}", truth)
-        before = inner.line(f"stablehlo.or {smaller.name}, {tied.name} : {truth.mlir_type}", truth)
+        before = inner.elementwise("or", smaller, inner.elementwise("and", equal, before))
     wide = [a.update(dtype=x.aval.dtype) for a, x in zip(builder.results, values, strict=True)]
     found = builder.op_with_regions(
         "stablehlo.sort", values, [(inner, [before])], wide,
@@ -61,16 +57,12 @@ def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
     """Write what an element is ordered by: zeros made equal, NaNs made equal and last, complex numbers in two parts."""
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
-        part = x.aval.update(dtype=dtypes.real_part_dtype(dtype))
-        text = f"{x.name} : ({x.aval.mlir_type}) -> {part.mlir_type}"
-        parts = [builder.line(f"stablehlo.{name} {text}", part) for name in ("real", "imag")]
-        return [p for part_value in parts for p in _ordered_parts(builder, part_value)]
+        return [p for part in builder.real_and_imaginary(x) for p in _ordered_parts(builder, part)]
     if not dtypes.is_floating(dtype):
         return [x]
-    truth = x.aval.update(dtype=dtypes.bool_)
     zero, nan = builder.constant(0, x.aval), builder.constant(np.nan, x.aval)
-    x_or_zero = select(builder, compare(builder, "EQ", x, zero, truth), zero, x)
-    return [select(builder, compare(builder, "NE", x, x, truth), nan, x_or_zero)]
+    x_or_zero = builder.select(builder.compare("EQ", x, zero), zero, x)
+    return [builder.select(builder.compare("NE", x, x), nan, x_or_zero)]
 
 
 def taken(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
@@ -144,12 +136,12 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
     last = x.aval.ndim - 1
     order = [*[i for i in range(last + 1) if i != axis], axis]
     if axis != last:
-        x = write_transpose(builder, x, order)
+        x = builder.transpose(x, order)
         results = [a.update(shape=(*x.aval.shape[:-1], k)) for a in results]
     outputs = ", ".join(a.mlir_type for a in results)
     found = builder.line_of_many(f"chlo.top_k({x.name}, k = {k}) : {x.aval.mlir_type} -> ({outputs})", results)
     back = [order.index(i) for i in range(last + 1)]
-    return found if axis == last else [write_transpose(builder, v, back) for v in found]
+    return found if axis == last else [builder.transpose(v, back) for v in found]
 
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:

@@ -356,24 +356,14 @@ def _conv_emit(
         return convolution(lhs, rhs, result)
     # (a + ib)(c + id) by three products: (a + b)c, a(d - c) and b(c + d).
     part = result.update(dtype=dtypes.real_part_dtype(result.dtype))
-
-    def parts(x: Value) -> list[Value]:
-        aval = x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype))
-        text = f"({x.aval.mlir_type}) -> {aval.mlir_type}"
-        return [builder.line(f"stablehlo.{name} {x.name} : {text}", aval) for name in ("real", "imag")]
-
-    def plain(op: str, x: Value, y: Value) -> Value:
-        return builder.line(f"stablehlo.{op} {x.name}, {y.name} : {x.aval.mlir_type}", x.aval)
-
-    (a, b), (c, d) = parts(lhs), parts(rhs)
-    first = convolution(plain("add", a, b), c, part)
-    second = convolution(a, plain("subtract", d, c), part)
-    third = convolution(b, plain("add", c, d), part)
-    real, imaginary = plain("subtract", first, third), plain("add", first, second)
+    op = builder.elementwise
+    (a, b), (c, d) = builder.real_and_imaginary(lhs), builder.real_and_imaginary(rhs)
+    first = convolution(op("add", a, b), c, part)
+    second = convolution(a, op("subtract", d, c), part)
+    third = convolution(b, op("add", c, d), part)
+    real, imaginary = op("subtract", first, third), op("add", first, second)
     found = result.update(dtype=dtypes.complex128 if part.dtype == dtypes.float64 else dtypes.complex64)
-    return builder.convert(
-        builder.line(f"stablehlo.complex {real.name}, {imaginary.name} : {found.mlir_type}", found), result.dtype
-    )
+    return builder.convert(builder.complex(real, imaginary, found), result.dtype)
 
 
 # Axes taken apart into (groups, the rest) and put together, groups outermost: what the rules do with grouped axes.

@@ -45,7 +45,6 @@ from xtrace._src.ops.control_flow.scan_parts import (
     regrouped,
     until_stable,
 )
-from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
@@ -149,54 +148,31 @@ class _Steps:
         return carry, stacked
 
 
-def _starts(builder: FunctionBuilder, start: Value, rank: int) -> str:
-    if rank == 1:
-        return start.name
-    zero = builder.constant(0, start.aval).name
-    return ", ".join([start.name] + [zero] * (rank - 1))
+def _starts(builder: FunctionBuilder, start: Value, rank: int) -> list[Value]:
+    return [start] if rank == 1 else [start, *[builder.constant(0, start.aval)] * (rank - 1)]
 
 
 def _read(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
     """Write the reading of `count` elements of the leading axis."""
-    aval = x.aval.update(shape=(count, *x.aval.shape[1:]))
-    types = ", ".join([x.aval.mlir_type] + [start.aval.mlir_type] * x.aval.ndim)
-    return builder.line(
-        f"stablehlo.dynamic_slice {x.name}, {_starts(builder, start, x.aval.ndim)}, "
-        f"sizes = {attributes.bracketed(aval.shape)} : ({types}) -> {aval.mlir_type}",
-        aval,
-    )
+    return builder.dynamic_slice(x, _starts(builder, start, x.aval.ndim), (count, *x.aval.shape[1:]))
 
 
 def _element(builder: FunctionBuilder, group: Value, i: int) -> Value:
     """Write the reading of one of a few elements."""
     shape = group.aval.shape
     if shape[0] > 1:
-        aval = group.aval.update(shape=(1, *shape[1:]))
-        ranges = ", ".join([f"{i}:{i + 1}"] + [f"0:{n}" for n in shape[1:]])
-        group = builder.line(
-            f"stablehlo.slice {group.name} [{ranges}] : ({group.aval.mlir_type}) -> {aval.mlir_type}", aval
-        )
-    aval = group.aval.update(shape=shape[1:])
-    return builder.line(f"stablehlo.reshape {group.name} : ({group.aval.mlir_type}) -> {aval.mlir_type}", aval)
+        group = builder.slice(group, [(i, i + 1), *[(0, n) for n in shape[1:]]])
+    return builder.cast("reshape", group, group.aval.update(shape=shape[1:]))
 
 
 def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
     """Write the storing of results of a few steps, from `start` on."""
     stored = [p.to_physical() for p in parts]
     rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in stored]
-    row = rows[0]
-    if len(rows) > 1:
-        aval = row.aval.update(shape=(len(rows), *row.aval.shape[1:]))
-        names, types = ", ".join(r.name for r in rows), ", ".join(r.aval.mlir_type for r in rows)
-        row = builder.line(f"stablehlo.concatenate {names}, dim = 0 : ({types}) -> {aval.mlir_type}", aval)
+    row = builder.convert(builder.concatenate(rows, 0), rows[0].aval.dtype) if len(rows) > 1 else rows[0]
     if row.aval.shape == y.aval.shape:
         return row
-    types = ", ".join([y.aval.mlir_type, row.aval.mlir_type] + [start.aval.mlir_type] * y.aval.ndim)
-    return builder.line(
-        f"stablehlo.dynamic_update_slice {y.name}, {row.name}, {_starts(builder, start, y.aval.ndim)} : "
-        f"({types}) -> {y.aval.mlir_type}",
-        y.aval,
-    )
+    return builder.dynamic_update_slice(y, row, _starts(builder, start, y.aval.ndim))
 
 
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **details: Any) -> list[Value]:
@@ -227,11 +203,8 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         condition = builder.region(avals, "cond")
         first = len(effects)
         i, bound = condition.arguments[first], condition.constant(trips, index)
-        truth = ShapedArray((), dtypes.bool_)
         condition.named("lt")
-        holds = condition.line(
-            f"stablehlo.compare LT, {i.name}, {bound.name}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", truth
-        )
+        holds = condition.compare("LT", i, bound)
         body = builder.region(avals, "body")
         i, *values_of_step = with_tokens(body, effects, body.arguments)
         carried, stacked = _halves(values_of_step, loop.num_carry)
@@ -239,19 +212,17 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         if loop.reverse:
             last = body.constant(trips - 1, index)
             body.named("sub")
-            start = body.line(f"stablehlo.subtract {last.name}, {i.name} : tensor<i32>", index)
+            start = body.elementwise("subtract", last, i)
         if unroll > 1:
-            width = body.constant(unroll, index)
-            start = body.line(f"stablehlo.multiply {start.name}, {width.name} : tensor<i32>", index)
+            start = body.elementwise("multiply", start, body.constant(unroll, index))
         if loop.reverse and rest:
-            below = body.constant(rest, index)
-            start = body.line(f"stablehlo.add {start.name}, {below.name} : tensor<i32>", index)
+            start = body.elementwise("add", start, body.constant(rest, index))
         carried, stacked = steps.write_some(body, unroll, start, carried, xs, stacked)
         one = body.constant(1, index)
         body.named("add")
-        after = body.line(f"stablehlo.add {i.name}, {one.name} : tensor<i32>", index)
-        regions = [(condition, [holds]), (body, [*tokens_of(body, effects), after, *carried, *stacked])]
-        done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
+        after = body.elementwise("add", i, one)
+        results = [*tokens_of(body, effects), after, *carried, *stacked]
+        done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
         carry, ys = _halves(done[1:], loop.num_carry)
     elif trips:
         carry, ys = steps.write_some(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)

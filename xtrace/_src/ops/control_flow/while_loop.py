@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.monoids import OR, select, write_reduction
+from xtrace._src.algebra.monoids import OR, write_reduction
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -161,13 +161,13 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
         body.scope = around
         shapes = [physical_aval(x.aval).shape for x in after]
         after = [
-            select(body, body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
+            body.select(body.broadcast(going, shape, axes) if shape != going.aval.shape else going, x, y)
             for shape, x, y in zip(shapes, after, given, strict=True)
         ]
     if ahead:
         after = [predicate(body, after), *after]
-    regions = [(condition, [holds]), (body, [*tokens_of(body, effects), *after])]
-    done = with_tokens(builder, effects, builder.op_with_regions("stablehlo.while", state, regions, avals))
+    results = [*tokens_of(body, effects), *after]
+    done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
     return done[len(before) :]
 
 

@@ -41,7 +41,7 @@ def written(
     if effect is not None and not effects:
         # Within a function calls are made as they are written: XLA may begin with the last one.
         if effect not in builder.tokens:
-            builder.tokens[effect] = builder.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+            builder.tokens[effect] = builder.create_token(TOKEN)
         effects = [effect]
     operands = [*tokens_of(builder, effects), *[x.to_physical() for x in values]]
     in_avals, out_avals = _types(values), list(builder.results)
@@ -93,7 +93,7 @@ def _by_transfers(
     if effects:
         (token,) = tokens_of(builder, effects)
     else:
-        token = builder.line("stablehlo.create_token : !stablehlo.token", TOKEN)
+        token = builder.create_token(TOKEN)
     sends, receives = [module.channel() for _ in operands], [module.channel() for _ in received]
 
     def call(*arrays: Any) -> Sequence[np.ndarray[Any, Any]]:

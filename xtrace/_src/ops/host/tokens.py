@@ -19,7 +19,7 @@ def _create_abstract() -> ShapedArray:
 
 
 def _create_emit(builder: FunctionBuilder) -> Value:
-    return builder.line("stablehlo.create_token : !stablehlo.token", builder.results[0])
+    return builder.create_token(builder.results[0])
 
 
 create_token_p = Primitive(

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import compared
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -144,7 +143,7 @@ def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArra
 def succeeded(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
     """Write whether LAPACK's status says that all went well; `singular` accepts positive ones too."""
     zero = builder.constant(0, status.aval)
-    return compared(builder, "GE" if singular else "EQ", status, zero)
+    return builder.compare("GE" if singular else "EQ", status, zero)
 
 
 def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
@@ -153,7 +152,7 @@ def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
     aval = x.aval.update(weak_type=False)
     spread = builder.broadcast(good, aval.shape, range(good.aval.ndim))
     filling = builder.constant(nan, aval)
-    return builder.line(f"stablehlo.select {spread.name}, {x.name}, {filling.name} : {spread.type}, {x.type}", aval)
+    return builder.select(spread, x.bitcast(aval), filling)
 
 
 def no_platform(builder: FunctionBuilder, name: str) -> NotImplementedError:

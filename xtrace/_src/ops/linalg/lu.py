@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.families import compared
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -86,10 +85,10 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     counter = ShapedArray((), dtypes.int32)
     avals = [counter, pivots.aval, aval]
     condition, body = builder.region(avals), builder.region(avals)
-    more = compared(condition, "LT", condition.arguments[0], condition.constant(steps, counter))
+    more = condition.compare("LT", condition.arguments[0], condition.constant(steps, counter))
     carried = lower_fun(_exchanged)(body, *body.arguments)
-    operands = [builder.constant(0, counter), pivots, permutation]
-    return builder.op_with_regions("stablehlo.while", operands, [(condition, [more]), (body, carried)], avals)[2]
+    state = [builder.constant(0, counter), pivots, permutation]
+    return builder.while_loop(state, (condition, more), (body, carried))[2]
 
 
 @primitive(
@@ -127,7 +126,7 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
         factors, pivots, status = foreign_call(builder, "cusolver_getrf_ffi", [x], found, **details)
     # LAPACK counts rows from 1.
     one = builder.constant(1, pivots.aval)
-    pivots = builder.line(f"stablehlo.subtract {pivots.name}, {one.name} : {pivots.type}", pivots.aval)
+    pivots = builder.elementwise("subtract", pivots, one)
     factors = nan_unless(builder, succeeded(builder, status, singular=True), factors)
     return [factors, pivots, _permutation_emit(builder, pivots, permutation_size=x.aval.shape[-2])]
 

@@ -85,7 +85,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
         return lower_fun(pivoted_qr)(builder, x, pivots)
     # LAPACK counts columns from 1.
     one, positions = builder.constant(1, order), found[1]
-    found[1] = builder.line(f"stablehlo.subtract {positions.name}, {one.name} : {positions.type}", order)
+    found[1] = builder.elementwise("subtract", positions, one)
     return found
 
 

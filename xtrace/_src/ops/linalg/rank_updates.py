@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import add_any, compared
+from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.kinds import FLOAT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval, reshape
 from xtrace._src.core import dtypes
@@ -78,10 +78,10 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
     vector = _as_rows(builder, w_vector)
     avals = [counter, r_matrix.aval, vector.aval]
     condition, body = builder.region(avals), builder.region(avals)
-    more = compared(condition, "LT", condition.arguments[0], condition.constant(size, counter))
+    more = condition.compare("LT", condition.arguments[0], condition.constant(size, counter))
     carried = lower_fun(_rotated)(body, *body.arguments)
-    operands = [builder.constant(0, counter), r_matrix, vector]
-    return builder.op_with_regions("stablehlo.while", operands, [(condition, [more]), (body, carried)], avals)[1]
+    state = [builder.constant(0, counter), r_matrix, vector]
+    return builder.while_loop(state, (condition, more), (body, carried))[1]
 
 
 @primitive(

@@ -124,10 +124,7 @@ def _part(builder: FunctionBuilder, x: Value, axis: int, subset: tuple[int, int]
     axis %= len(shape)
     if subset is None or subset == (0, shape[axis]):
         return x
-    bounds = [subset if i == axis else (0, n) for i, n in enumerate(shape)]
-    aval = x.aval.update(shape=tuple([stop - start for start, stop in bounds]))
-    text = ", ".join(f"{start}:{stop}" for start, stop in bounds)
-    return builder.line(f"stablehlo.slice {x.name} [{text}] : ({x.type}) -> {aval.mlir_type}", aval)
+    return builder.slice(x, [subset if i == axis else (0, n) for i, n in enumerate(shape)])
 
 
 def _gaps(values: Any, dtype: Any) -> Any:
@@ -516,8 +513,7 @@ def _eig_emit(
     *eigenvalues, left, right, status = found
     spectrum = eigenvalues[0]
     if not is_complex:
-        pair = ", ".join(v.name for v in eigenvalues)
-        spectrum = builder.line(f"stablehlo.complex {pair} : {values.mlir_type}", values)
+        spectrum = builder.complex(eigenvalues[0], eigenvalues[1], values)
     good = succeeded(builder, status)
     kept = [spectrum, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
     return [nan_unless(builder, good, v) for v in kept]

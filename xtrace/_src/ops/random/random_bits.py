@@ -48,13 +48,10 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
     state, bits = builder.results
     pairs, wide = ShapedArray((2, 2), dtypes.uint32), ShapedArray((2,), dtypes.uint64)
 
-    def converted(op: str, x: Value, aval: ShapedArray) -> Value:
-        return builder.line(f"stablehlo.{op} {x.name} : ({x.aval.mlir_type}) -> {aval.mlir_type}", aval)
-
     # XLA's state is of 64-bit numbers.
     narrow = state.dtype == dtypes.uint32
     if narrow:
-        key = converted("bitcast_convert", converted("reshape", key, pairs), wide)
+        key = builder.cast("bitcast_convert", builder.cast("reshape", key, pairs), wide)
     name = algorithm.name.removeprefix("RNG_")
     moved, found = builder.line_of_many(
         f"stablehlo.rng_bit_generator {key.name}, algorithm = {name} : ({wide.mlir_type}) -> "
@@ -62,7 +59,7 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
         [wide, bits],
     )
     if narrow:
-        moved = converted("reshape", converted("bitcast_convert", moved, pairs), state)
+        moved = builder.cast("reshape", builder.cast("bitcast_convert", moved, pairs), state)
     return [moved, found]
 
 
