@@ -103,7 +103,9 @@ _late, __getattr__, __dir__ = _late_names(
     "xtrace",
     {
         "xtrace._src.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
-        "xtrace._src.api.custom_derivatives": ("closure_convert", "custom_gradient", "custom_jvp", "custom_vjp"),
+        "xtrace._src.api.custom_rules.closures": ("closure_convert",),
+        "xtrace._src.api.custom_rules.custom_jvp": ("custom_jvp",),
+        "xtrace._src.api.custom_rules.custom_vjp": ("custom_gradient", "custom_vjp"),
         "xtrace._src.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
         "xtrace._src.api.memory_in_use": ("live_arrays",),
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),

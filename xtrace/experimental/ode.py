@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.custom_derivatives import closure_convert, custom_vjp
+from xtrace._src.api.custom_rules.closures import closure_convert
+from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import jit
 from xtrace._src.api.vmap import vmap

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, converted
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array, choose
 from xtrace._src.api.promotion import as_inexact, promote

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape, transpose
-from xtrace._src.api.custom_derivatives import custom_vjp
+from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array
 from xtrace._src.api.promotion import operand_aval

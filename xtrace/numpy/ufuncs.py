@@ -12,7 +12,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
 from xtrace._src.api import operators
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import (
     alias,

@@ -47,15 +47,12 @@ from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
 from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
-from xtrace._src.ops.custom_rules import (
-    Rule,
-    custom_jvp_call,
-    custom_lin,
-    custom_vjp_call,
-    custom_vmap_call,
-    explicit,
-    linear_call,
-)
+from xtrace._src.ops.custom_rules.calls import explicit
+from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
+from xtrace._src.ops.custom_rules.custom_vjp import custom_lin, custom_vjp_call
+from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
+from xtrace._src.ops.custom_rules.linear_call import linear_call
+from xtrace._src.ops.custom_rules.rule import Rule
 from xtrace._src.ops.device_put import device_put_p
 from xtrace._src.ops.elementwise import eq, ne, select_n
 from xtrace._src.ops.reductions import reduce_max, reduce_min

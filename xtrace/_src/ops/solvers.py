@@ -14,7 +14,8 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
-from xtrace._src.ops.custom_rules import Rule, custom_jvp_call, given
+from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
+from xtrace._src.ops.custom_rules.rule import Rule, given
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate

@@ -4,7 +4,7 @@ from xtrace import lax as _lax
 from xtrace._src.algebra.families import add_any as add_jaxvals_p
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.calls import jit_call as jit_p
-from xtrace._src.ops.custom_rules import custom_lin as custom_lin_p
+from xtrace._src.ops.custom_rules.custom_vjp import custom_lin as custom_lin_p
 from xtrace._src.ops.remat.rematerialization import checkpoint_name as name_p
 from xtrace._src.ops.remat.rematerialization import remat_call as remat_p
 from xtrace.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.core import config, dtypes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace.nn import normalization

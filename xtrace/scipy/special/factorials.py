@@ -8,7 +8,7 @@ import operator
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes

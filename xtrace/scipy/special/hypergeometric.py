@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.custom_derivatives import SymbolicZero, custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
+from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import jit

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.custom_derivatives import custom_jvp
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import as_array, cast_as, spread, unary_function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.custom_derivatives import CustomFunction
+from xtrace._src.api.custom_rules.functions import CustomFunction
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
@@ -14,7 +14,8 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.control_flow.mapping import map as map_over
-from xtrace._src.ops.custom_rules import Rule, custom_vmap_call, given
+from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
+from xtrace._src.ops.custom_rules.rule import Rule, given
 
 
 class custom_vmap(CustomFunction):

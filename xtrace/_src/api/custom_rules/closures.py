@@ -1,0 +1,41 @@
+"""`closure_convert`: the values that a function closes over, as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.control_flow.bodies import stage_body
+from xtrace._src.ops.custom_rules.rule import given
+from xtrace._src.transforms.evaluate import evaluate
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """Return `fun` with the traced floating-point values that it closes over as extra arguments, and these values.
+
+    The function takes arguments of the structure and types of `example_args`, then the values.
+    """
+    check_callable("closure_convert", fun)
+    leaves, in_tree = pytree.tree_flatten(example_args)
+    body = stage_body("closure_convert", fun, in_tree, [aval_of(x) for x in leaves])
+    hoisted = [isinstance(c, Tracer) and is_differentiable(aval_of(c)) for c in body.consts]
+
+    def converted_fun(*args: Any) -> Any:
+        count = sum(hoisted)
+        given_args, values = args[: len(args) - count], iter(args[len(args) - count :])
+        found, tree = pytree.tree_flatten(given_args)
+        if tree != in_tree:
+            raise TypeError(
+                f"The inputs to the closure produced by closure_convert must have the same structure as the example "
+                f"arguments of {function_name(fun)}, {in_tree}, followed by {count} values; got {tree}"
+            )
+        consts = [next(values) if h else c for h, c in zip(hoisted, body.consts, strict=True)]
+        results = evaluate(body.jaxpr.jaxpr, [], [*consts, *found])
+        return pytree.tree_unflatten(body.out_tree, map(given, results))
+
+    return converted_fun, [c for c, h in zip(body.consts, hoisted, strict=True) if h]

@@ -1,0 +1,134 @@
+"""`custom_jvp`: functions whose derivative is given by a rule for tangents."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
+from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.tangents import is_differentiable, tangent_aval
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
+from xtrace._src.ops.custom_rules.rule import Rule, given, zero_of
+from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.transforms.jaxpr_transforms import cast_weak_type
+
+
+class custom_jvp(CustomFunction):
+    """A function whose derivative is given by a rule, which `defjvp` or `defjvps` sets.
+
+    nondiff_argnums, nondiff_argnames: arguments that the rule is not about; they go first to it, as they are. A
+    function of arrays alone runs as it is outside of transformations. AttributeError on a call before a rule is set,
+    TypeError if what the rule returns does not fit the function.
+    """
+
+    kind = "custom_jvp"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Set the rule ``jvp(*nondiff, primals, tangents) -> (result, tangent)`` and return it.
+
+        primals, tangents: tuples with an entry for each argument. A zero tangent is an array of zeros, or a
+        `SymbolicZero` with `symbolic_zeros`; that of an integer has dtype float0.
+        """
+        check_callable("defjvp", jvp)
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set a rule for each argument: ``rule(tangent, result, *args)`` gives its term of the tangent; None: zero."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``. Use defjvp")
+
+        def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+            if len(jvps) != len(primals):
+                raise ValueError(
+                    f"{self.name} was given {len(jvps)} rules by defjvps and {len(primals)} arguments; give a rule, or "
+                    "None, for each argument"
+                )
+            result = self(*primals)
+            terms = [rule(t, result, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            return result, pytree.tree_map(_sum_of_terms, result, *terms)
+
+        self.defjvp(jvp)
+
+    def _check_defined(self) -> None:
+        if self.jvp is None:
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {self.name} using defjvp. Set one: @{self.name}.defjvp"
+            )
+
+    def _fixed(self, position: int, value: Any) -> Any:
+        return pytree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
+
+    def _apply(
+        self, call: Call, call_jaxpr: Any, expected: Expected | None, operands: list[Any], num_consts: int,
+        trees: list[Any],
+    ) -> list[Any]:
+        rule, symbolic_zeros = self.jvp, self.symbolic_zeros
+        assert rule is not None
+        name, nondiff = function_name(rule), list(call.fixed.values())
+
+        def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            zero = symbolic_zero if symbolic_zeros else zero_of
+            values = [given(x) for x in primals]
+            moved = [zero(aval_of(x)) if t is None else given(t) for x, t in zip(values, tangents, strict=True)]
+            args, directions = (pytree.tree_unflatten(call.in_tree, x) for x in (values, moved))
+            found = rule(*nondiff, args, directions)
+            result, tangent = check_pair(found, lambda: (
+                f"Custom JVP rule {name} for function {self.name} must produce a pair (list or tuple of length two) "
+                f"representing primal and tangent outputs, but got {found}."
+            ))
+            leaves = self._flattened("rule", name, result, trees)
+            self._check_primal_out(name, "Custom JVP rule", result, leaves, trees, expected)
+            return leaves, self._tangents_out(name, result, leaves, trees[0], tangent)
+
+        key = None
+        if expected is not None:
+            same = tuple(map(Same, nondiff))
+            key = (self, rule, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
+        return custom_jvp_call.bind_positional(
+            operands, (self.name, call_jaxpr, Rule(flat, name, key), num_consts, symbolic_zeros)
+        )
+
+    def _tangents_out(self, rule: str, result: Any, leaves: list[Any], tree: Any, tangent: Any) -> list[Any]:
+        moved, found_tree = pytree.tree_flatten(tangent)
+        if found_tree != tree:
+            raise TypeError(
+                f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with equal "
+                f"container (pytree) structures, but got {tree} and {found_tree} respectively."
+            )
+        out: list[Any] = []
+        for position, (x, t) in enumerate(zip(leaves, moved, strict=True)):
+            aval = aval_of(x)
+            if isinstance(t, SymbolicZero):
+                out.append(None)
+                continue
+            expected = tangent_aval(aval)
+            found = aval_of(t) if is_array_like(t) else None
+            if found is None or found.shape != expected.shape or found.dtype != expected.dtype:
+                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                raise TypeError(
+                    f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with "
+                    f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short()} with tangent "
+                    f"{type(t).__name__ if found is None else found.str_short()}, expecting tangent "
+                    f"{expected.str_short()}"
+                )
+            out.append(cast_weak_type(t, aval) if is_differentiable(aval) else None)
+        return out
+
+
+def _sum_of_terms(result: Any, *terms: Any) -> Any:
+    if not is_differentiable(aval_of(result)) or not terms:
+        return zero_of(aval_of(result))
+    return functools.reduce(operator.add, terms)

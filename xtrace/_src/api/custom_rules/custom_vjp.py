@@ -1,0 +1,235 @@
+"""`custom_vjp` and `custom_gradient`: functions whose reverse-mode derivative is given."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
+from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.control_flow.bodies import stage_body
+from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
+from xtrace._src.ops.custom_rules.rule import Rule, given, zero_of
+from xtrace._src.transforms.evaluate import evaluate
+
+
+class CustomVJPPrimal:
+    """What fwd rules get for each leaf with ``symbolic_zeros=True``: its `value`, and whether it is `perturbed`."""
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value, self.perturbed = value, perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """Return `tree` with the values in place of the `CustomVJPPrimal` leaves that fwd rules get."""
+    return pytree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
+
+
+class custom_vjp(CustomFunction):
+    """A function whose reverse-mode derivative is given by two rules, which `defvjp` sets.
+
+    nondiff_argnums, nondiff_argnames: arguments that the rules are not about: ``fwd`` gets them in their places,
+    ``bwd`` first; they cannot be traced. Forward mode is a TypeError. AttributeError on a call before rules are set,
+    TypeError if what a rule returns does not fit the function, ValueError for a cotangent of another shape.
+    """
+
+    kind = "custom_vjp"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules ``fwd(*args) -> (result, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> cotangents``.
+
+        `bwd` returns a tuple with an entry for each argument; None stands for zero, also of integer arguments. With
+        `symbolic_zeros`, `fwd` gets `CustomVJPPrimal` leaves and `bwd` `SymbolicZero` for cotangents that are zero.
+        optimize_remat: accepted, without effect; what is computed does not depend on it.
+        """
+        check_callable("defvjp", fwd)
+        check_callable("defvjp", bwd)
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def _check_defined(self) -> None:
+        if self.fwd is None:
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {self.name} using defvjp. "
+                f"Set one: {self.name}.defvjp(fwd, bwd)"
+            )
+
+    def _fixed(self, position: int, value: Any) -> Any:
+        if any(isinstance(x, Tracer) for x in pytree.tree_leaves(value)):
+            raise UnexpectedTracerError(
+                f"Found a traced array passed as argument {position} to the custom_vjp function {self.name}, a "
+                "position indicated by nondiff_argnums as non-differentiable. Tracers cannot be passed as "
+                "non-differentiable arguments to custom_vjp functions; nondiff_argnums is for arguments that can't be "
+                "or contain tracers, e.g. function-valued ones. Pass the array as an ordinary argument and return None "
+                "for its cotangent"
+            )
+        return value
+
+    def _apply(
+        self, call: Call, call_jaxpr: Any, expected: Expected | None, operands: list[Any], num_consts: int,
+        trees: list[Any],
+    ) -> list[Any]:
+        fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
+        assert fwd is not None and bwd is not None
+        name, backward_name = function_name(fwd), function_name(bwd)
+        forward, nondiff = call.of(fwd), list(call.fixed.values())
+
+        def flat(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
+            values = [given(x) for x in primals]
+            in_avals = [aval_of(x) for x in values]
+            if symbolic_zeros:
+                values = [CustomVJPPrimal(x, bool(n)) for x, n in zip(values, nonzero, strict=True)]
+            found = forward(*pytree.tree_unflatten(call.in_tree, values))
+            result, residuals = check_pair(found, lambda: (
+                f"Custom VJP fwd rule {name} for function {self.name} must produce a pair (list or tuple of length two)"
+                " where the first element represents the primal output (equal to those of the custom_vjp-decorated "
+                f"function {self.name}) and the second element represents residuals (i.e. values stored from the "
+                "forward pass for use on the backward pass), but instead of a pair the fwd rule "
+                f"{name} produced {found}."
+            ))
+            leaves = self._flattened("fwd rule", name, result, trees)
+            self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
+            out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
+            residual_trees: list[Any] = []
+            kept = self._flattened("residuals of fwd rule", name, residuals, residual_trees)
+            # Booleans of Python's stay what they are: the backward rule may look at them.
+            known = {i: x for i, x in enumerate(kept) if type(x) is bool}
+            count, kept = len(kept), [x for x in kept if type(x) is not bool]
+
+            def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+                zero = symbolic_zero if symbolic_zeros else zero_of
+                full = [zero(a) if c is None else given(c) for c, a in zip(cotangents, out_avals, strict=True)]
+                rest = map(given, saved)
+                found = bwd(
+                    *nondiff,
+                    pytree.tree_unflatten(
+                        residual_trees[0], [known[i] if i in known else next(rest) for i in range(count)]
+                    ),
+                    pytree.tree_unflatten(out_tree, full),
+                )
+                return self._cotangents_in(backward_name, call, in_avals, found)
+
+            return leaves, kept, Rule(back, backward_name)
+
+        key = None
+        if expected is not None:
+            same = tuple(map(Same, nondiff))
+            key = (self, fwd, bwd, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
+        return custom_vjp_call.bind_positional(
+            operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
+        )
+
+    def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], found: Any) -> list[Any]:
+        """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
+        found = tuple(found) if isinstance(found, list) else found
+        try:
+            if not isinstance(found, tuple):
+                raise TypeError("the cotangents are no tuple")
+            # In place of a container, a cotangent is that of each leaf in it.
+            full = pytree.tree_unflatten(call.in_tree, [object()] * len(avals))
+            cotangents = pytree.broadcast_prefix(found, full, is_leaf=lambda x: x is None)
+        except (KeyError, TypeError, ValueError):
+            shown = pytree.tree_structure(found)
+            raise TypeError(
+                f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same container (pytree) "
+                "structure as the args tuple of the primal function, and in particular must produce a tuple of length "
+                f"equal to the number of arguments to the primal function, but got bwd output structure {shown} for "
+                f"primal input structure {call.in_tree}."
+            ) from None
+        return [
+            self._cotangent_in(rule, call, position, aval, c)
+            for position, (c, aval) in enumerate(zip(cotangents, avals, strict=True))
+        ]
+
+    def _cotangent_in(self, rule: str, call: Call, position: int, aval: ShapedArray, cotangent: Any) -> Any:
+        if cotangent is None or not is_differentiable(aval):
+            return None
+        if isinstance(cotangent, SymbolicZero) and cotangent.shape == aval.shape:
+            return None
+        found = aval_of(cotangent) if is_array_like(cotangent) else getattr(cotangent, "aval", None)
+        if found is not None and found.dtype == dtypes.float0:
+            return None
+        fits = found is not None and found.shape == aval.shape
+        if found is not None and fits and (not dtypes.is_complex(found.dtype) or dtypes.is_complex(aval.dtype)):
+            return converted(cotangent, aval.dtype, found.weak_type and aval.weak_type)
+        start = (
+            f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same type as the args tuple of "
+            f"the primal function, but for argument {self._paths(call.fixed, call.in_tree)[position]} the bwd rule "
+            "produced "
+        )
+        if found is None:
+            raise TypeError(f"{start}{abbreviated(cotangent)} of type {type(cotangent)}, which is no array")
+        if not fits:
+            raise ValueError(
+                f"{start}an output of type {found.str_short()} corresponding to an input of type {aval.str_short()}, "
+                "so the shapes do not match"
+            )
+        raise TypeError(f"{start}{found.str_short()} for an input of type {aval.str_short()}; take its real part")
+
+
+def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
+    """Return `fun`, which gives a pair (result, function from its cotangent to those of the arguments), differentiable.
+
+    The second function's result is a cotangent for a single argument, or a tuple of them.
+    """
+    check_callable("custom_gradient", fun)
+
+    @custom_vjp
+    @functools.wraps(fun)
+    def wrapped(*args: Any) -> Any:
+        result, _ = fun(*args)
+        return result
+
+    def fwd(*args: Any) -> Any:
+        result, backward = fun(*args)
+        leaves, tree = pytree.tree_flatten((result,))
+        body = stage_body("custom_gradient", backward, tree, [aval_of(x) for x in leaves])
+        return result, _Backward(body.consts, (body.jaxpr, body.out_tree))
+
+    def bwd(saved: _Backward, cotangent: Any) -> Any:
+        closed, out_tree = saved.program
+        found = evaluate(closed.jaxpr, [], [*saved.consts, *pytree.tree_leaves(cotangent)])
+        result = pytree.tree_unflatten(out_tree, map(given, found))
+        return (result,) if pytree.treedef_is_leaf(out_tree) else result
+
+    wrapped.defvjp(fwd, bwd)
+    return wrapped
+
+
+class _Backward:
+    """A staged backward function: what it closed over are residuals."""
+
+    __slots__ = ("consts", "program")
+
+    def __init__(self, consts: Any, program: Any) -> None:
+        self.consts, self.program = consts, program
+
+
+pytree.register_pytree_node(
+    _Backward, lambda x: (tuple(x.consts), x.program), lambda program, consts: _Backward(consts, program)
+)

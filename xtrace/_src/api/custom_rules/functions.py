@@ -1,0 +1,237 @@
+"""What functions with custom rules share: which arguments the rules are about, and calling them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.api import call_arguments
+from xtrace._src.api.call_arguments import signature_of
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.ops.control_flow.bodies import stage_body
+from xtrace._src.ops.custom_rules.rule import Rule, given, is_recorded
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Call(NamedTuple):
+    """What rules know of a call: its fixed arguments, how many there are in all, and the tree of the others."""
+
+    fixed: dict[int, Any]
+    arity: int
+    in_tree: Any
+
+    def of(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `function` of the arguments that are not fixed."""
+        if not self.fixed:
+            return function
+        fixed, arity = self.fixed, self.arity
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            rest = iter(args)
+            return function(*[fixed[i] if i in fixed else next(rest) for i in range(arity)])
+
+        return call
+
+
+class Same:
+    """Equal to what holds the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class Expected(NamedTuple):
+    """What the function itself returned when it was staged; its rules must return the same."""
+
+    out_tree: Any
+    out_avals: list[ShapedArray]
+
+
+class CustomFunction:
+    """What functions with custom rules share: which arguments the rules are about, and calling them."""
+
+    kind = "custom"
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any) -> None:
+        check_callable(self.kind, fun)
+        functools.update_wrapper(self, fun)
+        self.fun, self.name, self.signature = fun, function_name(fun), signature_of(fun)
+        names = list(self.signature.parameters) if self.signature is not None else []
+        try:
+            numbers = tuple(nondiff_argnums)
+        except TypeError:
+            raise TypeError(
+                f"{self.kind}: nondiff_argnums must be a sequence of positions, such as (0,), got "
+                f"{abbreviated(nondiff_argnums)}"
+            ) from None
+        chosen = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        for name in chosen:
+            if name not in names:
+                raise ValueError(
+                    f"{self.kind}: nondiff_argnames has {abbreviated(name)}; the parameters of {self.name} are "
+                    f"{', '.join(names)}"
+                )
+        self.nondiff_argnums = tuple(sorted({*numbers, *map(names.index, chosen)}))
+        kinds = [p.kind for p in self.signature.parameters.values()] if self.signature is not None else []
+        # So many positional arguments are all there are.
+        self.arity = len(kinds) if all(k in _POSITIONAL for k in kinds) and kinds else None
+
+    def __getattr__(self, name: str) -> Any:
+        # A function of several kinds, such as a custom_vjp of a custom_vmap, is given all its rules by its one name.
+        inner = self.__dict__.get("fun")
+        if isinstance(inner, CustomFunction) and hasattr(inner, name):
+            return getattr(inner, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    @operation
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._check_defined()
+        concrete = current_trace.get() is base_trace
+        if concrete and not kwargs:
+            return self.fun(*args)
+        args = self._positional(args, kwargs)
+        if concrete:
+            return self.fun(*args)
+        call, leaves = self._split(args)
+        if is_recorded(leaves):
+            body = stage_body(self.kind, call.of(self.fun), call.in_tree, [aval_of(x) for x in leaves])
+            expected = Expected(body.out_tree, body.out_avals)
+            results = self._apply(call, body.jaxpr, expected, [*body.consts, *leaves], len(body.consts), [])
+            return pytree.tree_unflatten(body.out_tree, results)
+        trees: list[Any] = []
+        function = call.of(self.fun)
+
+        def flat(*leaves: Any) -> list[Any]:
+            result = function(*pytree.tree_unflatten(call.in_tree, leaves))
+            return self._flattened("function", self.name, result, trees)
+
+        results = self._apply(call, Rule(flat, self.name), None, [given(x) for x in leaves], 0, trees)
+        return pytree.tree_unflatten(trees[0], results)
+
+    def _check_defined(self) -> None:
+        raise NotImplementedError
+
+    def _apply(
+        self, call: Call, call_jaxpr: Any, expected: Expected | None, operands: list[Any], num_consts: int,
+        trees: list[Any],
+    ) -> list[Any]:
+        raise NotImplementedError
+
+    def _fixed(self, position: int, value: Any) -> Any:
+        raise NotImplementedError
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return all arguments by position, defaults included."""
+        if not kwargs and len(args) == self.arity:
+            return args
+        if self.signature is None:
+            if kwargs:
+                raise TypeError(f"{self.kind}: the signature of {self.name} is not known; pass arguments by position")
+            return args
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.kind}-decorated function {self.name}: {error}") from None
+        bound.apply_defaults()
+        # Keyword-only parameters at their defaults are what the function sees anyway.
+        named = [n for n in bound.kwargs if n in kwargs]
+        if named:
+            raise TypeError(
+                f"The input arguments to the {self.kind}-decorated function {self.name} could not be resolved to "
+                "positional-only arguments. The following keyword arguments could not be resolved to positions: "
+                f"{', '.join(named)}. Make them positional parameters"
+            )
+        return bound.args
+
+    def _split(self, args: tuple[Any, ...]) -> tuple[Call, list[Any]]:
+        fixed = {}
+        for n in self.nondiff_argnums:
+            if not -len(args) <= n < len(args):
+                raise TypeError(
+                    f"{self.kind}: {self.name} has nondiff_argnums={self.nondiff_argnums}, but was called with "
+                    f"{len(args)} positional arguments"
+                )
+            fixed[n % len(args)] = self._fixed(n, args[n])
+        rest = tuple([a for i, a in enumerate(args) if i not in fixed])
+        leaves, in_tree = pytree.tree_flatten(rest)
+        for position, leaf in enumerate(leaves):
+            if not is_array_like(leaf):
+                raise TypeError(
+                    f"{self.kind}: argument {self._paths(fixed, in_tree)[position]} of {self.name}: "
+                    f"{abbreviated(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
+                    "nondiff_argnames"
+                )
+        return Call(fixed, len(args), in_tree), leaves
+
+    def _paths(self, fixed: dict[int, Any], in_tree: Any) -> list[str]:
+        """Return how users write the leaves of the arguments that are not fixed."""
+        static = call_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
+        tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
+        return call_arguments.argument_paths(self.fun, static, tree)
+
+    def _flattened(self, role: str, name: str, result: Any, trees: list[Any]) -> list[Any]:
+        """Return the leaves of what the function or a rule returned, and note their tree."""
+        leaves, tree = pytree.tree_flatten(result)
+        for position, leaf in enumerate(leaves):
+            if not is_array_like(leaf):
+                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                raise TypeError(
+                    f"{self.kind} {role} {name}: {abbreviated(leaf)} of type {type(leaf)} at output{path} is not an "
+                    "array"
+                )
+        trees[:] = [tree]
+        return leaves
+
+    def _check_primal_out(
+        self, rule: str, what: str, result: Any, leaves: list[Any], trees: list[Any], expected: Expected | None
+    ) -> None:
+        if expected is None:
+            return
+        start = (
+            f"{what} {rule} for function {self.name} must produce a pair (list or tuple of length two) where the first "
+            f"element represents the primal output (equal in value to the output of the {self.kind}-decorated function "
+            f"{self.name}, and in particular "
+        )
+        if trees[0] != expected.out_tree:
+            raise TypeError(
+                f"{start}of the same container/pytree structure), but instead the rule output's first element had "
+                f"container/pytree structure:\n    {_shown(trees[0], leaves)}\nwhile {self.name} had output "
+                f"container/pytree structure:\n    {_shown(expected.out_tree, expected.out_avals)}."
+            )
+        for position, (leaf, aval) in enumerate(zip(leaves, expected.out_avals, strict=True)):
+            found = aval_of(leaf)
+            if found.shape != aval.shape or found.dtype != aval.dtype:
+                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                raise TypeError(
+                    f"{start}with leaves of the same shape/dtype), but at output{path} it is {found.str_short()}, "
+                    f"while {self.name} returned {aval.str_short()}"
+                )
+
+
+def _shown(tree: Any, leaves: Sequence[Any]) -> str:
+    types = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
+    return str(pytree.described(tree, [a.str_short() for a in types])).replace("'", "")
+
+
+def check_pair(result: Any, message: Callable[[], str]) -> Any:
+    """Return `result`, a pair that a rule returned; TypeError with the message if it is none."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise TypeError(message())
+    return result

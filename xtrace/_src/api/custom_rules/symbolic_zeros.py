@@ -1,0 +1,43 @@
+"""Zeros that rules are given in the place of arrays, where they ask for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.ops.custom_rules.rule import zero_of
+
+
+class SymbolicZero:
+    """Stands for a tangent or cotangent that is zero, in rules defined with ``symbolic_zeros=True``."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return "SymbolicZero"
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    @staticmethod
+    def from_primal_value(value: Any) -> SymbolicZero:
+        """Return the zero tangent of `value`."""
+        return symbolic_zero(aval_of(value))
+
+
+def symbolic_zero(aval: ShapedArray) -> SymbolicZero:
+    """Return the zero tangent of values of this type; of integers it is of dtype float0."""
+    return SymbolicZero(aval if is_differentiable(aval) else ShapedArray(aval.shape, dtypes.float0))
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """Return the zero tangent of `val`, an array or a tree of them; of integers it is of dtype float0."""
+    zero = symbolic_zero if symbolic_zeros else zero_of
+    return pytree.tree_map(lambda x: zero(aval_of(x)), val)

@@ -1,0 +1,155 @@
+"""The call of a function whose jvp rule a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import current_trace, use_trace
+from xtrace._src.ops.custom_rules.calls import (
+    abstract_call,
+    batch_call,
+    cast_results,
+    effects_of_call,
+    emit_inline,
+    evaluate_call,
+    explicit,
+    find_mapped_results,
+    partial_evaluate_inline,
+    transpose_inline,
+)
+from xtrace._src.ops.custom_rules.rule import Rule, call_rule, zero_of
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.jaxpr_transforms import (
+    filter_by_mask,
+    scatter_by_mask,
+)
+from xtrace._src.transforms.scopes import program_scopes
+from xtrace._src.transforms.stage import StagedTracer, stage
+
+
+def _custom_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int, **_: Any
+) -> tuple[list[Any], list[Any]]:
+    primals, tangents = explicit(name, primals, tangents, num_consts)
+    results, moved = call_rule(jvp, primals, tangents)
+    return cast_results(results, call_jaxpr), moved
+
+
+def _custom_jvp_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int, **_: Any
+) -> tuple[list[Any], list[Any]]:
+    primals, tangents = explicit(name, primals, tangents, num_consts)
+    tape = current_trace.get()
+    with program_scopes():
+        results, moved = call_rule(jvp, primals, tangents)
+    if tape.is_tape and any(type(x) is StagedTracer and x.owner is tape for x in results):
+        # An operation that is on the tape as a whole, such as while_loop, gave them: they depend on no tangent.
+        assert tape.parent is not None
+        with use_trace(tape.parent):
+            still = [None if t is None else zero_of(aval_of(t)) for t in tangents]
+            results, _ = call_rule(jvp, primals, still)
+    return cast_results(results, call_jaxpr), moved
+
+
+def _custom_jvp_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, jvp: Rule,
+    num_consts: int, symbolic_zeros: bool,
+) -> tuple[list[Any], list[int | None]]:
+    mapping, explicit = jvp.mapping(mapped), list(axes[num_consts:])
+
+    def mapped_rule(
+        primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[int | None], list[Any], list[int | None]]:
+        """Return the results and their tangents, None for zero, each with the axis in it."""
+        nonzero = [t is not None for t in tangents]
+        out_nonzero: list[bool] = []
+
+        def both(*inner: Any) -> list[Any]:
+            results, moved = jvp.function(inner[: len(primals)], scatter_by_mask(inner[len(primals) :], nonzero))
+            out_nonzero[:] = [t is not None for t in moved]
+            return [*results, *filter_by_mask(moved, out_nonzero)]
+
+        found, where = mapping(
+            both, [*primals, *filter_by_mask(tangents, nonzero)], explicit + filter_by_mask(explicit, nonzero)
+        )
+        count = len(out_nonzero)
+        moved, moved_where = scatter_by_mask(found[count:], out_nonzero), scatter_by_mask(where[count:], out_nonzero)
+        return found[:count], where[:count], moved, moved_where
+
+    also = None
+    if isinstance(call_jaxpr, ClosedJaxpr) and not all(find_mapped_results(call_jaxpr, mapped, axes)):
+        also = _with_mapped_tangents(mapped_rule, call_jaxpr, operands[num_consts:])
+    call, values, in_order, places = batch_call(mapped, call_jaxpr, operands, axes, also)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        found, where, moved, moved_where = mapped_rule(primals, tangents)
+        together = [i if i is not None else j for i, j in zip(where, moved_where, strict=True)]
+        size = mapped.size
+        results = in_order(
+            [x if i is None and j is None else with_axis(x, i, size)
+             for x, i, j in zip(found, where, together, strict=True)],
+            [None if j is None else 0 for j in together],
+        )
+        wanted = places()
+        return results, [
+            t if t is None or j is None else with_axis(t, i, size)
+            for t, i, j in zip(moved, moved_where, wanted, strict=True)
+        ]
+
+    found = custom_jvp_call.bind_positional(
+        values, (name, call, jvp.batched(rule), num_consts + len(values) - len(operands), symbolic_zeros)
+    )
+    return found, places()
+
+
+_looking_at_tangents: ContextVar[bool] = ContextVar("looking_at_tangents", default=False)
+
+
+def _with_mapped_tangents(
+    mapped_rule: Callable[..., Any], call_jaxpr: ClosedJaxpr, operands: Sequence[Any]
+) -> list[bool]:
+    """Return for which results the rule has tangents that differ along the axis, though the results may not."""
+    if _looking_at_tangents.get():
+        # Inside of another rule: a rule may call one of the next order, and so on without end.
+        return [True] * len(call_jaxpr.out_avals)
+    found: list[bool] = []
+
+    def both(*values: Any) -> list[Any]:
+        *_, moved_where = mapped_rule(values, [v if is_differentiable(aval_of(v)) else None for v in values])
+        found[:] = [i is not None for i in moved_where]
+        return []
+
+    token = _looking_at_tangents.set(True)
+    try:
+        stage(both, [aval_of(x) for x in operands], DebugInfo("vmap", "custom_jvp", None, None))
+    except Exception:
+        # What is wrong with a rule is said where a derivative is asked for.
+        return [True] * len(call_jaxpr.out_avals)
+    finally:
+        _looking_at_tangents.reset(token)
+    return found
+
+
+custom_jvp_call = Primitive(
+    "custom_jvp_call",
+    ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"),
+    abstract=abstract_call,
+    emit=emit_inline,
+    evaluate=evaluate_call,
+    effects=effects_of_call,
+    jvp=_custom_jvp,
+    linearize=_custom_jvp_linearize,
+    partial_evaluate=partial_evaluate_inline,
+    transpose=transpose_inline,
+    batch=_custom_jvp_batch,
+    multiple_results=True,
+    memoised=False,
+    unprinted={"num_consts": NEVER_PRINTED},
+)

@@ -1,0 +1,183 @@
+"""The call of a function whose fwd and bwd rules a user gives, and the linear map whose transpose bwd is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import NEVER_PRINTED
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
+from xtrace._src.ops.custom_rules.calls import (
+    abstract_call,
+    batch_call,
+    cast_results,
+    effects_of_call,
+    emit_inline,
+    evaluate_call,
+    explicit,
+    partial_evaluate_inline,
+    transpose_inline,
+)
+from xtrace._src.ops.custom_rules.rule import Rule, call_rule
+from xtrace._src.ops.reductions import add_elements
+from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.jaxpr_transforms import (
+    filter_by_mask,
+    scatter_by_mask,
+)
+from xtrace._src.transforms.scopes import program_scopes
+
+
+def _no_forward_mode(name: str) -> TypeError:
+    return TypeError(
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function. "
+        f"{name} has a rule for reverse mode only: use grad or vjp, or define it with custom_jvp"
+    )
+
+
+def _custom_vjp_jvp(*_: Any, name: str, **__: Any) -> Any:
+    raise _no_forward_mode(name)
+
+
+def _custom_vjp_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, num_consts: int, **_: Any
+) -> tuple[list[Any], list[Any]]:
+    primals, tangents = explicit(name, primals, tangents, num_consts)
+    nonzero = tuple([t is not None for t in tangents])
+    results, residuals, bwd = call_rule(fwd, primals, nonzero)
+    results = cast_results(results, call_jaxpr)
+    avals = tuple(map(aval_of, results))
+    operands = [*residuals, *filter_by_mask(tangents, nonzero)]
+    with program_scopes():
+        moved = custom_lin.bind_positional(operands, (name, bwd, nonzero, len(residuals), avals))
+    return results, scatter_by_mask(moved, [is_differentiable(a) for a in avals])
+
+
+def _custom_vjp_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, fwd: Rule,
+    bwd: str, num_consts: int, symbolic_zeros: bool,
+) -> tuple[list[Any], list[int | None]]:
+    call, values, in_order, places = batch_call(mapped, call_jaxpr, operands, axes)
+    mapping, explicit = fwd.mapping(mapped), list(axes[num_consts:])
+
+    def forward(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
+        rules: list[Any] = []
+
+        def both(*inner: Any) -> list[Any]:
+            results, residuals, backward = fwd.function(inner, nonzero)
+            rules[:] = [len(results), backward]
+            return [*results, *residuals]
+
+        found, where = mapping(both, primals, explicit)
+        count, backward = rules
+        results = in_order(found[:count], where[:count])
+        return results, found[count:], _batched_backward(mapped, backward, where[count:], places(), explicit)
+
+    found = custom_vjp_call.bind_positional(
+        values, (name, call, fwd.batched(forward), bwd, num_consts + len(values) - len(operands), symbolic_zeros)
+    )
+    return found, places()
+
+
+def _batched_backward(
+    mapped: MappedAxis,
+    backward: Rule,
+    residual_axes: Sequence[int | None],
+    out_axes: Sequence[int | None],
+    in_axes: Sequence[int | None],
+) -> Rule:
+    """Return the rule from residuals and cotangents to cotangents of the inputs, all batched as the axes say."""
+    residual_axes, out_axes = list(residual_axes), list(out_axes)
+
+    def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        nonzero = [c is not None for c in cotangents]
+        split = len(residuals)
+        found_nonzero: list[bool] = []
+
+        def each(*inner: Any) -> list[Any]:
+            found = backward.function(inner[:split], scatter_by_mask(inner[split:], nonzero))
+            found_nonzero[:] = [c is not None for c in found]
+            return filter_by_mask(found, found_nonzero)
+
+        values = [*residuals, *filter_by_mask(cotangents, nonzero)]
+        found, where = batch(each, mapped, values, residual_axes + filter_by_mask(out_axes, nonzero))
+        found, where = scatter_by_mask(found, found_nonzero), scatter_by_mask(where, found_nonzero)
+        each_input = zip(found, where, in_axes, strict=True)
+        return [None if c is None else _as_input(c, i, j, mapped.size) for c, i, j in each_input]
+
+    return backward.batched(batched)
+
+
+def _as_input(cotangent: Any, axis: int | None, in_axis: int | None, size: int) -> Any:
+    """Return a cotangent with its axis where the input has it; an input that is not mapped is shared by all indices."""
+    if in_axis is not None:
+        return with_axis(cotangent, axis, size, in_axis)
+    return cotangent if axis is None else add_elements(cotangent, (axis,))
+
+
+custom_vjp_call = Primitive(
+    "custom_vjp_call",
+    ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"),
+    abstract=abstract_call,
+    emit=emit_inline,
+    evaluate=evaluate_call,
+    effects=effects_of_call,
+    jvp=_custom_vjp_jvp,
+    linearize=_custom_vjp_linearize,
+    partial_evaluate=partial_evaluate_inline,
+    transpose=transpose_inline,
+    batch=_custom_vjp_batch,
+    multiple_results=True,
+    memoised=False,
+    unprinted={"num_consts": NEVER_PRINTED},
+)
+
+
+def _lin_abstract(*_: ShapedArray, out_avals: Sequence[ShapedArray], **__: Any) -> list[ShapedArray]:
+    """The tangents of a custom_vjp function's results: a map that only its transpose, the user's rule, is known of."""
+    return [a for a in out_avals if is_differentiable(a)]
+
+
+def _lin_refused(*_: Any, name: str, **__: Any) -> Any:
+    raise _no_forward_mode(name)
+
+
+def _lin_transpose(
+    cotangents: Sequence[Any], *operands: Any, bwd: Rule, in_nonzero: Sequence[bool], num_res: int,
+    out_avals: Sequence[ShapedArray], **_: Any,
+) -> list[Any]:
+    residuals = operands[:num_res]
+    assert not any(type(x) is UndefinedPrimal for x in residuals)
+    found = call_rule(bwd, residuals, scatter_by_mask(cotangents, [is_differentiable(a) for a in out_avals]))
+    return [None] * num_res + filter_by_mask(found, in_nonzero)
+
+
+def _lin_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, bwd: Rule,
+    in_nonzero: Sequence[bool], num_res: int, out_avals: Sequence[ShapedArray],
+) -> tuple[list[Any], list[int | None]]:
+    size = mapped.size
+    tangents = [with_axis(t, i, size) for t, i in zip(operands[num_res:], axes[num_res:], strict=True)]
+    in_axes = [0] * len(in_nonzero)
+    rule = _batched_backward(mapped, bwd, axes[:num_res], [0] * len(out_avals), in_axes)
+    avals = tuple([a.update(shape=(size, *a.shape)) for a in out_avals])
+    found = custom_lin.bind_positional([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
+    return found, [0] * len(found)
+
+
+custom_lin = Primitive(
+    "custom_lin",
+    ("name", "bwd", "in_nonzero", "num_res", "out_avals"),
+    abstract=_lin_abstract,
+    emit=_lin_refused,
+    evaluate=_lin_refused,
+    jvp=_lin_refused,
+    transpose=_lin_transpose,
+    batch=_lin_batch,
+    multiple_results=True,
+    memoised=False,
+    unprinted={"out_avals": NEVER_PRINTED},
+)

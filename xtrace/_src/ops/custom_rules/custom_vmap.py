@@ -1,0 +1,147 @@
+"""The call of a function whose batching rule a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.effects import Effects
+from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.ops.arrays.slicing import index_in_dim
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.custom_rules.calls import abstract_call, emit_inline, transpose_inline
+from xtrace._src.ops.custom_rules.rule import Rule, zero_of
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.jaxpr_transforms import (
+    cast_weak_type,
+    filter_by_mask,
+    jvp_jaxpr,
+    move_constants_to_inputs,
+    scatter_by_mask,
+)
+from xtrace._src.transforms.jvp import jvp
+
+
+def _custom_vmap_results(*avals: ShapedArray, call: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    """The results of a function that has a batching rule of its own."""
+    return abstract_call(*avals, call_jaxpr=call)
+
+
+def _custom_vmap_emit(builder: FunctionBuilder, *values: Value, call: ClosedJaxpr, **_: Any) -> list[Value]:
+    return emit_inline(builder, *values, call_jaxpr=call)
+
+
+def _custom_vmap_effects(*, call: ClosedJaxpr, **_: Any) -> Effects:
+    return call.effects
+
+
+def _custom_vmap_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: Rule, name: str
+) -> tuple[list[Any], list[Any]]:
+    nonzero = [t is not None for t in tangents]
+    smooth = tuple([is_differentiable(a) for a in call.out_avals])
+    both, _ = jvp_jaxpr(call, tuple(nonzero), smooth)
+    count, split = len(call.out_avals), len(primals)
+
+    def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        own, moved = list(batched[:split]), scatter_by_mask(batched[split:], nonzero)
+        if any(b and m for b, m in zip(own, moved, strict=True)):
+            return of_batched(size, [b or bool(m) for b, m in zip(own, moved, strict=True)], batched, values)
+        # Nothing is batched together with its tangent: the rule is told so, and is itself mapped.
+        mapped = MappedAxis(size)
+
+        def each(*inner: Any) -> list[Any]:
+            results, where = of_batched(size, [False] * split, [False] * len(values), inner)
+            return [index_in_dim(x, 0, 0, False) if b else x for x, b in zip(results, where, strict=True)]
+
+        results, where = batch(each, mapped, values, [0 if b else None for b in batched])
+        return (
+            [x if i is None else with_axis(x, i, size) for x, i in zip(results, where, strict=True)],
+            [i is not None for i in where],
+        )
+
+    def of_batched(
+        size: int, told: Sequence[bool], batched: Sequence[bool], values: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        """Return the rule's results and their tangents, which of them are batched; it is `told` of its operands."""
+        wanted = [*told, *filter_by_mask(told, nonzero)]
+        values = [with_axis(x, 0 if b else None, size) if w else x
+                  for x, b, w in zip(values, batched, wanted, strict=True)]
+        out_batched: list[bool] = []
+
+        def function(*inner: Any) -> list[Any]:
+            results, out_batched[:] = rule.function(size, told, inner)
+            return results
+
+        results, found = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
+        dense = [zero_of(aval_of(x)) if t is None else t for x, t, s in zip(results, found, smooth, strict=True) if s]
+        return [*results, *dense], [*out_batched, *filter_by_mask(out_batched, smooth)]
+
+    operands = [*primals, *filter_by_mask(tangents, nonzero)]
+    consts = len(both.consts)
+    if consts:
+        operands = [*both.consts, *operands]
+        whole = moved_rule
+
+        def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+            return whole(size, batched[consts:], values[consts:])
+
+    results = custom_vmap_call.bind_positional(
+        operands, (name, move_constants_to_inputs(both), rule.batched(moved_rule))
+    )
+    return results[:count], scatter_by_mask(results[count:], smooth)
+
+
+def _custom_vmap_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: Rule, name: str
+) -> tuple[list[Any], list[Any]]:
+    # Values are the rule's; the user says nothing of transposing it, so derivatives are those of the function.
+    assert jit_call.linearize is not None
+    _, moved = jit_call.linearize(primals, tangents, name=name, jaxpr=call, compiler_options=None)
+    return custom_vmap_call.bind_positional(primals, (name, call, rule)), moved
+
+
+def _custom_vmap_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, call: ClosedJaxpr, rule: Rule, name: str
+) -> tuple[list[Any], list[int | None]]:
+    batched = [i is not None for i in axes]
+    values = [x if i is None else with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    results, where = rule.function(mapped.size, batched, values)
+    for x, b, aval in zip(results, where, call.out_avals, strict=True):
+        shape = (mapped.size, *aval.shape) if b else aval.shape
+        found = aval_of(x)
+        if found.shape != shape or found.dtype != aval.dtype:
+            raise ValueError(
+                f"the custom vmap rule {rule} of {name} returned {found.str_short()} "
+                f"{'as batched' if b else 'as not batched'}; the result of {name} is {aval.str_short()}, so "
+                f"{aval.update(shape=shape).str_short()} was expected"
+            )
+    results = [cast_weak_type(x, a) for x, a in zip(results, call.out_avals, strict=True)]
+    return results, [0 if b else None for b in where]
+
+
+def _custom_vmap_transpose(
+    cotangents: Sequence[Any], *operands: Any, call: ClosedJaxpr, name: str, **_: Any
+) -> list[Any]:
+    return transpose_inline(cotangents, *operands, call_jaxpr=call, name=name)
+
+
+custom_vmap_call = Primitive(
+    "custom_vmap_call",
+    ("name", "call", "rule"),
+    abstract=_custom_vmap_results,
+    emit=_custom_vmap_emit,
+    effects=_custom_vmap_effects,
+    jvp=_custom_vmap_jvp,
+    linearize=_custom_vmap_linearize,
+    transpose=_custom_vmap_transpose,
+    batch=_custom_vmap_batch,
+    multiple_results=True,
+    memoised=False,
+    unprinted={"name": NEVER_PRINTED},
+)

@@ -1,0 +1,120 @@
+"""The call of a linear function whose transpose a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import with_axis, zeros
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.effects import Effects
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.ops.custom_rules.calls import abstract_call, emit_inline
+from xtrace._src.ops.custom_rules.rule import Rule, zero_of
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.jaxpr_transforms import (
+    batch_jaxpr,
+    move_constants_to_inputs,
+)
+
+
+def _linear_results(*avals: ShapedArray, callee: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    """The results of a linear function whose transpose is given."""
+    return abstract_call(*avals, call_jaxpr=callee)
+
+
+def _linear_emit(builder: FunctionBuilder, *values: Value, callee: ClosedJaxpr, **_: Any) -> list[Value]:
+    return emit_inline(builder, *values, call_jaxpr=callee)
+
+
+def _linear_effects(*, callee: ClosedJaxpr, **_: Any) -> Effects:
+    return callee.effects
+
+
+def _linear_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, callee: ClosedJaxpr, transpose: Rule, num_res: int
+) -> tuple[list[Any], list[Any]]:
+    if any(t is not None for t in tangents[:num_res]):
+        raise NotImplementedError(
+            "linear_call cannot be differentiated with respect to its residual_args, only its linear_args; write the "
+            "derivative with custom_jvp"
+        )
+    parameters = (callee, transpose, num_res)
+    residuals = primals[:num_res]
+    linear = zip(primals[num_res:], tangents[num_res:], strict=True)
+    moved = [zero_of(aval_of(x)) if t is None else t for x, t in linear]
+    return linear_call.bind_positional(primals, parameters), linear_call.bind_positional(
+        [*residuals, *moved], parameters
+    )
+
+
+def _linear_transpose(
+    cotangents: Sequence[Any], *operands: Any, callee: ClosedJaxpr, transpose: Rule, num_res: int
+) -> list[Any]:
+    given_cotangents = [zeros(a) if c is None else c for c, a in zip(cotangents, callee.out_avals, strict=True)]
+    transposed, consts = transpose.function()
+    back = Rule(lambda: (callee, []), "transpose")
+    residuals = [*consts, *operands[:num_res]]
+    if consts:
+        skipped = len(consts)
+        back = Rule(lambda: (_ignoring(callee, skipped, transposed), []), "transpose")
+    found = linear_call.bind_positional([*residuals, *given_cotangents], (transposed, back, len(residuals)))
+    return [None] * num_res + [
+        c if type(x) is UndefinedPrimal else None for c, x in zip(found, operands[num_res:], strict=True)
+    ]
+
+
+def _ignoring(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxpr:
+    """Return `callee` with `count` more leading inputs, those of `other`, that it makes no use of."""
+    jaxpr = callee.jaxpr
+    return ClosedJaxpr(jaxpr.replace(invars=[*other.jaxpr.invars[:count], *jaxpr.invars]), [])
+
+
+def _linear_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, callee: ClosedJaxpr, transpose: Rule,
+    num_res: int,
+) -> tuple[list[Any], list[int | None]]:
+    size, count = mapped.size, len(callee.out_avals)
+    residual_axes = tuple(axes[:num_res])
+    moved = [with_axis(x, i, size) for x, i in zip(operands[num_res:], axes[num_res:], strict=True)]
+
+    def with_all_axes(closed: ClosedJaxpr, leading: Sequence[int | None]) -> tuple[ClosedJaxpr, list[Any]]:
+        places = (*leading, *[0] * (len(closed.in_avals) - len(leading)))
+        batched, _ = batch_jaxpr(closed, mapped, places, (True,) * len(closed.out_avals))
+        return move_constants_to_inputs(batched), list(batched.consts)
+
+    def transposed() -> tuple[ClosedJaxpr, list[Any]]:
+        closed, consts = transpose.function()
+        batched, more = with_all_axes(closed, [*[None] * len(consts), *residual_axes])
+        return batched, [*more, *consts]
+
+    batched, consts = with_all_axes(callee, residual_axes)
+    operands = [*consts, *operands[:num_res], *moved]
+    if consts:
+        skipped, inner = len(consts), transposed
+
+        def transposed() -> tuple[ClosedJaxpr, list[Any]]:
+            closed, more = inner()
+            jaxpr, place = closed.jaxpr, len(more)
+            invars = [*jaxpr.invars[:place], *batched.jaxpr.invars[:skipped], *jaxpr.invars[place:]]
+            return ClosedJaxpr(jaxpr.replace(invars=invars), []), more
+
+    rule = transpose.batched(transposed)
+    return linear_call.bind_positional(operands, (batched, rule, num_res + len(consts))), [0] * count
+
+
+linear_call = Primitive(
+    "linear_call",
+    ("callee", "transpose", "num_res"),
+    abstract=_linear_results,
+    emit=_linear_emit,
+    effects=_linear_effects,
+    jvp=_linear_jvp,
+    transpose=_linear_transpose,
+    batch=_linear_batch,
+    multiple_results=True,
+    memoised=False,
+)

@@ -1,0 +1,135 @@
+"""Rules that a user gives, as parameters of operations, and calling them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.trace import Trace, current_trace, use_trace
+from xtrace._src.runtime.transfer import to_constant
+from xtrace._src.transforms.batch import BatchTrace, BatchTracer, MappedAxis, batch
+from xtrace._src.transforms.jvp import JVPTracer
+from xtrace._src.transforms.linearize import Tape
+from xtrace._src.transforms.scopes import call_in_scopes
+from xtrace._src.transforms.stage import StagedTracer, StagingTrace
+
+_SCALARS = (bool, int, float, complex, Literal)
+
+
+class Rule:
+    """A Python function of flat values in the parameters of an operation; it prints as the user's name for it.
+
+    `origin` is the trace that the operation was bound under: what the function closes over may be its tracers. Rules
+    of equal keys do the same; one without a key is equal to itself alone.
+    """
+
+    __slots__ = ("function", "name", "key", "_origin")
+
+    def __init__(self, function: Callable[..., Any], name: str, key: Any = None, origin: Trace | None = None) -> None:
+        self.function, self.name, self.key = function, name, key
+        self._origin = weakref.ref(origin or current_trace.get())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Rule) and self.key is not None and bool(self.key == other.key))
+
+    def __hash__(self) -> int:
+        return object.__hash__(self) if self.key is None else hash(self.key)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def batched(self, function: Callable[..., Any]) -> Rule:
+        """Return `function`, which is this rule batched, as a rule."""
+        return Rule(function, self.name, None, self._origin())
+
+    def mapping(self, mapped: MappedAxis) -> Callable[..., tuple[list[Any], list[int | None]]]:
+        """Return ``batch`` for what is called while a batch rule is at work.
+
+        Where the tracers that the function closes over are those of the trace which called the batch rule, that trace
+        is entered again, above whatever is the current one then.
+        """
+        current, inner = current_trace.get(), self._origin()
+        found: weakref.ref[BatchTrace] | None = None
+        for trace in inner.enclosing() if inner is not None else ():
+            if type(trace) is BatchTrace and trace.parent is current and trace.mapped is mapped:
+                found = weakref.ref(trace)
+
+        def mapping(
+            function: Callable[..., Any], values: Sequence[Any], axes: Sequence[int | None]
+        ) -> tuple[list[Any], list[int | None]]:
+            trace = found() if found is not None else None
+            if trace is None or trace.ended:
+                return batch(function, mapped, values, axes)
+            return _entered_again(trace, function, values, axes)
+
+        return mapping
+
+
+def _entered_again(
+    trace: BatchTrace, function: Callable[..., Sequence[Any]], values: Sequence[Any], axes: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
+    outer = trace.parent
+    trace.rebind(current_trace.get())
+    try:
+        with use_trace(trace):
+            results = function(
+                *[x if i is None else BatchTracer(trace, x, i) for x, i in zip(values, axes, strict=True)]
+            )
+    finally:
+        trace.rebind(outer)
+    own = [type(x) is BatchTracer and x.owner is trace for x in results]
+    return (
+        [x.value if mine else x for x, mine in zip(results, own, strict=True)],
+        [x.axis if mine else None for x, mine in zip(results, own, strict=True)],
+    )
+
+
+def is_recorded(operands: Sequence[Any]) -> bool:
+    """Whether a function called now on the operands is to be a jaxpr: an enclosing trace records, or a tape does."""
+    taped = False
+    for trace in current_trace.get().enclosing():
+        if type(trace) is Tape:
+            taped = True
+        elif isinstance(trace, StagingTrace):
+            return True
+    return taped and any(_reaches_tape(x) for x in operands)
+
+
+def _reaches_tape(value: Any) -> bool:
+    kind = type(value)
+    if kind is JVPTracer:
+        return _reaches_tape(value.primal) or _reaches_tape(value.tangent)
+    return _reaches_tape(value.value) if kind is BatchTracer else kind is StagedTracer
+
+
+def given(value: Any) -> Any:
+    """Return an operand as users' functions take it: Python scalars and literals as arrays."""
+    return to_constant(value) if isinstance(value, _SCALARS) else value
+
+
+def call_rule(rule: Rule, *arguments: Any) -> Any:
+    """Return ``rule.function(*arguments)``; an error of a value out of its trace says what rules may close over."""
+    try:
+        return call_in_scopes(rule.function, *arguments)
+    except UnexpectedTracerError as error:
+        error.add_note(
+            f"while the custom rule {rule} was called: it may close over no traced value of a function that has ended, "
+            "such as an outer jitted one. Pass the value as an argument, or through the residuals"
+        )
+        raise
+
+
+def zero_of(aval: ShapedArray) -> Any:
+    """Return the zero tangent of values of this type; of integers, a NumPy array of float0."""
+    if not is_differentiable(aval):
+        return np.zeros(aval.shape, dtypes.float0)
+    return zeros(aval) if aval.shape else to_constant(Literal(dtypes.scalar_type_of(aval.dtype)(0), aval))
