@@ -12,6 +12,7 @@ from xtrace import dtypes as public_dtypes
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.docstrings import docstring
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.operands import axes_of, type_of
 
@@ -49,7 +50,11 @@ class ScalarType(type):
 def _scalar_type(dtype: Any) -> Any:
     contents = {
         "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
-        "__doc__": f"Arrays of {dtype.name}: ``{dtype.name}(x)`` converts, and the class is a dtype.",
+        "__doc__": docstring(
+            f"A dtype, and the function that converts to it: arrays of {dtype.name}.",
+            {"x": "an array, a scalar or nested lists of numbers."}, f"An array of dtype {dtype.name}.",
+            {"TypeError": "`x` does not convert to an array."}, (f"str(jnp.{dtype.name}.dtype)", f"'{dtype.name}'"),
+        ),
     }
     return ScalarType(dtype.name, (), contents)
 
@@ -97,21 +102,65 @@ pi, e, inf, nan, euler_gamma, newaxis = math.pi, math.e, math.inf, math.nan, flo
 
 
 def result_type(*args: Any) -> Any:
-    """Return the dtype of an operation on `args`: arrays, scalars and dtypes. TypeError for what has no dtype."""
+    """Return the dtype of the results of operations on the operands.
+
+    Args:
+        args: arrays, scalars and dtypes, one or more.
+
+    Returns:
+        A NumPy dtype. 64-bit dtypes become 32-bit ones unless `enable_x64` is set.
+
+    Raises:
+        TypeError: an operand has no dtype.
+        ValueError: there is no operand.
+
+    Example:
+        >>> jnp.result_type(jnp.int8, jnp.float16)
+        dtype('float16')
+    """
     return public_dtypes.result_type(*args)
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """Return the dtype that values of dtypes `a` and `b` promote to, 64-bit ones kept.
+    """Return the dtype that values of two dtypes promote to.
 
-    Python's int, float and complex are weak. TypePromotionError where there is no common dtype.
+    Args:
+        a, b: dtypes, or Python's int, float or complex, which are weak. 64-bit dtypes are kept.
+
+    Returns:
+        A NumPy dtype.
+
+    Raises:
+        TypeError: an argument is no dtype.
+        TypePromotionError: the setting `numpy_dtype_promotion` forbids the promotion.
+
+    Example:
+        >>> jnp.promote_types(jnp.int8, jnp.uint8)
+        dtype('int16')
     """
     pairs = tuple(dtypes.dtype_and_weak(x, True) for x in (a, b))
     return dtypes.promote(pairs, True, config.numpy_dtype_promotion.value)[0]
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether NumPy's rule `casting` lets values of dtype `from_` (or of an array's dtype) become `to`."""
+    """Return whether values of one dtype may become values of another by a rule of NumPy's.
+
+    Args:
+        from_: a dtype, or an array whose dtype is meant.
+        to: a dtype.
+        casting: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or ``"unsafe"``.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: an argument is no dtype.
+        ValueError: `casting` is another text.
+
+    Example:
+        >>> jnp.can_cast(jnp.float32, jnp.int32)
+        False
+    """
     own = from_.dtype if hasattr(from_, "shape") and not isinstance(from_, type) else dtypes.resolve(from_)
     return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
 
@@ -126,7 +175,24 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of a `kind`: a dtype, one of the array API's names of kinds, or a tuple of these."""
+    """Return whether a dtype is of a kind.
+
+    Args:
+        dtype: a dtype.
+        kind: a dtype, ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``, ``"real floating"``,
+            ``"complex floating"``, ``"numeric"``, or a tuple of these, one of which is to hold.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: `dtype` is no dtype.
+        ValueError: `kind` is none of these.
+
+    Example:
+        >>> jnp.isdtype(jnp.int8, ("bool", "integral"))
+        True
+    """
     own = dtypes.resolve(dtype)
     for one in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(one, str) and one in _KINDS:
@@ -144,12 +210,37 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether dtype or scalar class `arg1` is `arg2` or lies below it, as in ``issubdtype(bfloat16, floating)``."""
+    """Return whether a dtype or scalar class is another one, or lies below it in NumPy's hierarchy.
+
+    Args:
+        arg1, arg2: dtypes or scalar classes; `bfloat16` and the other small types have their places in the hierarchy.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: an argument is no dtype and no scalar class.
+
+    Example:
+        >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+        True
+    """
     return dtypes.issubdtype(arg1, arg2)
 
 
 def iterable(y: Any) -> bool:
-    """Whether `y` can be iterated over."""
+    """Return whether an object can be iterated over.
+
+    Args:
+        y: any object.
+
+    Returns:
+        A Python bool.
+
+    Example:
+        >>> jnp.iterable(jnp.ones(3)), jnp.iterable(1.0)
+        (True, False)
+    """
     try:
         iter(y)
     except TypeError:
@@ -158,7 +249,18 @@ def iterable(y: Any) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a scalar: a Python or NumPy one, or an array of rank 0."""
+    """Return whether an object is a scalar: a Python or NumPy scalar, or an array of rank 0.
+
+    Args:
+        element: any object.
+
+    Returns:
+        A Python bool.
+
+    Example:
+        >>> jnp.isscalar(1.0), jnp.isscalar(jnp.ones(1))
+        (True, False)
+    """
     if np.isscalar(element):
         return True
     try:
@@ -168,18 +270,61 @@ def isscalar(element: Any) -> bool:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Return the length of every axis of `a`, an array, scalar or list; () for what has no elements, such as None."""
+    """Return the length of every axis.
+
+    Args:
+        a: an array, a scalar, or nested lists of numbers.
+
+    Returns:
+        A tuple of integers; () for an object without elements, such as None.
+
+    Raises:
+        ValueError: nested lists have different lengths.
+
+    Example:
+        >>> jnp.shape([[1, 2, 3]])
+        (1, 3)
+    """
     if isinstance(a, (list, tuple)):
         return np.shape(a)
     return type_of("shape", a).shape if is_array_like(a) or hasattr(a, "shape") else ()
 
 
 def ndim(a: Any) -> int:
-    """Return the number of axes of `a`, an array, scalar or list; 0 for what has no elements, such as None."""
+    """Return the number of axes.
+
+    Args:
+        a: an array, a scalar, or nested lists of numbers.
+
+    Returns:
+        A Python int; 0 for an object without elements, such as None.
+
+    Raises:
+        ValueError: nested lists have different lengths.
+
+    Example:
+        >>> jnp.ndim([[1, 2, 3]])
+        2
+    """
     return len(shape(a))
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """Return the number of elements of `a`, an array, scalar or list, or the product of its lengths along `axis`."""
+    """Return the number of elements.
+
+    Args:
+        a: an array, a scalar, or nested lists of numbers.
+        axis: an axis or several, whose lengths are multiplied; None for all axes.
+
+    Returns:
+        A Python int.
+
+    Raises:
+        ValueError: `a` has no such axis, or nested lists have different lengths.
+
+    Example:
+        >>> jnp.size(jnp.ones((2, 3)))
+        6
+    """
     lengths = shape(a)
     return math.prod([lengths[i] for i in axes_of("size", axis, len(lengths))])

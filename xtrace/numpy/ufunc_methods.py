@@ -29,7 +29,18 @@ def as_ufunc(function: Callable[..., Any]) -> ufunc:
     own = {"nin": 2, **_OWN[name]}
     made = ufunc(function, nout=1, name=name, call=function, **own)
     made._own_name, made.__module__ = name, __package__
+    made.__doc__ = _with_numpy_parameters(function.__doc__ or "")
     return made
+
+
+def _with_numpy_parameters(docstring: str) -> str:
+    """Return the docstring of an elementwise function with the parameters of ufuncs in the place of its operands."""
+    operands, rest = docstring.split("\n\n    Returns:", 1)
+    contract, operands = operands.split("Args:\n", 1)
+    return (
+        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
+        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
+    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)
 
 
 def _at(update: str, of_booleans: str = "") -> _Method:

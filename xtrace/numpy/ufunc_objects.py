@@ -33,9 +33,23 @@ _Method = Callable[..., Any] | None
 class ufunc(functools.partial[Any]):
     """A function of `nin` numbers with `nout` results, made one of arrays, with NumPy's methods.
 
-    call, reduce, accumulate, at, reduceat: what is used in place of the general way, with the same parameters; `at`
-    may return NotImplemented.
-    identity: what changes nothing; reductions begin with it.
+    Args:
+        func: the function of numbers; it is traced.
+        nin: the number of operands.
+        nout: the number of results.
+        name: the name in messages; by default that of `func`.
+        nargs: the number of operands and results that a call takes; by default `nin`.
+        identity: the operand that leaves the other one as it is; reductions begin with it. None for none.
+        call: a function of arrays that is called in the place of `func`.
+        reduce, accumulate, at, reduceat: functions with the parameters of these methods, which replace the general
+            ones; `accumulate` and `at` may return NotImplemented.
+
+    Raises:
+        TypeError: `func` is no function, or `nin` or `nout` is no integer.
+
+    Example:
+        >>> jnp.frompyfunc(lambda x, y: 10 * x + y, 2, 1).reduce(jnp.array([1, 2, 3]))
+        Array(123, dtype=int32)
     """
 
     # A partial object, because Python calls it in less time than an object with a method `__call__`.
@@ -142,10 +156,28 @@ class ufunc(functools.partial[Any]):
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        """Combine the elements of `a` along `axis` (None: all of them), from the first to the last.
+        """Combine the elements of `a` along `axis`, from the first to the last.
 
-        initial: what comes before the first. where: which elements count; it needs an identity or `initial`.
-        ValueError for no element without either.
+        Args:
+            a: an array.
+            axis: the axis that is reduced, an integer; None for all axes.
+            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            out: not supported; leave it at None.
+            keepdims: whether the reduced axes stay, with size 1.
+            initial: the value before the first element.
+            where: an array of booleans that broadcasts against `a`: the elements that count.
+
+        Returns:
+            An array of the other axes.
+
+        Raises:
+            NotImplementedError: `out` is given, or several axes to a ufunc that is not one of NumPy's.
+            ValueError: the ufunc does not have two operands and one result, or it has no identity and there is no
+                element, or `where` is given without `initial`.
+
+        Example:
+            >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
+            Array([4, 6], dtype=int32)
         """
         name = self._check("reduce", out)
         if where is not None and self.identity is None and initial is None:
@@ -180,7 +212,25 @@ class ufunc(functools.partial[Any]):
 
     @operation
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """Return what `reduce` gives for the first element along `axis`, the first two, and so on."""
+        """Combine the first element along `axis`, the first two, and so on, as `reduce` does.
+
+        Args:
+            a: an array.
+            axis: the axis along which elements are combined, an integer.
+            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            out: not supported; leave it at None.
+
+        Returns:
+            An array of the shape of `a`.
+
+        Raises:
+            NotImplementedError: `out` is given.
+            ValueError: the ufunc does not have two operands and one result, or `axis` is no single axis.
+
+        Example:
+            >>> jnp.add.accumulate(jnp.array([1, 2, 3]))
+            Array([1, 3, 6], dtype=int32)
+        """
         name = self._check("accumulate", out)
         if self._own["accumulate"] is not None:
             found = self._own["accumulate"](a, axis=axis, dtype=dtype)
@@ -196,7 +246,22 @@ class ufunc(functools.partial[Any]):
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
 
-        NotImplementedError unless ``inplace=False``: arrays are immutable.
+        Args:
+            a: an array.
+            indices: an index of `a`, as in ``a[indices]``.
+            b: the second operands, which broadcast against ``a[indices]``; None for a ufunc of one operand.
+            inplace: must be False, since arrays are immutable.
+
+        Returns:
+            An array of the shape of `a`.
+
+        Raises:
+            NotImplementedError: `inplace` is not False.
+            TypeError: the number of operands is not that of the ufunc.
+
+        Example:
+            >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
+            Array([2., 0., 1.], dtype=float32)
         """
         if inplace:
             raise NotImplementedError(
@@ -224,9 +289,26 @@ class ufunc(functools.partial[Any]):
 
     @operation
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """Return for each of `indices` the elements along `axis` from it up to the next one, reduced.
+        """Reduce the elements along `axis` from each of `indices` up to the next one.
 
-        Where the next one is not larger, the element at the index. An index out of bounds gives what `take` gives.
+        Args:
+            a: an array.
+            indices: an array of integers of rank 1. Where the next index is not larger, the result is the element at
+                the index alone. An index out of bounds gives the same as in `take`.
+            axis: the axis that is reduced, an integer.
+            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            out: not supported; leave it at None.
+
+        Returns:
+            An array of the shape of `a`, but with one element along `axis` for each index.
+
+        Raises:
+            NotImplementedError: `out` is given.
+            ValueError: `indices` is no array of integers of rank 1, or `axis` is no single axis.
+
+        Example:
+            >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 2, 4]))
+            Array([1, 5, 9], dtype=int32)
         """
         name = self._check("reduceat", out)
         if self._own["reduceat"] is not None:
@@ -244,7 +326,23 @@ class ufunc(functools.partial[Any]):
 
     @operation
     def outer(self, A: Any, B: Any, /) -> Any:
-        """Return the function of every element of `A` with every element of `B`; the axes of `A` come first."""
+        """Return the function of every element of `A` with every element of `B`.
+
+        Args:
+            A, B: arrays or scalars.
+
+        Returns:
+            An array of the axes of `A` followed by those of `B`.
+
+        Raises:
+            TypeError: an operand is no array and no scalar.
+            ValueError: the ufunc does not have two operands and one result.
+
+        Example:
+            >>> jnp.multiply.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+            Array([[3, 4],
+                   [6, 8]], dtype=int32)
+        """
         name = self._check("outer")
         shapes = [type_of(name, x, i).shape for i, x in enumerate((A, B))]
         if not all(shapes):
@@ -367,8 +465,22 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """Return the `ufunc` of a function of `nin` numbers that gives `nout`; `identity` is what changes nothing.
+    """Return the `ufunc` of a function of numbers.
 
-    The function is traced, by `vectorize`. TypeError for what is no function.
+    Args:
+        func: a function of `nin` numbers that returns `nout`; it is traced, and mapped over elements by `vectorize`.
+        nin: the number of operands.
+        nout: the number of results.
+        identity: the operand that leaves the other one as it is, for reductions; None for none.
+
+    Returns:
+        The ufunc, whose calls broadcast their operands.
+
+    Raises:
+        TypeError: `func` is no function, or `nin` or `nout` is no integer.
+
+    Example:
+        >>> jnp.frompyfunc(lambda x, y: x + 2 * y, 2, 1)(jnp.array([1, 2]), 10)
+        Array([21, 22], dtype=int32)
     """
     return ufunc(func, nin, nout, identity=identity)

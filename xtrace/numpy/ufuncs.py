@@ -15,6 +15,8 @@ from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import (
+    INTEGERS,
+    REAL_NUMBERS,
     alias,
     as_array,
     as_number,
@@ -22,6 +24,7 @@ from xtrace._src.api.operators import (
     cast_as,
     choose,
     constant_like,
+    elementwise_docstring,
     identity,
     rounded,
     truth,
@@ -93,7 +96,10 @@ subtract = as_ufunc(operators.subtract)
 multiply = as_ufunc(operators.multiply)
 negative = as_ufunc(operators.negative)
 true_divide = operators.true_divide
-divide = binary_function("divide", lax.div, "Quotient as a floating number.", adjust=as_inexact)
+divide = binary_function(
+    "divide", lax.div, "Return the quotients of elements as floating numbers.", adjust=as_inexact,
+    example=("jnp.divide(1, 2)", "Array(0.5, dtype=float32, weak_type=True)"),
+)
 floor_divide = operators.floor_divide
 remainder = operators.remainder
 mod = alias(remainder, "mod")
@@ -104,13 +110,29 @@ positive = operators.positive
 absolute = operators.absolute
 abs = alias(absolute, "abs")
 float_power = binary_function(
-    "float_power", lax.pow, "Power as a floating number.", adjust=as_inexact, names=("x", "y")
+    "float_power", lax.pow, "Return `x` to the power `y` as floating numbers.", adjust=as_inexact, names=("x", "y"),
+    example=("jnp.float_power(2, -1)", "Array(0.5, dtype=float32, weak_type=True)"),
 )
 
 
 @inline_jit
 def fmod(x1: Any, x2: Any, /) -> Any:
-    """Remainder with the sign of x1; 0 for an integer divided by 0."""
+    """Return the remainders of divisions, with the sign of `x1`; 0 for an integer divided by 0.
+
+    Args:
+        x1, x2: arrays or scalars of real numbers or booleans whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype, int32 for booleans.
+
+    Raises:
+        TypeError: an operand is complex, or no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.fmod(-7, 2)
+        Array(-1, dtype=int32, weak_type=True)
+    """
     _, dtype, _ = common_dtype("fmod", (x1, x2))
     x, y = promote("fmod", x1, x2, adjust=as_number)
     if dtypes.is_integer(dtype):
@@ -122,17 +144,43 @@ def _reciprocal(x: Any) -> Any:
     return lax.integer_pow.bind_positional((x,), (-1,))
 
 
-reciprocal = unary_function("reciprocal", _reciprocal, "1 / x as a floating number.", adjust=as_inexact)
-square = unary_function("square", lax.square, "Square.", adjust=as_number)
-sign = unary_function("sign", lax.sign, "Sign: -1, 0 or 1; of complex numbers, x / abs(x).")
+reciprocal = unary_function(
+    "reciprocal", _reciprocal, "Return 1 / x as floating numbers.", adjust=as_inexact,
+    example=("jnp.reciprocal(4)", "Array(0.25, dtype=float32, weak_type=True)"),
+)
+square = unary_function(
+    "square", lax.square, "Return the squares of elements.", adjust=as_number,
+    example=("jnp.square(3)", "Array(9, dtype=int32, weak_type=True)"),
+)
+sign = unary_function(
+    "sign", lax.sign, "Return the signs of elements: -1, 0 or 1; of complex numbers, x / abs(x).", domain="numbers",
+    example=("jnp.sign(-2.5)", "Array(-1., dtype=float32, weak_type=True)"),
+)
 fabs = unary_function(
-    "fabs", lax.abs, "Absolute value as a floating number.", adjust=as_inexact, cases={COMPLEX: _refuse_complex("fabs")}
+    "fabs", lax.abs, "Return the absolute values of elements as floating numbers.", adjust=as_inexact,
+    cases={COMPLEX: _refuse_complex("fabs")}, domain=REAL_NUMBERS,
+    example=("jnp.fabs(-2)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
 
 @inline_jit
 def hypot(x1: Any, x2: Any, /) -> Any:
-    """Length of the vector (x1, x2), without overflow of the squares. TypeError for complex numbers."""
+    """Return the lengths of the vectors (x1, x2), without overflow of the squares.
+
+    Args:
+        x1, x2: arrays or scalars of real numbers or booleans whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast, or an operand is complex.
+
+    Example:
+        >>> jnp.hypot(3.0, 4.0)
+        Array(5., dtype=float32, weak_type=True)
+    """
     x, y = promote("hypot", x1, x2, adjust=as_inexact)
     if dtypes.is_complex(aval_of(x).dtype):
         _refuse_complex("hypot", ValueError)()
@@ -148,13 +196,34 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 # Exponentials, logarithms and roots
 
-exp = unary_function("exp", lax.exp, "Exponential.", adjust=as_inexact)
-exp2 = unary_function("exp2", lax.exp2, "Power of two.", adjust=as_inexact)
-expm1 = unary_function("expm1", lax.expm1, "exp(x) - 1, exact near zero.", adjust=as_inexact)
-log = unary_function("log", lax.log, "Natural logarithm.", adjust=as_inexact)
-log1p = unary_function("log1p", lax.log1p, "log(1 + x), exact near zero.", adjust=as_inexact)
-sqrt = unary_function("sqrt", lax.sqrt, "Square root.", adjust=as_inexact)
-cbrt = unary_function("cbrt", lax.cbrt, "Cube root.", adjust=as_inexact)
+exp = unary_function(
+    "exp", lax.exp, "Return the exponentials of elements.", adjust=as_inexact,
+    example=("jnp.exp(0.0)", "Array(1., dtype=float32, weak_type=True)"),
+)
+exp2 = unary_function(
+    "exp2", lax.exp2, "Return 2 to the power of each element.", adjust=as_inexact,
+    example=("jnp.exp2(3.0)", "Array(8., dtype=float32, weak_type=True)"),
+)
+expm1 = unary_function(
+    "expm1", lax.expm1, "Return exp(x) - 1, also exact near zero.", adjust=as_inexact,
+    example=("jnp.expm1(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+log = unary_function(
+    "log", lax.log, "Return the natural logarithms of elements.", adjust=as_inexact,
+    example=("jnp.log(1.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+log1p = unary_function(
+    "log1p", lax.log1p, "Return log(1 + x), also exact near zero.", adjust=as_inexact,
+    example=("jnp.log1p(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+sqrt = unary_function(
+    "sqrt", lax.sqrt, "Return the square roots of elements.", adjust=as_inexact,
+    example=("jnp.sqrt(9.0)", "Array(3., dtype=float32, weak_type=True)"),
+)
+cbrt = unary_function(
+    "cbrt", lax.cbrt, "Return the cube roots of elements.", adjust=as_inexact, domain=REAL_NUMBERS,
+    example=("jnp.cbrt(8.0)", "Array(2., dtype=float32, weak_type=True)"),
+)
 
 
 def _in_base_2(natural: Any) -> Any:
@@ -166,18 +235,13 @@ def _in_base_10(natural: Any) -> Any:
 
 
 log2 = unary_function(
-    "log2",
-    lambda x: _in_base_2(lax.log(x)),
-    "Logarithm to base 2.",
-    adjust=as_inexact,
-    cases={COMPLEX: lambda x: _of_parts(_in_base_2)(lax.log(x))},
+    "log2", lambda x: _in_base_2(lax.log(x)), "Return the logarithms of elements to base 2.", adjust=as_inexact,
+    cases={COMPLEX: lambda x: _of_parts(_in_base_2)(lax.log(x))}, example=("jnp.log2(8.0)", "Array(3., dtype=float32)"),
 )
 log10 = unary_function(
-    "log10",
-    lambda x: _in_base_10(lax.log(x)),
-    "Logarithm to base 10.",
-    adjust=as_inexact,
+    "log10", lambda x: _in_base_10(lax.log(x)), "Return the logarithms of elements to base 10.", adjust=as_inexact,
     cases={COMPLEX: lambda x: _of_parts(_in_base_10)(lax.log(x))},
+    example=("jnp.log10(100.0)", "Array(2., dtype=float32)"),
 )
 
 
@@ -226,36 +290,62 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
 
 
 logaddexp = binary_function(
-    "logaddexp",
-    _logaddexp(lax.exp, 1),
-    "log(exp(x1) + exp(x2)), without overflow.",
-    adjust=as_inexact,
+    "logaddexp", _logaddexp(lax.exp, 1), "Return log(exp(x1) + exp(x2)), without overflow.", adjust=as_inexact,
     cases={COMPLEX: _logaddexp_of_complex(lax.exp, 1)},
+    example=("jnp.logaddexp(0.0, -jnp.inf)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
 
 logaddexp2 = binary_function(
-    "logaddexp2",
-    _logaddexp(lax.exp2, 1 / math.log(2)),
-    "log2(2**x1 + 2**x2), without overflow.",
-    adjust=as_inexact,
-    cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
+    "logaddexp2", _logaddexp(lax.exp2, 1 / math.log(2)), "Return log2(2**x1 + 2**x2), without overflow.",
+    adjust=as_inexact, cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
+    example=("jnp.logaddexp2(3.0, 3.0)", "Array(4., dtype=float32, weak_type=True)"),
 )
 logaddexp, logaddexp2 = as_ufunc(logaddexp), as_ufunc(logaddexp2)
 
 
 # Trigonometric and hyperbolic functions
 
-sin = unary_function("sin", lax.sin, "Sine.", adjust=as_inexact)
-cos = unary_function("cos", lax.cos, "Cosine.", adjust=as_inexact)
-tan = unary_function("tan", lax.tan, "Tangent.", adjust=as_inexact)
-sinh = unary_function("sinh", lax.sinh, "Hyperbolic sine.", adjust=as_inexact)
-cosh = unary_function("cosh", lax.cosh, "Hyperbolic cosine.", adjust=as_inexact)
-tanh = unary_function("tanh", lax.tanh, "Hyperbolic tangent.", adjust=as_inexact)
-arcsin = unary_function("arcsin", lax.asin, "Inverse sine.", adjust=as_inexact)
-arccos = unary_function("arccos", lax.acos, "Inverse cosine.", adjust=as_inexact)
-arctan = unary_function("arctan", lax.atan, "Inverse tangent.", adjust=as_inexact)
-arcsinh = unary_function("arcsinh", lax.asinh, "Inverse hyperbolic sine.", adjust=as_inexact)
+sin = unary_function(
+    "sin", lax.sin, "Return the sines of elements, which are angles in radians.", adjust=as_inexact,
+    example=("jnp.sin(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+cos = unary_function(
+    "cos", lax.cos, "Return the cosines of elements, which are angles in radians.", adjust=as_inexact,
+    example=("jnp.cos(0.0)", "Array(1., dtype=float32, weak_type=True)"),
+)
+tan = unary_function(
+    "tan", lax.tan, "Return the tangents of elements, which are angles in radians.", adjust=as_inexact,
+    example=("jnp.tan(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+sinh = unary_function(
+    "sinh", lax.sinh, "Return the hyperbolic sines of elements.", adjust=as_inexact,
+    example=("jnp.sinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+cosh = unary_function(
+    "cosh", lax.cosh, "Return the hyperbolic cosines of elements.", adjust=as_inexact,
+    example=("jnp.cosh(0.0)", "Array(1., dtype=float32, weak_type=True)"),
+)
+tanh = unary_function(
+    "tanh", lax.tanh, "Return the hyperbolic tangents of elements.", adjust=as_inexact,
+    example=("jnp.tanh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+arcsin = unary_function(
+    "arcsin", lax.asin, "Return the inverse sines of elements, in radians; NaN for real numbers outside of [-1, 1].",
+    adjust=as_inexact, example=("jnp.arcsin(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+arccos = unary_function(
+    "arccos", lax.acos, "Return the inverse cosines of elements, in radians; NaN for real numbers outside of [-1, 1].",
+    adjust=as_inexact, example=("jnp.arccos(1.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+arctan = unary_function(
+    "arctan", lax.atan, "Return the inverse tangents of elements, in radians.", adjust=as_inexact,
+    example=("jnp.arctan(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+arcsinh = unary_function(
+    "arcsinh", lax.asinh, "Return the inverse hyperbolic sines of elements.", adjust=as_inexact,
+    example=("jnp.arcsinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
 
 
 # XLA's branch of the complex acosh may have a negative real part; NumPy's has not.
@@ -265,10 +355,19 @@ def _arccosh_of_complex(x: Any) -> Any:
 
 
 arccosh = unary_function(
-    "arccosh", lax.acosh, "Inverse hyperbolic cosine.", adjust=as_inexact, cases={COMPLEX: _arccosh_of_complex}
+    "arccosh", lax.acosh, "Return the inverse hyperbolic cosines of elements; NaN for real numbers below 1.",
+    adjust=as_inexact, cases={COMPLEX: _arccosh_of_complex},
+    example=("jnp.arccosh(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-arctanh = unary_function("arctanh", lax.atanh, "Inverse hyperbolic tangent.", adjust=as_inexact)
-arctan2 = binary_function("arctan2", lax.atan2, "Angle of the point (x2, x1).", adjust=as_inexact)
+arctanh = unary_function(
+    "arctanh", lax.atanh,
+    "Return the inverse hyperbolic tangents of elements; NaN for real numbers outside of [-1, 1].", adjust=as_inexact,
+    example=("jnp.arctanh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
+arctan2 = binary_function(
+    "arctan2", lax.atan2, "Return the angles of the points (x2, x1) in radians, in [-π, π].", adjust=as_inexact,
+    example=("jnp.arctan2(0.0, 1.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
 asin, acos, atan = alias(arcsin, "asin"), alias(arccos, "acos"), alias(arctan, "atan")
 asinh, acosh, atanh = alias(arcsinh, "asinh"), alias(arccosh, "acosh"), alias(arctanh, "atanh")
 atan2 = alias(arctan2, "atan2")
@@ -278,8 +377,14 @@ def _times(factor: float) -> Callable[[Any], Any]:
     return lambda x: lax.mul(x, constant_like(x, factor))
 
 
-deg2rad = unary_function("deg2rad", _times(math.pi / 180), "Radians of an angle in degrees.", adjust=as_inexact)
-rad2deg = unary_function("rad2deg", _times(180 / math.pi), "Degrees of an angle in radians.", adjust=as_inexact)
+deg2rad = unary_function(
+    "deg2rad", _times(math.pi / 180), "Return angles in radians, given degrees.", adjust=as_inexact,
+    example=("jnp.deg2rad(180.0)", "Array(3.1415927, dtype=float32, weak_type=True)"),
+)
+rad2deg = unary_function(
+    "rad2deg", _times(180 / math.pi), "Return angles in degrees, given radians.", adjust=as_inexact,
+    example=("jnp.rad2deg(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
 radians, degrees = alias(deg2rad, "radians"), alias(rad2deg, "degrees")
 
 
@@ -301,7 +406,21 @@ def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> 
 
 @inline_jit
 def sinc(x: Any, /) -> Any:
-    """sin(πx) / (πx), and 1 at 0."""
+    """Return sin(πx) / (πx), and 1 where `x` is 0.
+
+    Args:
+        x: an array or a scalar of numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.sinc(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
     (x,) = promote("sinc", x, adjust=as_inexact)
     zero = operators.equal(x, 0)
     scaled = choose(zero, constant_like(x, 1.0), operators.multiply(x, math.pi))
@@ -314,35 +433,72 @@ def _i0(x: Any) -> Any:
 
 
 i0 = unary_function(
-    "i0",
-    _i0,
-    "Modified Bessel function of the first kind, order 0.",
-    adjust=as_inexact,
-    cases={COMPLEX: _refuse_complex("i0", ValueError)},
-    by_keyword=True,
+    "i0", _i0, "Return the modified Bessel function of the first kind of order 0.", adjust=as_inexact,
+    cases={COMPLEX: _refuse_complex("i0", ValueError)}, by_keyword=True, domain=REAL_NUMBERS,
+    raises={"ValueError": "the operand is complex."},
+    reference="NIST Digital Library of Mathematical Functions, section 10.25.",
+    example=("jnp.i0(0.0).round(4)", "Array(1., dtype=float32, weak_type=True)"),
 )
 
 
 # Larger and smaller
 
 maximum = as_ufunc(
-    binary_function("maximum", lax.max, "Larger element, NaN if either is; complex numbers by real part first.")
+    binary_function(
+        "maximum", lax.max,
+        "Return the larger of two elements, NaN if either is NaN; complex numbers by real part first.",
+        example=("jnp.maximum(2, jnp.array([1, 3]))", "Array([2, 3], dtype=int32)"),
+    )
 )
 minimum = as_ufunc(
-    binary_function("minimum", lax.min, "Smaller element, NaN if either is; complex numbers by real part first.")
+    binary_function(
+        "minimum", lax.min,
+        "Return the smaller of two elements, NaN if either is NaN; complex numbers by real part first.",
+        example=("jnp.minimum(2, jnp.array([1, 3]))", "Array([1, 2], dtype=int32)"),
+    )
 )
 
 
 @inline_jit
 def fmax(x1: Any, x2: Any) -> Any:
-    """Larger element, and not NaN where one is."""
+    """Return the larger of two elements, and the other one where one is NaN.
+
+    Args:
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 2.0)
+        Array([2., 2.], dtype=float32)
+    """
     x, y = promote("fmax", x1, x2)
     return choose(lax.bitwise_or(operators.greater(x, y), lax.ne(y, y)), x, y)
 
 
 @inline_jit
 def fmin(x1: Any, x2: Any) -> Any:
-    """Smaller element, and not NaN where one is."""
+    """Return the smaller of two elements, and the other one where one is NaN.
+
+    Args:
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
+        Array([1., 2.], dtype=float32)
+    """
     x, y = promote("fmin", x1, x2)
     return choose(lax.bitwise_or(operators.less(x, y), lax.ne(y, y)), x, y)
 
@@ -364,9 +520,23 @@ def _clip(*operands: Any, bounds: str) -> Any:
 
 @inline_jit(public=True)
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
-    """Elements moved into [min, max], `max` where min > max; a bound of None does not bound.
+    """Return the elements moved into the interval from `min` to `max`.
 
-    ValueError for complex numbers, and without an array.
+    Args:
+        arr: an array or a scalar of real numbers.
+        min: the lower bounds, an array or a scalar that broadcasts against `arr`; None for no bound.
+        max: the upper bounds, as `min`; where `min` is larger, the result is `max`.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype of the array and the bounds.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: an operand is complex, the shapes do not broadcast, or `arr` is missing.
+
+    Example:
+        >>> jnp.clip(jnp.array([-1, 2, 7]), 0, 5)
+        Array([0, 2, 5], dtype=int32)
     """
     if arr is None:
         raise ValueError("clip: give the array to clip as the first argument")
@@ -379,14 +549,18 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 # Rounding
 
 _UNROUNDED = {BOOL: identity, INTEGER: identity}
-floor = unary_function("floor", lax.floor, "Largest integer not above x.", cases=_UNROUNDED)
-ceil = unary_function("ceil", lax.ceil, "Smallest integer not below x.", cases=_UNROUNDED)
+floor = unary_function(
+    "floor", lax.floor, "Return the largest integers that are not above the elements.", cases=_UNROUNDED,
+    domain=REAL_NUMBERS, example=("jnp.floor(-1.5)", "Array(-2., dtype=float32, weak_type=True)"),
+)
+ceil = unary_function(
+    "ceil", lax.ceil, "Return the smallest integers that are not below the elements.", cases=_UNROUNDED,
+    domain=REAL_NUMBERS, example=("jnp.ceil(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
+)
 trunc = unary_function(
-    "trunc",
-    lambda x: lax.select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
-    "Integer part, towards zero.",
-    cases=_UNROUNDED,
-    by_keyword=True,
+    "trunc", lambda x: lax.select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
+    "Return the elements rounded towards zero.", cases=_UNROUNDED, by_keyword=True, domain=REAL_NUMBERS,
+    example=("jnp.trunc(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )
 
 
@@ -399,10 +573,10 @@ def _as_float(x: Any) -> Any:
 
 
 rint = unary_function(
-    "rint",
-    _to_even,
-    "Nearest integer as a floating number, halves to even.",
+    "rint", _to_even, "Return the elements rounded to integers, halves to even.",
     cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: _of_parts(_to_even)},
+    returns="the promoted dtype, the default floating dtype if that is integer or boolean",
+    example=("jnp.rint(2.5)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
 
@@ -410,7 +584,22 @@ rint = unary_function(
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """Round to a number of decimals, halves to even.
 
-    TypeError if `decimals` is no Python integer; NotImplementedError for integers and a negative `decimals`.
+    Args:
+        a: an array or a scalar of numbers.
+        decimals: the number of decimals, a Python integer; of a negative one, digits before the point become 0.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given, or `a` has integers and `decimals` is negative.
+        TypeError: `decimals` is no Python integer, or `a` is no array and no scalar.
+        ValueError: `a` has booleans.
+
+    Example:
+        >>> jnp.round(jnp.array([0.5, 2.75]), 1)
+        Array([0.5, 2.8], dtype=float32)
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to xtrace.numpy.round is not supported; arrays are immutable")
@@ -423,7 +612,25 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 
 @inline_jit(static=("decimals", "out"), public=True)
 def around(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """Round to a number of decimals, halves to even; another name of `round`."""
+    """Round to a number of decimals, halves to even; another name of `round`.
+
+    Args:
+        a: an array or a scalar of numbers.
+        decimals: the number of decimals, a Python integer.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given, or `a` has integers and `decimals` is negative.
+        TypeError: `decimals` is no Python integer, or `a` is no array and no scalar.
+        ValueError: `a` has booleans.
+
+    Example:
+        >>> jnp.around(jnp.array([0.5, 2.75]), 1)
+        Array([0.5, 2.8], dtype=float32)
+    """
     return round(a, decimals, out)
 
 
@@ -436,7 +643,23 @@ def _modf(x: Any) -> tuple[Any, Any]:
 
 @inline_jit(static=("out",), public=True)
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
-    """Fractional and integer parts, both with the sign of x."""
+    """Return the fractional and the integer parts of elements, both with the sign of `x`.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+        out: not supported; leave it at None.
+
+    Returns:
+        Two arrays of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `x` is complex, or no array and no scalar.
+
+    Example:
+        >>> jnp.modf(-2.5)
+        (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))
+    """
     if out is not None:
         raise NotImplementedError("The 'out' argument to xtrace.numpy.modf is not supported; arrays are immutable")
     return _modf(x)
@@ -450,11 +673,24 @@ def _imaginary_zero(x: Any) -> Any:
 
 
 _REAL = {BOOL: identity, INTEGER: identity}
-conjugate = unary_function("conjugate", identity, "Complex conjugate.", cases={COMPLEX: lambda x: lax.conj(x)})
-conj = unary_function("conj", identity, "Complex conjugate.", cases={COMPLEX: lambda x: lax.conj(x)})
-real = unary_function("real", identity, "Real part.", cases={COMPLEX: lax.real}, names=("val",))
+conjugate = unary_function(
+    "conjugate", identity, "Return the complex conjugates of elements.", cases={COMPLEX: lambda x: lax.conj(x)},
+    example=("jnp.conjugate(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
+)
+conj = unary_function(
+    "conj", identity, "Return the complex conjugates of elements; another name of `conjugate`.",
+    cases={COMPLEX: lambda x: lax.conj(x)},
+    example=("jnp.conj(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
+)
+real = unary_function(
+    "real", identity, "Return the real parts of elements.", cases={COMPLEX: lax.real}, names=("val",),
+    returns="the promoted dtype; for complex numbers that of their parts",
+    example=("jnp.real(1.0 + 2.0j)", "Array(1., dtype=float32, weak_type=True)"),
+)
 imag = unary_function(
-    "imag", _imaginary_zero, "Imaginary part, zero for real numbers.", cases={COMPLEX: lax.imag}, names=("val",)
+    "imag", _imaginary_zero, "Return the imaginary parts of elements, zero for real numbers.",
+    cases={COMPLEX: lax.imag}, names=("val",), returns="the promoted dtype; for complex numbers that of their parts",
+    example=("jnp.imag(1.0 + 2.0j)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
 
@@ -480,14 +716,40 @@ def _angle(z: Any, *, deg: bool) -> Any:
 
 @inline_jit(static=("deg",), public=True)
 def angle(z: Any, deg: bool = False) -> Any:
-    """Angle of a complex number in radians, or degrees if `deg`; of a real one, 0 or π."""
+    """Return the angles of complex numbers; of real numbers, 0 or π.
+
+    Args:
+        z: an array or a scalar of numbers or booleans.
+        deg: whether the angles are in degrees instead of radians.
+
+    Returns:
+        An array of the shape of `z`, of the floating dtype of its parts.
+
+    Raises:
+        TypeError: `z` is no array and no scalar.
+
+    Example:
+        >>> jnp.angle(1.0j, deg=True)
+        Array(90., dtype=float32, weak_type=True)
+    """
     return _angle(z, deg=bool(deg))
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype of `x`, an array, a scalar, a list or one of the scalar types, is complex.
+    """Return whether the dtype of an object is complex.
 
-    None and text have none. TypeError for other objects.
+    Args:
+        x: an array, a scalar, a list of numbers or one of the scalar types; for None and text the result is False.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: `x` is another object.
+
+    Example:
+        >>> jnp.iscomplexobj(1j)
+        True
     """
     if x is None or isinstance(x, str):
         return False
@@ -497,20 +759,62 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype of `x` is not complex."""
+    """Return whether the dtype of an object is not complex.
+
+    Args:
+        x: an array, a scalar, a list of numbers or one of the scalar types; for None and text the result is True.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: `x` is another object.
+
+    Example:
+        >>> jnp.isrealobj(1j)
+        False
+    """
     return not iscomplexobj(x)
 
 
 @inline_jit
 def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part is not zero."""
+    """Return whether elements have an imaginary part that is not zero.
+
+    Args:
+        x: an array or a scalar of numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.iscomplex(jnp.array([1.0, 1.0j]))
+        Array([False,  True], dtype=bool)
+    """
     part = imag(x)
     return lax.ne(part, constant_like(part, 0))
 
 
 @inline_jit
 def isreal(x: Any) -> Any:
-    """Whether the imaginary part is zero."""
+    """Return whether elements have an imaginary part of zero.
+
+    Args:
+        x: an array or a scalar of numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.isreal(jnp.array([1.0, 1.0j]))
+        Array([ True, False], dtype=bool)
+    """
     part = imag(x)
     return lax.eq(part, constant_like(part, 0))
 
@@ -531,22 +835,22 @@ def _infinite(x: Any) -> Any:
 
 
 isfinite = unary_function(
-    "isfinite",
-    lax.is_finite,
-    "Whether x is neither infinite nor NaN.",
-    cases={COMPLEX: _finite_complex, BOOL: _everywhere(True), INTEGER: _everywhere(True)},
+    "isfinite", lax.is_finite, "Return whether elements are neither infinite nor NaN.",
+    cases={COMPLEX: _finite_complex, BOOL: _everywhere(True), INTEGER: _everywhere(True)}, returns="dtype bool",
+    example=("jnp.isfinite(jnp.array([1.0, jnp.inf]))", "Array([ True, False], dtype=bool)"),
 )
 isinf = unary_function(
-    "isinf",
-    _infinite,
-    "Whether x is infinite.",
-    cases={
+    "isinf", _infinite, "Return whether elements are infinite; complex numbers are if one of their parts is.", cases={
         COMPLEX: lambda x: lax.bitwise_or(_infinite(lax.real(x)), _infinite(lax.imag(x))),
         BOOL: _everywhere(False),
         INTEGER: _everywhere(False),
     },
+    returns="dtype bool", example=("jnp.isinf(jnp.array([1.0, jnp.inf]))", "Array([False,  True], dtype=bool)"),
 )
-isnan = unary_function("isnan", lambda x: lax.ne(x, x), "Whether x is NaN.")
+isnan = unary_function(
+    "isnan", lambda x: lax.ne(x, x), "Return whether elements are NaN; complex numbers are if one of their parts is.",
+    returns="dtype bool", example=("jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"),
+)
 _is_infinity = {
     name: unary_function(
         name,
@@ -559,14 +863,48 @@ _is_infinity = {
 
 
 def isposinf(x: Any, /, out: None = None) -> Any:
-    """Whether x is positive infinity. ValueError for complex numbers."""
+    """Return whether elements are positive infinity.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `x` is no array and no scalar.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([ True, False], dtype=bool)
+    """
     if out is not None:
         raise NotImplementedError("The 'out' argument to xtrace.numpy.isposinf is not supported; arrays are immutable")
     return _is_infinity["isposinf"](x)
 
 
 def isneginf(x: Any, /, out: None = None) -> Any:
-    """Whether x is negative infinity. ValueError for complex numbers."""
+    """Return whether elements are negative infinity.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `x` is no array and no scalar.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([False,  True], dtype=bool)
+    """
     if out is not None:
         raise NotImplementedError("The 'out' argument to xtrace.numpy.isneginf is not supported; arrays are immutable")
     return _is_infinity["isneginf"](x)
@@ -591,9 +929,23 @@ def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
 
 @inline_jit(static=("copy",), public=True)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Replace NaN by `nan`, and infinities by `posinf` and `neginf` or the largest finite numbers.
+    """Replace NaN and infinities by finite numbers.
 
-    `copy` makes no difference: arrays are immutable.
+    Args:
+        x: an array or a scalar of numbers; of complex numbers, both parts are replaced.
+        copy: makes no difference, since arrays are immutable.
+        nan: the number in the place of NaN.
+        posinf, neginf: the numbers in the place of the infinities; None for the largest and smallest ones of the dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf]), posinf=9.0)
+        Array([0., 9.], dtype=float32)
     """
     given = {"a": nan, "p": posinf, "n": neginf}
     kept = {k: v for k, v in given.items() if v is not None or k == "a"}
@@ -618,9 +970,25 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
 
 @inline_jit(static=("equal_nan",), public=True)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves, and NaN is if `equal_nan`.
+    """Return whether ``|a - b| <= atol + rtol * |b|``; infinities are close to themselves.
 
-    Random keys are close if they are equal.
+    Args:
+        a, b: arrays or scalars of numbers or booleans, or arrays of random keys, whose shapes broadcast. Keys are close
+            if they are equal.
+        rtol: the tolerance relative to `b`, a number.
+        atol: the absolute tolerance, a number.
+        equal_nan: whether two NaN are close.
+
+    Returns:
+        An array of the broadcast shape and dtype bool.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0 + 1e-6)
+        Array([ True, False], dtype=bool)
     """
     return _isclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
@@ -639,15 +1007,15 @@ def _sign_of_float(x: Any) -> Any:
 
 
 signbit = unary_function(
-    "signbit",
-    _sign_of_float,
-    "Whether the sign bit is set: below zero, or -0.0.",
-    cases={
+    "signbit", _sign_of_float, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
         COMPLEX: _refuse_complex("signbit", ValueError),
         BOOL: _everywhere(False),
         INTEGER: lambda x: lax.lt(x, _strong(x, 0)),
         UNSIGNED: _everywhere(False),
     },
+    domain=REAL_NUMBERS, returns="dtype bool",
+    raises={"ValueError": "the operand is complex.", "NotImplementedError": "a floating dtype has fewer than 8 bits."},
+    example=("jnp.signbit(jnp.array([1.0, -0.0]))", "Array([False,  True], dtype=bool)"),
 )
 
 
@@ -657,10 +1025,14 @@ def _copysign(x: Any, y: Any) -> Any:
 
 
 copysign = binary_function(
-    "copysign", _copysign, "x1 with the sign of x2.", adjust=as_inexact, cases={COMPLEX: _refuse_complex("copysign")}
+    "copysign", _copysign, "Return elements of size |x1| with the signs of `x2`.", adjust=as_inexact,
+    cases={COMPLEX: _refuse_complex("copysign")}, domain=REAL_NUMBERS,
+    example=("jnp.copysign(2.0, -1.0)", "Array(-2., dtype=float32, weak_type=True)"),
 )
 nextafter = binary_function(
-    "nextafter", lax.nextafter, "Next number after x towards y.", adjust=as_inexact, names=("x", "y")
+    "nextafter", lax.nextafter, "Return the numbers next to `x` in the direction of `y`.", adjust=as_inexact,
+    names=("x", "y"), domain=REAL_NUMBERS,
+    example=("jnp.nextafter(0.0, 1.0)", "Array(1.e-45, dtype=float32, weak_type=True)"),
 )
 
 
@@ -706,7 +1078,23 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 @inline_jit(public=True)
 def frexp(x: Any, /) -> tuple[Any, Any]:
-    """Mantissa in [0.5, 1) and exponent: x = mantissa * 2**exponent. TypeError for complex numbers."""
+    """Return the mantissas m in [0.5, 1) and the exponents n of ``x = m * 2**n``.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+
+    Returns:
+        The mantissas, of the shape of `x` and its dtype, as a floating one if that is integer or boolean, and the
+        exponents as int32. Zeros, infinities and NaN are their own mantissas, with the exponent 0.
+
+    Raises:
+        NotImplementedError: the dtype is a floating one of at most 8 bits.
+        TypeError: `x` is complex, or no array and no scalar.
+
+    Example:
+        >>> jnp.frexp(6.0)
+        (Array(0.75, dtype=float32), Array(3, dtype=int32))
+    """
     return _frexp(x)
 
 
@@ -727,7 +1115,23 @@ def _ldexp(x: Any, exponent: Any) -> Any:
 
 @inline_jit(public=True)
 def ldexp(x1: Any, x2: Any, /) -> Any:
-    """x1 * 2**x2, without overflow of 2**x2. ValueError if x1 is complex or x2 no integer."""
+    """Return ``x1 * 2**x2``, without overflow of ``2**x2``.
+
+    Args:
+        x1: an array or a scalar of real numbers or booleans.
+        x2: the exponents, an array or a scalar of integers or booleans that broadcasts against `x1`.
+
+    Returns:
+        An array of the broadcast shape and the dtype of `x1`, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `x1` is complex, `x2` is no integer, or the shapes do not broadcast.
+
+    Example:
+        >>> jnp.ldexp(3.0, 2)
+        Array(12., dtype=float32)
+    """
     left, right = operand_aval("ldexp", 0, x1).dtype, operand_aval("ldexp", 1, x2).dtype
     if dtypes.is_complex(left) or dtypes.is_inexact(right):
         raise ValueError(f"ldexp: not supported for input types ({left.name}, {right.name}); x2 must be an integer")
@@ -736,9 +1140,21 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 @inline_jit
 def spacing(x: Any, /) -> Any:
-    """Distance to the next number away from zero, with the sign of x; in float16, to the next larger one.
+    """Return the distances to the next numbers away from zero, signed as `x`; in float16, to the next larger ones.
 
-    ValueError for complex numbers.
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.spacing(1.0)
+        Array(1.1920929e-07, dtype=float32)
     """
     (x,) = promote("spacing", x, adjust=as_inexact)
     dtype = aval_of(x).dtype
@@ -754,7 +1170,22 @@ def spacing(x: Any, /) -> Any:
 
 @inline_jit
 def heaviside(x1: Any, x2: Any, /) -> Any:
-    """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN."""
+    """Return 0 where ``x1 < 0``, 1 where ``x1 > 0``, `x2` where `x1` is 0, and NaN where it is NaN.
+
+    Args:
+        x1, x2: arrays or scalars of real numbers or booleans whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: an operand is complex, or no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
     _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
     zero, one = constant_like(x, 0), constant_like(x, 1)
     return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, choose(lax.ne(x, x), x, y)))
@@ -780,28 +1211,42 @@ def _count_bits(x: Any) -> Any:
 
 
 bitwise_count = unary_function(
-    "bitwise_count", _count_bits, "Number of bits set in the absolute value, as uint8.", adjust=as_number
+    "bitwise_count", _count_bits, "Return the numbers of bits that are set in the absolute values of elements.",
+    adjust=as_number, domain=INTEGERS, returns="dtype uint8",
+    example=("jnp.bitwise_count(-7)", "Array(3, dtype=uint8)"),
 )
 
 
 # Logic and comparisons
 
 
-def _logical(name: str, combine: Callable[[Any, Any], Any], doc: str) -> Callable[..., Any]:
+def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
     def logical(x1: Any, x2: Any, /) -> Any:
         left, right = promote(name, x1, x2)
         return combine(truth(left), truth(right))
 
     logical.__name__ = logical.__qualname__ = name
-    logical.__doc__ = doc
+    logical.__doc__ = elementwise_docstring(contract, ("x1", "x2"), None, **documentation)
     return as_ufunc(inline_jit(logical))
 
 
-logical_and = _logical("logical_and", lax.bitwise_and, "Whether both are true or not zero.")
-logical_or = _logical("logical_or", lax.bitwise_or, "Whether one or both are true or not zero.")
-logical_xor = _logical("logical_xor", lax.bitwise_xor, "Whether one of the two is true or not zero.")
+logical_and = _logical(
+    "logical_and", lax.bitwise_and, "Return whether both elements are true or not zero.", returns="dtype bool",
+    example=("jnp.logical_and(jnp.array([True, False]), True)", "Array([ True, False], dtype=bool)"),
+)
+logical_or = _logical(
+    "logical_or", lax.bitwise_or, "Return whether one or both elements are true or not zero.", returns="dtype bool",
+    example=("jnp.logical_or(jnp.array([True, False]), False)", "Array([ True, False], dtype=bool)"),
+)
+logical_xor = _logical(
+    "logical_xor", lax.bitwise_xor, "Return whether exactly one of the two elements is true or not zero.",
+    returns="dtype bool",
+    example=("jnp.logical_xor(jnp.array([True, False]), True)", "Array([False,  True], dtype=bool)"),
+)
 logical_not = unary_function(
-    "logical_not", lambda x: lax.bitwise_not(truth(x)), "Whether x is false or zero.", cases={BOOL: lax.bitwise_not}
+    "logical_not", lambda x: lax.bitwise_not(truth(x)), "Return whether elements are false or zero.",
+    cases={BOOL: lax.bitwise_not}, returns="dtype bool",
+    example=("jnp.logical_not(jnp.array([True, False]))", "Array([False,  True], dtype=bool)"),
 )
 equal = operators.equal
 not_equal = operators.not_equal
@@ -821,10 +1266,28 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Elements of `x` where `condition` is true or not zero, of `y` elsewhere; without them, the positions where it is.
+    """Return the elements of `x` where `condition` holds, of `y` elsewhere; of a condition alone, its positions.
 
-    `size` and `fill_value` are for positions only: a number of them that is known while tracing, and what fills the
-    rest. TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
+    Args:
+        condition: an array or a scalar; it holds where it is true or not zero.
+        x, y: arrays or scalars that broadcast against `condition`; both or neither.
+        size: the number of positions, which must be known while tracing: more are left out, and missing ones filled.
+        fill_value: fills missing positions; None for 0.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype of `x` and `y`. Without them, a tuple of arrays of
+        integers, one for each axis of `condition`.
+
+    Raises:
+        ConcretizationTypeError: the positions of a traced condition are asked for without `size`.
+        TypeError: an operand is no array and no scalar, or only one of `x` and `y` is given.
+        ValueError: the shapes do not broadcast, or `size` or `fill_value` is given beside `x` and `y`.
+
+    Example:
+        >>> jnp.where(jnp.array([True, False]), 1, jnp.array([5, 6]))
+        Array([1, 6], dtype=int32)
+        >>> jnp.where(jnp.array([0, 3, 0, 4]))
+        (Array([1, 3], dtype=int32),)
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)

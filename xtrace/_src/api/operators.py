@@ -31,6 +31,7 @@ from xtrace._src.core.array_protocol import operation, with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import boundary, hide_frames
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
@@ -348,6 +349,38 @@ def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return renamed
 
 
+# The elements that operands of families may have.
+NUMBERS = "numbers or booleans"
+REAL_NUMBERS = "real numbers or booleans"
+INTEGERS = "integers or booleans"
+_DTYPES: dict[_Adjust | None, str] = {
+    None: "the promoted dtype",
+    as_number: "the promoted dtype, int32 for booleans",
+    as_inexact: "the promoted dtype, as a floating one if that is integer or boolean",
+}
+
+
+def elementwise_docstring(
+    contract: str, names: Sequence[str], adjust: _Adjust | None, *, domain: str = NUMBERS, returns: str = "",
+    raises: Mapping[str, str] | None = None, example: tuple[str, str] = ("", ""), reference: str = "",
+) -> str:
+    """Return the docstring of an elementwise function.
+
+    `domain` names the elements that operands may have. `returns` replaces the dtype that follows from `adjust`, and
+    `raises` gives further errors.
+    """
+    dtype = returns or _DTYPES[adjust]
+    errors = {"TypeError": f"an operand is no array or scalar of {domain}."}
+    if len(names) == 1:
+        arguments = {names[0]: f"an array or a scalar of {domain}."}
+        result = f"An array of the operand's shape and {dtype.replace('the promoted dtype', 'dtype')}."
+    else:
+        arguments = {", ".join(names): f"arrays or scalars of {domain} whose shapes broadcast."}
+        result = f"An array of the broadcast shape and {dtype}."
+        errors["ValueError"] = "the shapes do not broadcast."
+    return docstring(contract, arguments, result, errors | dict(raises or {}), example, reference)
+
+
 def _public(
     function: Callable[..., Any], name: str, doc: str, names: Sequence[str], by_keyword: bool = False
 ) -> Callable[..., Any]:
@@ -361,45 +394,53 @@ def _public(
 def binary_function(
     name: str,
     operation: _Operation,
-    doc: str,
+    contract: str,
     *,
     adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None,
     names: Sequence[str] = ("x1", "x2"),
+    **documentation: Any,
 ) -> Callable[[Any, Any], Any]:
     """Return the NumPy-level form of an elementwise operation of two operands.
 
     `adjust` changes the promoted dtype and weak type; `cases` gives the operation used instead for a kind of it.
+    `documentation` is what `elementwise_docstring` takes by keyword; an inner function has neither it nor a contract.
     """
-    made = _NumpyFunction(name, operation, adjust, cases)
-    function = _public(made.binary(), name, doc, names)
-    function.methods = made.methods  # type: ignore[attr-defined]
-    function.defined_as = lambda other: binary_function(  # type: ignore[attr-defined]
-        other, operation, doc, adjust=adjust, cases=cases, names=names
-    )
-    return function
+    doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
+
+    def define(name: str) -> Callable[[Any, Any], Any]:
+        made = _NumpyFunction(name, operation, adjust, cases)
+        function = _public(made.binary(), name, doc, names)
+        function.methods, function.defined_as = made.methods, define  # type: ignore[attr-defined]
+        return function
+
+    return define(name)
 
 
 def unary_function(
     name: str,
     operation: _Operation,
-    doc: str,
+    contract: str,
     *,
     adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None,
     names: Sequence[str] = ("x",),
     by_keyword: bool = False,
+    **documentation: Any,
 ) -> Callable[[Any], Any]:
     """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
 
     `by_keyword` says that the operand may be given as `x`.
     """
-    made = _NumpyFunction(name, operation, adjust, cases)
-    function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
-    function.defined_as = lambda other: unary_function(  # type: ignore[attr-defined]
-        other, operation, doc, adjust=adjust, cases=cases, names=names, by_keyword=by_keyword
-    )
-    return function
+    doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
+
+    def define(name: str) -> Callable[[Any], Any]:
+        made = _NumpyFunction(name, operation, adjust, cases)
+        function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
+        function.defined_as = define  # type: ignore[attr-defined]
+        return function
+
+    return define(name)
 
 
 def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -463,14 +504,34 @@ def constant_like(example: Any, value: Any) -> Literal:
 
 # Arithmetic
 
-add = binary_function("add", lax.add, "Sum; of booleans, logical or.", cases={BOOL: lax.bitwise_or})
-subtract = binary_function("subtract", lax.sub, "Difference.")
-multiply = binary_function("multiply", lax.mul, "Product; of booleans, logical and.", cases={BOOL: lax.bitwise_and})
-true_divide = binary_function("true_divide", lax.div, "Quotient as a floating number.", adjust=as_inexact)
-negative = unary_function("negative", lax.neg, "Negation.")
-positive = unary_function("positive", identity, "The operand itself.")
+add = binary_function(
+    "add", lax.add, "Return the sums of elements; of booleans, logical or.", cases={BOOL: lax.bitwise_or},
+    example=("jnp.add(1, jnp.array([1.0, 2.0]))", "Array([2., 3.], dtype=float32)"),
+)
+subtract = binary_function(
+    "subtract", lax.sub, "Return the differences of elements.", domain="numbers",
+    example=("jnp.subtract(3, jnp.array([1.0, 2.0]))", "Array([2., 1.], dtype=float32)"),
+)
+multiply = binary_function(
+    "multiply", lax.mul, "Return the products of elements; of booleans, logical and.", cases={BOOL: lax.bitwise_and},
+    example=("jnp.multiply(3, jnp.array([1.0, 2.0]))", "Array([3., 6.], dtype=float32)"),
+)
+true_divide = binary_function(
+    "true_divide", lax.div, "Return the quotients of elements as floating numbers.", adjust=as_inexact,
+    example=("jnp.true_divide(1, 2)", "Array(0.5, dtype=float32, weak_type=True)"),
+)
+negative = unary_function(
+    "negative", lax.neg, "Return the elements with the opposite sign.", domain="numbers",
+    example=("jnp.negative(jnp.array([1.0, -2.0]))", "Array([-1.,  2.], dtype=float32)"),
+)
+positive = unary_function(
+    "positive", identity, "Return the operand itself as an array.",
+    example=("jnp.positive(jnp.array([1.0, -2.0]))", "Array([ 1., -2.], dtype=float32)"),
+)
 absolute = unary_function(
-    "absolute", lax.abs, "Absolute value; of complex numbers, the modulus.", cases={BOOL: identity, UNSIGNED: identity}
+    "absolute", lax.abs, "Return the absolute values of elements; of complex numbers, the moduli.",
+    cases={BOOL: identity, UNSIGNED: identity}, returns="the promoted dtype; for complex numbers that of their parts",
+    example=("jnp.absolute(jnp.array([1.0, -2.0]))", "Array([1., 2.], dtype=float32)"),
 )
 
 
@@ -503,20 +564,35 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 floor_divide = binary_function(
-    "floor_divide",
-    _floor_divide_floats,
-    "Quotient rounded down.",
-    adjust=as_number,
-    cases={UNSIGNED: lax.div, INTEGER: _floor_divide_signed},
+    "floor_divide", _floor_divide_floats, "Return the quotients of elements, rounded down.", adjust=as_number,
+    cases={UNSIGNED: lax.div, INTEGER: _floor_divide_signed}, domain=REAL_NUMBERS,
+    example=("jnp.floor_divide(-7, 2)", "Array(-4, dtype=int32, weak_type=True)"),
 )
 remainder = binary_function(
-    "remainder", _remainder, "Remainder of floor_divide, with the sign of x2; 0 for an integer 0.", adjust=as_number
+    "remainder", _remainder,
+    "Return the remainders of `floor_divide`, which have the sign of x2; 0 for an integer divided by 0.",
+    adjust=as_number, domain=REAL_NUMBERS, example=("jnp.remainder(-7, 2)", "Array(1, dtype=int32, weak_type=True)"),
 )
 
 
 @inline_jit
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
-    """Quotient rounded down, and the remainder with the sign of x2."""
+    """Return the quotients rounded down, and the remainders, which have the sign of `x2`.
+
+    Args:
+        x1, x2: arrays or scalars of real numbers or booleans whose shapes broadcast.
+
+    Returns:
+        Two arrays of the broadcast shape and the promoted dtype, int32 for booleans.
+
+    Raises:
+        TypeError: an operand is complex, or no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.divmod(-7, 2)
+        (Array(-4, dtype=int32, weak_type=True), Array(1, dtype=int32, weak_type=True))
+    """
     if dtypes.is_integer(common_dtype("divmod", (x1, x2), as_number)[1]):
         return floor_divide(x1, x2), remainder(x1, x2)
     left, right = promote("divmod", x1, x2, adjust=as_number)
@@ -552,9 +628,23 @@ _power = binary_function("power", lax.pow, "", adjust=as_number, cases={INTEGER:
 
 
 def power(x1: Any, x2: Any, /) -> Any:
-    """Power; of integers an integer. An exponent that is a Python or NumPy integer is multiplied out.
+    """Return `x1` to the power `x2`.
 
-    TypeError for a negative one of an integer base.
+    Args:
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is a Python or NumPy
+            integer is multiplied out, which is exact and also differentiable at 0.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype, int32 for booleans. Of integers it is an integer; that
+        of a negative exponent in an array is not meaningful.
+
+    Raises:
+        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is a negative Python integer.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.power(jnp.array([1.0, 2.0]), -1)
+        Array([1. , 0.5], dtype=float32)
     """
     kind = type(x2)
     if kind is int or kind is bool or isinstance(x2, np.integer):
@@ -572,38 +662,79 @@ def power(x1: Any, x2: Any, /) -> Any:
 
 # Bits
 
-bitwise_and = binary_function("bitwise_and", lax.bitwise_and, "Bits set in both.")
-bitwise_or = binary_function("bitwise_or", lax.bitwise_or, "Bits set in either.")
-bitwise_xor = binary_function("bitwise_xor", lax.bitwise_xor, "Bits set in one of the two.")
-invert = unary_function("invert", lax.bitwise_not, "Every bit inverted; of booleans, logical not.")
-left_shift = binary_function("left_shift", lax.shift_left, "x shifted y bits up.", adjust=as_number, names=("x", "y"))
+bitwise_and = binary_function(
+    "bitwise_and", lax.bitwise_and, "Return the bits that are set in both operands.", domain=INTEGERS,
+    example=("jnp.bitwise_and(12, 10)", "Array(8, dtype=int32, weak_type=True)"),
+)
+bitwise_or = binary_function(
+    "bitwise_or", lax.bitwise_or, "Return the bits that are set in either operand.", domain=INTEGERS,
+    example=("jnp.bitwise_or(12, 10)", "Array(14, dtype=int32, weak_type=True)"),
+)
+bitwise_xor = binary_function(
+    "bitwise_xor", lax.bitwise_xor, "Return the bits that are set in exactly one of the two operands.", domain=INTEGERS,
+    example=("jnp.bitwise_xor(12, 10)", "Array(6, dtype=int32, weak_type=True)"),
+)
+invert = unary_function(
+    "invert", lax.bitwise_not, "Return the elements with every bit inverted; of booleans, logical not.",
+    domain=INTEGERS, example=("jnp.invert(12)", "Array(-13, dtype=int32, weak_type=True)"),
+)
+left_shift = binary_function(
+    "left_shift", lax.shift_left, "Return the bits of `x`, moved up by `y` places.", adjust=as_number, names=("x", "y"),
+    domain=INTEGERS, example=("jnp.left_shift(3, 2)", "Array(12, dtype=int32, weak_type=True)"),
+)
 right_shift = binary_function(
-    "right_shift",
-    lax.shift_right_arithmetic,
-    "x1 shifted x2 bits down; copies of a signed integer's sign come in.",
-    adjust=as_number,
-    cases={UNSIGNED: lax.shift_right_logical},
+    "right_shift", lax.shift_right_arithmetic,
+    "Return the bits of `x1`, moved down by `x2` places; a signed integer's sign fills the top.", adjust=as_number,
+    cases={UNSIGNED: lax.shift_right_logical}, domain=INTEGERS,
+    example=("jnp.right_shift(-8, 2)", "Array(-2, dtype=int32, weak_type=True)"),
 )
 
 
 # Comparisons
 
 
-def _comparison(name: str, primitive: Any, doc: str, *, ordered: bool = True) -> Callable[[Any, Any], Any]:
+def _comparison(
+    name: str, primitive: Any, contract: str, *, ordered: bool = True, **documentation: Any
+) -> Callable[[Any, Any], Any]:
     # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
     def by_parts(x: Any, y: Any) -> Any:
         left, right = lax.real(x), lax.real(y)
         return lax.select(lax.eq(left, right), primitive(lax.imag(x), lax.imag(y)), primitive(left, right))
 
-    return binary_function(name, primitive, doc, cases={COMPLEX: by_parts} if ordered else None, names=("x", "y"))
+    cases = {COMPLEX: by_parts} if ordered else None
+    return binary_function(
+        name, primitive, contract, cases=cases, names=("x", "y"), returns="dtype bool", **documentation
+    )
 
 
-equal = _comparison("equal", lax.eq, "Whether elements are equal.", ordered=False)
-not_equal = _comparison("not_equal", lax.ne, "Whether elements differ.", ordered=False)
-less = _comparison("less", lax.lt, "Whether elements of x are smaller.")
-less_equal = _comparison("less_equal", lax.le, "Whether elements of x are smaller or equal.")
-greater = _comparison("greater", lax.gt, "Whether elements of x are larger.")
-greater_equal = _comparison("greater_equal", lax.ge, "Whether elements of x are larger or equal.")
+equal = _comparison(
+    "equal", lax.eq, "Return whether elements are equal.", ordered=False,
+    example=("jnp.equal(jnp.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
+)
+not_equal = _comparison(
+    "not_equal", lax.ne, "Return whether elements differ.", ordered=False,
+    example=("jnp.not_equal(jnp.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
+)
+less = _comparison(
+    "less", lax.lt,
+    "Return whether elements of `x` are smaller than those of `y`; of complex numbers, by real part first.",
+    example=("jnp.less(jnp.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
+)
+less_equal = _comparison(
+    "less_equal", lax.le,
+    "Return whether elements of `x` are smaller than or equal to those of `y`; of complex numbers, by real part first.",
+    example=("jnp.less_equal(jnp.array([1, 2]), 2)", "Array([ True,  True], dtype=bool)"),
+)
+greater = _comparison(
+    "greater", lax.gt,
+    "Return whether elements of `x` are larger than those of `y`; of complex numbers, by real part first.",
+    example=("jnp.greater(jnp.array([1, 2]), 2)", "Array([False, False], dtype=bool)"),
+)
+greater_equal = _comparison(
+    "greater_equal", lax.ge,
+    "Return whether elements of `x` are larger than or equal to those of `y`; of complex numbers, by real part first.",
+    example=("jnp.greater_equal(jnp.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
+)
 
 
 # Rounding

@@ -14,7 +14,7 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, cast_as, spread, unary_function
+from xtrace._src.api.operators import REAL_NUMBERS, as_array, cast_as, spread, unary_function
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.ops import special
@@ -22,21 +22,47 @@ from xtrace._src.ops.elementwise import logistic
 from xtrace.numpy.ufuncs import abs, exp, sign
 
 erf = unary_function(
-    "erf", special.erf, "Error function. TypeError for complex numbers.", adjust=as_inexact, by_keyword=True
+    "erf", special.erf, "Return the error function of elements.", adjust=as_inexact, by_keyword=True,
+    domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 7.2.",
+    example=("scipy.special.erf(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 erfc = unary_function(
-    "erfc", special.erfc, "1 - erf(x), exact for large x. TypeError for complex numbers.", adjust=as_inexact,
-    by_keyword=True,
+    "erfc", special.erfc, "Return 1 - erf(x), also exact for large `x`.", adjust=as_inexact, by_keyword=True,
+    domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 7.2.",
+    example=("scipy.special.erfc(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
 erfinv = unary_function(
-    "erfinv", special.erf_inv, "Inverse of the error function. TypeError for complex numbers.", adjust=as_inexact,
-    by_keyword=True,
+    "erfinv", special.erf_inv, "Return the inverse of the error function; NaN outside of [-1, 1].", adjust=as_inexact,
+    by_keyword=True, domain=REAL_NUMBERS,
+    reference="M. Giles, Approximating the erfinv function, GPU Computing Gems 2 (2011).",
+    example=("scipy.special.erfinv(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-expit = unary_function("expit", logistic, "1 / (1 + exp(-x)).", adjust=as_inexact, by_keyword=True)
-digamma = unary_function("digamma", special.digamma, "Derivative of `gammaln`.", adjust=as_inexact, by_keyword=True)
-gammaln = unary_function("gammaln", special.lgamma, "Logarithm of |gamma(x)|.", adjust=as_inexact, by_keyword=True)
-i0e = unary_function("i0e", special.bessel_i0e, "`i0` times exp(-|x|).", adjust=as_inexact, by_keyword=True)
-i1e = unary_function("i1e", special.bessel_i1e, "`i1` times exp(-|x|).", adjust=as_inexact, by_keyword=True)
+expit = unary_function(
+    "expit", logistic, "Return the logistic function 1 / (1 + exp(-x)) of elements.", adjust=as_inexact,
+    by_keyword=True, reference="The definition is that of ``scipy.special.expit``.",
+    example=("scipy.special.expit(0.0)", "Array(0.5, dtype=float32, weak_type=True)"),
+)
+digamma = unary_function(
+    "digamma", special.digamma, "Return the derivative of `gammaln`.", adjust=as_inexact, by_keyword=True,
+    domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, sections 5.2 and 5.11.",
+    example=("scipy.special.digamma(1.0).round(2)", "Array(-0.58, dtype=float32, weak_type=True)"),
+)
+gammaln = unary_function(
+    "gammaln", special.lgamma, "Return the logarithm of |gamma(x)|.", adjust=as_inexact, by_keyword=True,
+    domain=REAL_NUMBERS,
+    reference="C. Lanczos, A precision approximation of the gamma function, SIAM J. Numer. Anal. 1 (1964).",
+    example=("scipy.special.gammaln(jnp.inf)", "Array(inf, dtype=float32, weak_type=True)"),
+)
+i0e = unary_function(
+    "i0e", special.bessel_i0e, "Return the modified Bessel function `i0` times exp(-|x|).", adjust=as_inexact,
+    by_keyword=True, domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 10.25.",
+    example=("scipy.special.i0e(0.0).round(4)", "Array(1., dtype=float32, weak_type=True)"),
+)
+i1e = unary_function(
+    "i1e", special.bessel_i1e, "Return the modified Bessel function `i1` times exp(-|x|).", adjust=as_inexact,
+    by_keyword=True, domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 10.25.",
+    example=("scipy.special.i1e(0.0)", "Array(0., dtype=float32, weak_type=True)"),
+)
 
 
 @inline_jit(public=True)
