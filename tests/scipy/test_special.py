@@ -214,3 +214,8 @@ def test_errors():
         special.multigammaln(3.0, 1.5)
     with pytest.raises(ValueError, match="non-negative"):
         special.bernoulli(-1)
+
+
+def test_programs_of_multigammaln_are_as_long_for_every_dimension():
+    programs = [xtrace.make_jaxpr(lambda a, d=d: special.multigammaln(a, d))(99.0) for d in (3, 40)]
+    assert len({len(program.eqns) for program in programs}) == 1

@@ -7,6 +7,8 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
@@ -17,6 +19,7 @@ from xtrace._src.ops.arrays.shape import zeros_like
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj, imag, real
 from xtrace.numpy.creation import asarray
+from xtrace.numpy.manipulation import expand_dims
 from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
 from xtrace.scipy.special.primitive import digamma, gammaln, operands, refuse_complex
 from xtrace.scipy.special.series import polynomial
@@ -187,10 +190,9 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 @inline_jit
 def _multigammaln(a: Any, *, dimension: int) -> Any:
     (a,) = operands("multigammaln", a)
-    total: Any = dimension * (dimension - 1) / 4 * math.log(math.pi)
-    for n in range(dimension):
-        total = total + gammaln(a - n / 2)
-    return converted(total, a.dtype)
+    halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
+    factors = gammaln(expand_dims(a, -1) - halves)
+    return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
 
 
 def multigammaln(a: Any, d: int) -> Any:
