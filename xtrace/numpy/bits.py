@@ -44,10 +44,23 @@ def _packed(a: Any, *, axis: int, order: str) -> Any:
 
 @inline_jit(static=("axis", "bitorder"), public=True)
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Return bytes whose bits say which elements are not zero, eight along `axis` (None: flattened) in each.
+    """Return bytes whose bits say which elements are not zero.
 
-    The last byte is filled with zeros; the first element is the highest bit, or the lowest with ``bitorder="little"``.
-    TypeError for anything but integers and booleans.
+    Args:
+        a: an array of integers or booleans.
+        axis: the axis along which eight elements make a byte; None for the flattened array.
+        bitorder: ``"big"``, the first element is the highest bit, or ``"little"``, it is the lowest.
+
+    Returns:
+        An array of dtype uint8, as long along `axis` as an eighth of `a`, rounded up; missing bits are zeros.
+
+    Raises:
+        TypeError: `a` is no array of integers or booleans.
+        ValueError: `a` has no such axis, or `bitorder` is another text.
+
+    Example:
+        >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
+        Array([131], dtype=uint8)
     """
     aval = type_of("packbits", a)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
@@ -73,10 +86,25 @@ def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
 
 @inline_jit(static=("axis", "count", "bitorder"), public=True)
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    """Return the bits of bytes as 0 and 1 along `axis` (None: flattened), highest first unless ``bitorder="little"``.
+    """Return the bits of bytes as 0 and 1.
 
-    count: how many bits to give, zeros where there are no more; negative: how many to leave out at the end. TypeError
-    for anything but uint8.
+    Args:
+        a: an array of dtype uint8.
+        axis: the axis along which the bits are placed; None for the flattened array.
+        count: the number of bits in the result, zeros where there are no more; a negative one is the number that is
+            left out at the end. None for all.
+        bitorder: ``"big"``, the highest bit comes first, or ``"little"``, it comes last.
+
+    Returns:
+        An array of dtype uint8.
+
+    Raises:
+        TypeError: `a` is no array of dtype uint8.
+        ValueError: `a` has no such axis, or `bitorder` is another text.
+
+    Example:
+        >>> jnp.unpackbits(jnp.array([131], jnp.uint8))
+        Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
     """
     aval = type_of("unpackbits", a)
     if aval.dtype != dtypes.uint8:

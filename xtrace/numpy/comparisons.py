@@ -21,7 +21,25 @@ def _all_close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
 
 @inline_jit(static=("equal_nan",), public=True)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Return whether `isclose` holds for all elements, as an array of rank 0."""
+    """Return whether `isclose` holds for all elements.
+
+    Args:
+        a, b: arrays or scalars of numbers whose shapes broadcast.
+        rtol: the tolerance relative to `b`, a number.
+        atol: the absolute tolerance, a number.
+        equal_nan: whether two NaN are close.
+
+    Returns:
+        An array of rank 0 and dtype bool.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0 + 1e-6]))
+        Array(True, dtype=bool)
+    """
     for i, x in enumerate((a, b, rtol, atol)):
         type_of("allclose", x, i)
     return _all_close(a, b, rtol, atol, equal_nan=bool(equal_nan))
@@ -36,7 +54,22 @@ def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Return whether two arrays, or lists, have one shape and equal elements; with `equal_nan` NaN equals NaN."""
+    """Return whether two arrays have one shape and equal elements.
+
+    Args:
+        a1, a2: arrays, scalars or nested lists of numbers.
+        equal_nan: whether NaN equals NaN.
+
+    Returns:
+        An array of rank 0 and dtype bool.
+
+    Raises:
+        TypeError: an operand does not convert to an array.
+
+    Example:
+        >>> jnp.array_equal(jnp.array([1, 2]), [1, 2])
+        Array(True, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return array(False)
@@ -45,7 +78,21 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Return whether two arrays, or lists, broadcast against each other and then have equal elements."""
+    """Return whether two arrays broadcast against each other and then have equal elements.
+
+    Args:
+        a1, a2: arrays, scalars or nested lists of numbers.
+
+    Returns:
+        An array of rank 0 and dtype bool.
+
+    Raises:
+        TypeError: an operand does not convert to an array.
+
+    Example:
+        >>> jnp.array_equiv(jnp.array([1, 1]), 1)
+        Array(True, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     ranks = min(a1.ndim, a2.ndim)
     ends = zip(a1.shape[a1.ndim - ranks :], a2.shape[a2.ndim - ranks :], strict=True)

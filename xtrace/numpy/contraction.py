@@ -80,9 +80,24 @@ def _without_axes(x: Any, axes: _Axes) -> Any:
 
 @inline_jit(static=("precision", "out_sharding"), public=True)
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
-    """Return the sum over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
+    """Return the product of two arrays: scalars, vectors, matrices, or sums over axes of larger arrays.
 
-    TypeError if their lengths differ.
+    Args:
+        a, b: arrays or scalars. The sum goes over the last axis of `a` and the last but one, or only, axis of `b`;
+            a scalar multiplies.
+        precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of the other axes of `a` followed by those of `b`.
+
+    Raises:
+        TypeError: the summed axes have different lengths, or an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+        Array([21, 43], dtype=int32)
     """
     plan = _Plan("dot", a, b, precision, preferred_element_type, out_sharding)
     rank, other = plan.left.ndim, plan.right.ndim
@@ -137,9 +152,26 @@ def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> 
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Return the matrix product over the last two axes; the axes before broadcast, and 1-D operands are vectors.
+    """Return the matrix product.
 
-    ValueError for a scalar or leading axes that do not broadcast, TypeError if the summed lengths differ.
+    Args:
+        a, b: arrays of at least one axis. The last two axes are matrices, the axes before broadcast; operands of
+            rank 1 are vectors, whose axes do not remain.
+        precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of the leading axes, the rows of `a` and the columns of `b`.
+
+    Raises:
+        TypeError: the summed axes have different lengths, or an operand is no array.
+        ValueError: an operand is a scalar, or leading axes do not broadcast.
+
+    Example:
+        >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [10]]))
+        Array([[21],
+               [43]], dtype=int32)
     """
     plan = _Plan("matmul", a, b, precision, preferred_element_type, out_sharding)
     for i, aval in enumerate((plan.left, plan.right)):
@@ -157,7 +189,23 @@ def matmul(
 
 @inline_jit(public=True)
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Return the product of matrices, the last two axes of `x1`, with vectors, the last axis of `x2`."""
+    """Return the products of matrices with vectors.
+
+    Args:
+        x1: an array whose last two axes are matrices.
+        x2: an array whose last axis is vectors; the axes before broadcast with those of `x1`.
+
+    Returns:
+        An array of the leading axes and the rows of `x1`.
+
+    Raises:
+        TypeError: the summed axes have different lengths, or an operand is no array.
+        ValueError: an operand has too few axes, or leading axes do not broadcast.
+
+    Example:
+        >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+        Array([21, 43], dtype=int32)
+    """
     plan = _Plan("matvec", x1, x2, None, None)
     _check_rank(plan, 2, 1)
     return _broadcast_contract(plan, x1, x2, (2, 1))
@@ -165,7 +213,23 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 @inline_jit(public=True)
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Return the product of conjugated vectors, the last axis of `x1`, with matrices, the last two axes of `x2`."""
+    """Return the products of conjugated vectors with matrices.
+
+    Args:
+        x1: an array whose last axis is vectors, which are conjugated.
+        x2: an array whose last two axes are matrices; the axes before broadcast with those of `x1`.
+
+    Returns:
+        An array of the leading axes and the columns of `x2`.
+
+    Raises:
+        TypeError: the summed axes have different lengths, or an operand is no array.
+        ValueError: an operand has too few axes, or leading axes do not broadcast.
+
+    Example:
+        >>> jnp.vecmat(jnp.array([1, 10]), jnp.array([[1, 2], [3, 4]]))
+        Array([31, 42], dtype=int32)
+    """
     plan = _Plan("vecmat", x1, x2, None, None)
     _check_rank(plan, 1, 2)
     return _broadcast_contract(plan, _conjugated(x1, plan.left), x2, (1, 2))
@@ -185,9 +249,24 @@ def _conjugated(x: Any, aval: ShapedArray) -> Any:
 
 @inline_jit(static=("axis", "precision"), public=True)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the sum of conjugated `x1` times `x2` over `axis` of both; their other axes broadcast.
+    """Return the sums of conjugated `x1` times `x2` along an axis of both.
 
-    ValueError if the lengths along `axis` differ.
+    Args:
+        x1, x2: arrays of at least one axis, whose other axes broadcast.
+        axis: the axis that is summed.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+
+    Returns:
+        An array of the other axes.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the lengths along `axis` differ, an operand is a scalar, or the other axes do not broadcast.
+
+    Example:
+        >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+        Array([21, 43], dtype=int32)
     """
     plan = _Plan("vecdot", x1, x2, precision, preferred_element_type)
     _check_rank(plan, 1, 1)
@@ -203,7 +282,23 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 
 @inline_jit(static=("precision",), public=True)
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the sum of conjugated `a` times `b`, both flattened. TypeError if their sizes differ."""
+    """Return the sum of conjugated `a` times `b`, both flattened.
+
+    Args:
+        a, b: arrays or scalars of the same size.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sum and the result; None for the promoted dtype.
+
+    Returns:
+        An array of rank 0.
+
+    Raises:
+        TypeError: the sizes differ, or an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.vdot(jnp.array([1, 1j]), jnp.array([1, 1j]))
+        Array(2.+0.j, dtype=complex64)
+    """
     first, second = (type_of("vdot", x, i) for i, x in enumerate((a, b)))
     return dot(
         reshape(_conjugated(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
@@ -213,7 +308,23 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 @inline_jit(static=("precision",), public=True)
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the sum over the last axes of `a` and `b`; a scalar multiplies. TypeError if their lengths differ."""
+    """Return the sums over the last axes of both operands.
+
+    Args:
+        a, b: arrays or scalars; a scalar multiplies.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+
+    Returns:
+        An array of the other axes of `a` followed by those of `b`.
+
+    Raises:
+        TypeError: the last axes have different lengths, or an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+        Array([21, 43], dtype=int32)
+    """
     plan = _Plan("inner", a, b, precision, preferred_element_type)
     if plan.left.ndim == 0 or plan.right.ndim == 0:
         # As in JAX, not the product but the operands are converted.
@@ -233,7 +344,24 @@ def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
 
 @inline_jit(static=("out",), public=True)
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """Return the product of every element of `a` with every element of `b`, both flattened."""
+    """Return the products of every element of `a` with every element of `b`, both flattened.
+
+    Args:
+        a, b: arrays or scalars.
+        out: not supported; leave it at None.
+
+    Returns:
+        A matrix of the promoted dtype, with a row for each element of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([[3, 4],
+               [6, 8]], dtype=int32)
+    """
     refuse("outer", out=out)
     return _outer(a, b, rows=type_of("outer", a, 0).size, columns=type_of("outer", b, 1).size)
 
@@ -248,9 +376,26 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Return the sum over `axes`: that many last axes of `a` and first of `b`, or a pair of axes or lists of them.
+    """Return the sums of products over pairs of axes.
 
-    TypeError if the lists or the lengths along the axes differ.
+    Args:
+        a, b: arrays.
+        axes: the number of last axes of `a` and first axes of `b` that are summed, or a pair of axes, or of
+            sequences of axes, of `a` and of `b`.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of the other axes of `a` followed by those of `b`.
+
+    Raises:
+        TypeError: the sequences or the summed axes have different lengths, or an operand is no array.
+        ValueError: an operand has no such axis.
+
+    Example:
+        >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]), axes=1)
+        Array([21, 43], dtype=int32)
     """
     plan = _Plan("tensordot", a, b, precision, preferred_element_type, out_sharding)
     ranks = plan.left.ndim, plan.right.ndim
@@ -286,9 +431,26 @@ def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
 
 @inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """Return the sum of the diagonal `offset` of the matrices along `axis1` and `axis2`, which vanish.
+    """Return the sums of diagonals.
 
-    ValueError for axes that are not there or are the same.
+    Args:
+        a: an array of at least two axes.
+        offset: the diagonal, above the main one if positive.
+        axis1, axis2: the axes of the rows and the columns.
+        dtype: the dtype of the sums and the result; None for that of `a`, int32 for booleans and narrower integers.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the other axes.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axes, or they are the same.
+
+    Example:
+        >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
     """
     refuse("trace", out=out)
     rank = type_of("trace", a).ndim
@@ -318,7 +480,18 @@ def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product: `b` times every element of `a`, side by side along every axis.
 
-    The array of fewer axes gets leading ones of size 1. TypeError for two boolean arrays.
+    Args:
+        a, b: arrays or scalars; leading axes of size 1 are added to the one of lower rank.
+
+    Returns:
+        An array whose lengths are the products of those of the operands, of the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array and no scalar, or both have booleans.
+
+    Example:
+        >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+        Array([ 1,  2, 10, 20], dtype=int32)
     """
     shapes = [type_of("kron", x, i).shape for i, x in enumerate((a, b))]
     _refuse_booleans("kron", a, b)
@@ -348,10 +521,24 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
 
 @inline_jit(static=("axisa", "axisb", "axisc", "axis"), public=True)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """Return the cross product of vectors along `axisa` and `axisb` (or `axis` of all), the result's along `axisc`.
+    """Return the cross products of vectors of 3 elements, or 2 of which the third is zero.
 
-    Vectors of 2 elements have a third one of zero; of two of them only the third element is returned, without an axis.
-    ValueError for other lengths and shapes that do not broadcast, TypeError for two boolean arrays.
+    Args:
+        a, b: arrays whose vectors have 2 or 3 elements; their other axes broadcast.
+        axisa, axisb: the axes of the vectors.
+        axisc: the axis of the result's vectors.
+        axis: given, it replaces `axisa`, `axisb` and `axisc`.
+
+    Returns:
+        An array of the promoted dtype; of two vectors of 2 elements it has the third element only, without an axis.
+
+    Raises:
+        TypeError: an operand is no array, or both have booleans.
+        ValueError: the vectors have other lengths, or the other axes do not broadcast.
+
+    Example:
+        >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -71,11 +71,30 @@ def cov(
     aweights: Any = None,
     dtype: Any = None,
 ) -> Any:
-    """Return the covariances of the variables in the rows of `m` and `y` (columns, unless `rowvar`).
+    """Return the covariances of variables.
 
-    Divided by the number of samples less `ddof`: 1 by default, 0 with `bias`. fweights: how often each sample counts;
-    aweights: how much. dtype: of the result and the computation. ValueError for more than two axes, RuntimeError for
-    weights that do not fit.
+    Args:
+        m: the samples, a vector or a matrix.
+        y: further variables, of the form of `m`.
+        rowvar: whether rows are variables and columns are samples; False for the opposite.
+        bias: whether to divide by the number of samples, and not by one less.
+        ddof: given, the sums are divided by the number of samples less `ddof`.
+        fweights: how often each sample counts, a vector of integers.
+        aweights: the weight of each sample, a vector of numbers.
+        dtype: the dtype of the computation and the result.
+
+    Returns:
+        A matrix with a row and a column for each variable; of a single variable, an array of rank 0.
+
+    Raises:
+        RuntimeError: the weights are no vectors of the number of samples.
+        TypeError: an operand is no array, or `fweights` has no integers.
+        ValueError: an operand has more than two axes.
+
+    Example:
+        >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+        Array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
     """
     return _checked("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
@@ -122,5 +141,24 @@ def _correlation(c: Any) -> Any:
 
 @inline_jit(static=("rowvar", "dtype"), public=True)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """Return the covariances of variables in rows (columns, unless `rowvar`) over both their standard deviations."""
+    """Return Pearson's correlation coefficients of variables: covariances divided by both standard deviations.
+
+    Args:
+        x: the samples, a vector or a matrix.
+        y: further variables, of the form of `x`.
+        rowvar: whether rows are variables and columns are samples; False for the opposite.
+        dtype: the dtype of the computation and the result.
+
+    Returns:
+        A matrix with a row and a column for each variable; of a single variable, an array of rank 0.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an operand has more than two axes.
+
+    Example:
+        >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 4.0], [3.0, 2.0, 0.0]])).round(3)
+        Array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
+    """
     return _correlation(_checked("corrcoef", x, y, rowvar, False, None, None, None, dtype))

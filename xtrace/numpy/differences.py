@@ -36,10 +36,24 @@ def _differences(a: Any, *, n: int, axis: int) -> Any:
 
 @inline_jit(static=("n", "axis"), public=True)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Return the differences of neighbours along `axis`, taken `n` times; of booleans, whether they differ.
+    """Return the differences of neighbours along an axis; of booleans, whether they differ.
 
-    prepend, append: arrays, or scalars for one element each, joined to `a` first. ValueError for a scalar `a` or
-    negative `n`.
+    Args:
+        a: an array of at least one axis.
+        n: how many times differences are taken.
+        axis: the axis of the neighbours.
+        prepend, append: arrays that are joined to `a` first, or scalars for one element each.
+
+    Returns:
+        An array of the dtype of `a`, `n` elements shorter along `axis`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` is a scalar or has no such axis, or `n` is negative.
+
+    Example:
+        >>> jnp.diff(jnp.array([1, 4, 9, 16]))
+        Array([3, 5, 7], dtype=int32)
     """
     a = as_array("diff", a)
     count = operator.index(n)
@@ -63,7 +77,22 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @inline_jit(public=True)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Return the differences of neighbours in the flattened array, between `to_begin` and `to_end` in its dtype."""
+    """Return the differences of neighbours in the flattened array.
+
+    Args:
+        ary: an array.
+        to_end, to_begin: arrays or scalars that are placed after and before the differences.
+
+    Returns:
+        A vector of the dtype of `ary`.
+
+    Raises:
+        TypeError: `ary` is no array.
+
+    Example:
+        >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
+        Array([0, 3, 5], dtype=int32)
+    """
     ary = ravel(as_array("ediff1d", ary))
     if dtypes.is_boolean(ary.dtype):
         raise TypeError("ediff1d: truth values have no difference; use diff, or convert with astype")
@@ -103,10 +132,26 @@ def _gradient(f: Any, h: Any, axis: int) -> Any:
 
 @inline_jit(static=("axis", "edge_order"), public=True)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
-    """Return the derivative of sampled `f` along each of its axes, a list of arrays; along one axis, the array.
+    """Return the derivatives of samples along axes, by differences that are central inside and one-sided at the ends.
 
-    Differences are central inside and one-sided at the ends. varargs: the distance of samples, or their coordinates,
-    for all axes or for each. TypeError for another number of them, ValueError for an axis with fewer than two samples.
+    Args:
+        f: an array of samples, at least two along each axis.
+        varargs: the distance of the samples, or a vector of their coordinates, for all axes or for each; by default
+            1.
+        axis: an axis or several; None for all.
+        edge_order: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `f` for one axis, otherwise a list of them, one for each axis.
+
+    Raises:
+        NotImplementedError: `edge_order` is given.
+        TypeError: `f` is no array, or the number of distances is not that of the axes.
+        ValueError: an axis has fewer than two samples.
+
+    Example:
+        >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
+        Array([3., 4., 6., 7.], dtype=float32)
     """
     refuse("gradient", edge_order=edge_order)
     avals, dtype, _ = common_dtype("gradient", (f, *varargs), as_inexact)
@@ -145,7 +190,25 @@ def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> 
 
 @inline_jit(static=("axis",), public=True)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """Return the integral of `y` along `axis` by the trapezoidal rule, at the coordinates `x` or `dx` apart."""
+    """Integrate samples along an axis by the trapezoidal rule.
+
+    Args:
+        y: an array of samples.
+        x: the coordinates of the samples, a vector or an array of the shape of `y`; None for equal distances.
+        dx: the distance of samples where `x` is None.
+        axis: the axis of integration.
+
+    Returns:
+        An array of the other axes, of a floating dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `y` has no such axis.
+
+    Example:
+        >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
+        Array(2., dtype=float32)
+    """
     spacing = dx if x is None else x
     if x is None:
         (y,) = promote("trapezoid", y, adjust=as_inexact)
@@ -175,9 +238,24 @@ def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any
 
 @inline_jit(static=("axis",), public=True)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Any:
-    """Return `p` with multiples of `period` added so that steps along `axis` are at most half of it.
+    """Return angles with multiples of a period added so that no step along an axis is longer than half a period.
 
-    Only steps of at least `discont` (half the period by default) are changed. ValueError for complex numbers.
+    Args:
+        p: an array of real numbers.
+        discont: the smallest step that is changed; None for half a period, the least value that matters.
+        axis: the axis of the steps.
+        period: the period, a number.
+
+    Returns:
+        An array of the shape of `p`, of a floating dtype unless `p` and `period` are integers.
+
+    Raises:
+        TypeError: `p` is no array.
+        ValueError: `p` is complex or has no such axis.
+
+    Example:
+        >>> jnp.unwrap(jnp.array([0, 3, 1]), period=4)
+        Array([ 0, -1, -3], dtype=int32)
     """
     avals, dtype, _ = common_dtype("unwrap", (p, period))
     if dtypes.is_complex(dtype):
@@ -222,11 +300,29 @@ def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...
 
 @inline_jit(public=True)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Return at `x` the line through the points ``(xp, fp)``, whose `xp` rise.
+    """Return the values at `x` of the polygon through points.
 
-    left, right: the value outside, that of the end point by default; "extrapolate" goes on with the outermost piece.
-    period: `xp` may be in any order and is taken modulo it. ValueError unless `xp` and `fp` are vectors of one length,
-    and for complex `x` or `xp`.
+    Args:
+        x: an array or a scalar of real numbers.
+        xp: the abscissas of the points, a rising vector.
+        fp: the ordinates of the points, a vector of the same length, real or complex.
+        left, right: the values outside of the points; None for those of the outermost points, ``"extrapolate"`` to
+            go on with the outermost lines.
+        period: the period of `x`; with it `xp` may have any order, and `left` and `right` do not count.
+
+    Returns:
+        An array of the shape of `x`, of a floating or complex dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `xp` and `fp` are no vectors of one length, `x` or `xp` is complex.
+
+    Example:
+        >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 0.0]))
+        Array(1., dtype=float32)
+
+    Reference:
+        The definition is that of ``numpy.interp``, in NumPy's manual.
     """
     sides = (("left", left), ("right", right))
     for name, value in sides:

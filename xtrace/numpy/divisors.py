@@ -47,7 +47,22 @@ def _common_divisor(x1: Any, x2: Any) -> Any:
 
 @inline_jit(public=True)
 def gcd(x1: Any, x2: Any) -> Any:
-    """Return the greatest common divisor, never negative, of integers; of zeros it is zero. ValueError for floats."""
+    """Return the greatest common divisors of integers, never negative; 0 for two zeros.
+
+    Args:
+        x1, x2: arrays or scalars of integers whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: an operand has no integers, or the shapes do not broadcast.
+
+    Example:
+        >>> jnp.gcd(jnp.array([12, -8]), 18)
+        Array([6, 2], dtype=int32)
+    """
     _check("gcd", x1, x2)
     return _common_divisor(x1, x2)
 
@@ -61,6 +76,21 @@ def _common_multiple(x1: Any, x2: Any) -> Any:
 
 @inline_jit(public=True)
 def lcm(x1: Any, x2: Any) -> Any:
-    """Return the least common multiple, never negative, of integers; with a zero it is zero. ValueError for floats."""
+    """Return the least common multiples of integers, never negative; 0 if one of them is zero.
+
+    Args:
+        x1, x2: arrays or scalars of integers whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: an operand has no integers, or the shapes do not broadcast.
+
+    Example:
+        >>> jnp.lcm(jnp.array([12, -8]), 18)
+        Array([36, 72], dtype=int32)
+    """
     _check("lcm", x1, x2)
     return _common_multiple(x1, x2)

@@ -27,9 +27,24 @@ from xtrace.numpy.vectorization import vectorize
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """Return the elements of the first of `choicelist` whose condition holds, `default` where none does, broadcast.
+    """Return the elements of the first choice whose condition holds.
 
-    ValueError for lists of different lengths or without elements.
+    Args:
+        condlist: a sequence of arrays of booleans.
+        choicelist: a sequence of arrays, one for each condition.
+        default: the elements where no condition holds, an array or a scalar.
+
+    Returns:
+        An array of the shape that all operands broadcast to, and the promoted dtype of choices and default.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the sequences are empty or of different lengths, or the shapes do not broadcast.
+
+    Example:
+        >>> x = jnp.array([1, 2, 3])
+        >>> jnp.select([x > 2, x > 1], [x, 10 * x])
+        Array([ 0, 20,  3], dtype=int32)
     """
     if len(condlist) != len(choicelist):
         raise ValueError(
@@ -59,10 +74,25 @@ def _selected(*operands: Any) -> Any:
 
 
 def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any) -> Any:
-    """Return for each number of `x` what the function of the last condition that holds gives, in the type of `x`.
+    """Evaluate a function of each element of `x` that is chosen by conditions.
 
-    funclist: functions of a number, called with `args` and `kw`, or numbers; one more than conditions is for where none
-    holds (otherwise 0). ValueError for another count of them.
+    Args:
+        x: an array or a scalar.
+        condlist: a sequence of arrays of booleans of the shape of `x`; the last one that holds decides.
+        funclist: functions of one number, or numbers, one for each condition; one more is for where none holds, by
+            default 0.
+        args, kw: further arguments of the functions.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: there are no conditions, or another number of functions.
+
+    Example:
+        >>> x = jnp.array([-1.0, 2.0])
+        >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: 10 * v])
+        Array([ 1., 20.], dtype=float32)
     """
     x = as_array("piecewise", x)
     conditions, count = list(condlist), len(condlist)
@@ -96,10 +126,27 @@ def _last_true(*conditions: Any, shape: tuple[int, ...]) -> Any:
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Return for each element of the integer array `a` the element of the choice it numbers, all broadcast.
+    """Return the elements of the choices that the elements of `a` number.
 
-    mode: what a number that is no choice's gives: 'raise' a ValueError, where it is known; 'wrap' the number modulo
-    their count; 'clip' the nearest.
+    Args:
+        a: an array of integers, from 0 to the number of choices, not included.
+        choices: a sequence of arrays, or an array whose first axis counts them.
+        out: not supported; leave it at None.
+        mode: what a number out of range does: ``"raise"`` an error, for which `a` must be concrete; ``"wrap"`` it
+            counts modulo the number of choices; ``"clip"`` it is the nearest number in range.
+
+    Returns:
+        An array of the shape that `a` and the choices broadcast to, and the promoted dtype of the choices.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `mode` is ``"raise"``.
+        NotImplementedError: `out` is given.
+        ValueError: `a` has no integers or numbers no choice, there is no choice, `mode` is another text, or the
+            shapes do not broadcast.
+
+    Example:
+        >>> jnp.choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), 10])
+        Array([ 1, 10,  3], dtype=int32)
     """
     refuse("choose", out=out)
     aval = type_of("choose", a)
@@ -138,9 +185,24 @@ def _chosen(a: Any, *cases: Any, mode: str) -> Any:
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """Return the array of `shape` whose elements are `function` of their indices, numbers of type `dtype`.
+    """Return the array whose elements are a function of their indices.
 
-    The function is traced once, by `vmap`, and also gets `kwargs`.
+    Args:
+        function: a function of as many numbers as there are axes; it is traced once and mapped by `vmap`.
+        shape: the lengths of the axes.
+        dtype: the dtype of the indices.
+        kwargs: further arguments of the function.
+
+    Returns:
+        An array of `shape`, with further axes if the function returns arrays.
+
+    Raises:
+        TypeError: `shape` does not consist of integers.
+
+    Example:
+        >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
+        Array([[ 0,  1],
+               [10, 11]], dtype=int32)
     """
     sizes = canonical_shape("fromfunction", shape)
     kind = requested_dtype("fromfunction", dtype)
@@ -156,17 +218,52 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 def compress(
     condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0, out: None = None
 ) -> Any:
-    """Return the slices of `a` along `axis` (None: elements of it flattened) where the vector `condition` holds.
+    """Return the slices of `a` along `axis` where a condition holds.
 
-    Their number depends on values, so that under jit `size` gives it; `fill_value` fills the rest. ValueError for a
-    condition that is no vector, or holds beyond the end, where that is known.
+    Args:
+        condition: a vector of booleans, or of numbers that hold where they are not zero.
+        a: an array.
+        axis: the axis that is compressed; None for the flattened array.
+        size: the number of slices, which is needed under `jit`: more are left out, missing ones filled.
+        fill_value: fills missing slices.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: an operand is no array.
+        ValueError: `condition` is no vector, or holds beyond the end of `a`.
+
+    Example:
+        >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+        Array([1, 3], dtype=int32)
     """
     refuse("compress", out=out)
     return _compressed("compress", condition, a, axis, size, fill_value)
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """Return the elements of `arr` where `condition` is not zero, both flattened; `size` is needed under jit."""
+    """Return the elements of `arr` where a condition is not zero, both flattened.
+
+    Args:
+        condition: an array of booleans or numbers.
+        arr: an array of the same size.
+        size: the number of elements, which is needed under `jit`: more are left out, missing ones filled.
+        fill_value: fills missing elements.
+
+    Returns:
+        A vector of the dtype of `arr`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `condition` holds beyond the end of `arr`.
+
+    Example:
+        >>> jnp.extract(jnp.array([[True], [True]]), jnp.array([[5], [6]]))
+        Array([5, 6], dtype=int32)
+    """
     condition, arr = as_array("extract", condition), as_array("extract", arr, 1)
     return _compressed("extract", reshape(condition, (condition.size,)), arr, None, size, fill_value)
 
@@ -210,12 +307,27 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Any:
-    """Return for each position the element of `arr` whose index along `axis` is in `indices`; other axes broadcast.
+    """Return the elements of `arr` at `indices` along an axis; at the other axes both broadcast.
 
-    mode: 'fill' (the default) gives `fill_value` out of bounds (by default NaN, the smallest signed or the largest
-    unsigned integer), 'clip' the nearest, 'promise_in_bounds' any. Negative indices count from the end, unless
-    `wrap_negative_indices` is False, the default of a promise. ``axis=None`` takes from the flattened array.
-    TypeError for indices that are no integers, ValueError for another rank or sizes that do not broadcast.
+    Args:
+        arr: an array.
+        indices: an array of integers of the rank of `arr`. Negative ones count from the end.
+        axis: the axis that is indexed; None for the flattened array.
+        mode: what an index out of bounds gives: ``"fill"``, the default, `fill_value`; ``"clip"`` the nearest
+            element; ``"promise_in_bounds"`` any element.
+        fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
+        wrap_negative_indices: whether negative indices count from the end; None for all modes but a promise.
+
+    Returns:
+        An array of the broadcast shape and the dtype of `arr`.
+
+    Raises:
+        TypeError: `indices` has no integers.
+        ValueError: the ranks differ, the other axes do not broadcast, or `arr` has no such axis.
+
+    Example:
+        >>> jnp.take_along_axis(jnp.array([[3, 1, 2]]), jnp.array([[1, 2, 0]]), axis=1)
+        Array([[1, 2, 3]], dtype=int32)
     """
     aval = type_of("take_along_axis", indices, 1)
     if not dtypes.is_integer(aval.dtype):
