@@ -264,6 +264,21 @@ def _strongly_connected(edges: Mapping[str, set[str]]) -> list[list[str]]:
     return groups
 
 
+RULES = ("abstract", "emit", "effects", "jvp", "linearize", "partial_evaluate", "transpose", "batch", "evaluate")
+
+
+def patched_rules(modules: Mapping[str, Module]) -> list[str]:
+    """Rules assigned to a primitive after its definition: they are arguments of it."""
+    found = []
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            rules = [t for t in targets if isinstance(t, ast.Attribute) and t.attr in RULES]
+            patched = [ast.unparse(t) for t in rules if ast.unparse(t.value) != "self"]
+            found += [f"{module.name}:{node.lineno} assigns {text}" for text in patched]
+    return found
+
+
 def caches_apart(modules: Mapping[str, Module]) -> list[str]:
     """Caches of functions with parameters that `clear_caches` does not reach: they are to use `core/tables.py`.
 

@@ -83,7 +83,7 @@ class Primitive:
         emit: Callable[..., Any],
         effects: Callable[..., Effects] | None = None,
         jvp: Callable[..., Any] | Derived | None = None,
-        linearize: Callable[..., Any] | None = None,
+        linearize: Callable[..., Any] | Derived | None = None,
         partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
         transpose: Callable[..., Any] | None = None,
         batch: Callable[..., Any] | Derived | None = None,
@@ -98,8 +98,8 @@ class Primitive:
         self.abstract, self.emit, self.effects = abstract, emit, effects
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
-        self.linearize, self.transpose, self.evaluate = linearize, transpose, evaluate
-        self.partial_evaluate = partial_evaluate
+        self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
+        self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types = Table(8192)

@@ -19,7 +19,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.host.host_calls import written
@@ -163,11 +163,10 @@ def _batch_of_nothing(
 def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primitive:
     """Return an operation without results that may be done to values, and is done once for each of them."""
     found = Primitive(
-        name, parameters, abstract=_abstract_nothing, transpose=_transpose_of_nothing, multiple_results=True,
-        memoised=False, **rules,
+        name, parameters, abstract=_abstract_nothing, jvp=Derived(_jvp_of_nothing), linearize=Derived(_jvp_of_nothing),
+        transpose=_transpose_of_nothing, batch=Derived(_batch_of_nothing), multiple_results=True, memoised=False,
+        **rules,
     )
-    found.jvp = found.linearize = functools.partial(_jvp_of_nothing, found)
-    found.batch = functools.partial(_batch_of_nothing, found)
     CALLING_PYTHON.add(found)
     return found
 
