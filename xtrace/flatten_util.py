@@ -8,7 +8,6 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -16,6 +15,7 @@ from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_unflatten
 from xtrace._src.ops.arrays.shape import concatenate, split
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import zeros
 
 __all__ = ["ravel_pytree"]
@@ -23,7 +23,7 @@ __all__ = ["ravel_pytree"]
 
 @inline_jit
 def _joined(*leaves: Any, dtype: Any, weak: bool) -> Any:
-    parts = [converted(as_array(x), dtype, weak) for x in leaves]
+    parts = [converted(to_array(x), dtype, weak) for x in leaves]
     parts = [x if x.ndim == 1 else reshape(x, (x.size,)) for x in parts]
     return concatenate(parts, 0) if len(parts) > 1 else parts[0]
 
@@ -31,7 +31,7 @@ def _joined(*leaves: Any, dtype: Any, weak: bool) -> Any:
 @inline_jit
 def _parts(vector: Any, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> Any:
     """Return the vector taken apart into arrays of the given shapes, and of `types` if they are given."""
-    found = split(as_array(vector), [math.prod(s) for s in shapes], 0)
+    found = split(to_array(vector), [math.prod(s) for s in shapes], 0)
     found = [x if s == x.shape else reshape(x, s) for x, s in zip(found, shapes, strict=True)]
     return found if types is None else [converted(x, t) for x, t in zip(found, types, strict=True)]
 

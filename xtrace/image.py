@@ -9,7 +9,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
@@ -17,6 +17,7 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.arrays.shape import iota
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.reductions import add_elements
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin
@@ -142,8 +143,8 @@ def _resampled(
     image: Any, scale: Any, translation: Any, *, shape: tuple[int, ...], axes: tuple[int, ...],
     method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Any:
-    found = as_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
-    scale, translation = [converted(as_array(x), found.dtype) for x in (scale, translation)]
+    found = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
+    scale, translation = [converted(to_array(x), found.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
         matrix = _weights(found.shape[axis], shape[axis], scale[i], translation[i], method, antialias, found.dtype)
         found = _applied(found, axis, matrix, precision)
@@ -152,7 +153,7 @@ def _resampled(
 
 @inline_jit
 def _nearest(image: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    found = as_array(promote("resize", image)[0])
+    found = to_array(promote("resize", image)[0])
     for axis in axes:
         count, wanted = found.shape[axis], shape[axis]
         positions = floor((iota(dtypes.float32, wanted) + 0.5) * (count / max(wanted, 1)))
@@ -212,7 +213,7 @@ def scale_and_translate(
 
 @inline_jit
 def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any) -> Any:
-    found = as_array(promote("resize", image, adjust=as_inexact)[0])
+    found = to_array(promote("resize", image, adjust=as_inexact)[0])
     for axis, (own, wanted) in enumerate(zip(found.shape, shape, strict=True)):
         if own != wanted:
             ratio = wanted / own if wanted and own else 1.0

@@ -18,6 +18,12 @@ GIVEN_UP = {
     "Form": "EmissionTemplate", "form_of": "record_emission_template", "Forms": "CallShapes",
     "types_of_results": "abstract_eval", "evaluates": "fusion_level", "fuses": "fusion_level",
     "fused_from": "fusion_level", "under_name": "set_function_name",
+    "spread_scalar": "broadcast_scalar", "spread_like": "broadcast_like", "spread_to": "broadcast_operand_to",
+    "as_array": "to_array, to_array_operand", "conjugated": "conj_if_complex", "symmetrized": "symmetrize",
+    "permuted_rows": "permute_rows", "unpermuted_rows": "unpermute_rows", "interned": "intern_jaxpr",
+    "promoted_carry": "promote_carry", "moved_axis": "move_axis", "unscoped": "drop_scopes",
+    "shown_scopes": "format_scopes", "shown_source": "format_source", "called_in_turn": "call_in_turn",
+    "checked_jaxpr": "add_checks_to_jaxpr", "described_arguments": "find_described_arguments",
     "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
 }
 

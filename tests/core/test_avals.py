@@ -18,7 +18,7 @@ import xtrace
 from tests.support.names import stable_name
 from tests.support.operands import ours
 from xtrace._src.core import dtypes
-from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, scalar_aval, shown
+from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, scalar_aval, short_repr
 
 KEY = dtypes.ExtendedDType("key<fry>", np.dtype(np.uint32), (2,))
 
@@ -189,9 +189,9 @@ def test_the_error_names_value_and_type():
 
 
 def test_shown_is_short_and_one_line():
-    assert shown([1, 2]) == "[1, 2]"
-    assert shown("x" * 100).endswith("...") and len(shown("x" * 100)) == 60
-    assert shown(np.zeros((30, 30))) == shown(np.zeros((30, 30))).partition("\n")[0]
+    assert short_repr([1, 2]) == "[1, 2]"
+    assert short_repr("x" * 100).endswith("...") and len(short_repr("x" * 100)) == 60
+    assert short_repr(np.zeros((30, 30))) == short_repr(np.zeros((30, 30))).partition("\n")[0]
 
 
 # ShapeDtypeStruct

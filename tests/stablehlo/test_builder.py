@@ -117,9 +117,12 @@ def test_zeros_of_both_signs_and_nan_are_different_literals(main):
 
 def test_broadcasts(main):
     x, s = main.argument(V32), main.argument(F32)
-    assert main.spread(x, (3,)) is x
-    spread = [main.spread(s, (2, 3)), main.spread(main.literal(2.0, F32), (2, 3)), main.broadcast(x, (2, 3), (1,))]
-    again = main.spread(main.literal(2.0, F32), (2, 3))
+    assert main.broadcast_operand(x, (3,)) is x
+    spread = [
+        main.broadcast_operand(s, (2, 3)), main.broadcast_operand(main.literal(2.0, F32), (2, 3)),
+        main.broadcast(x, (2, 3), (1,)),
+    ]
+    again = main.broadcast_operand(main.literal(2.0, F32), (2, 3))
     assert again is spread[1] and all(v.aval is M32 for v in spread)
     assert body(main, *spread) == [
         "%0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>",
@@ -130,7 +133,7 @@ def test_broadcasts(main):
 
 def test_axes_of_size_one_are_spread(main):
     x = main.argument(ShapedArray((1, 3), "float32"))
-    assert body(main, main.spread(x, (2, 3))) == [
+    assert body(main, main.broadcast_operand(x, (2, 3))) == [
         "%0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<1x3xf32>) -> tensor<2x3xf32>"
     ]
 

@@ -9,18 +9,19 @@ from typing import Any
 from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.elementwise import constants_like, logistic, select
 from xtrace._src.ops.special import erfc
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 
 
 def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:
     """Return `x` as an array, of the type that `adjust` makes of its own. TypeError for what is no array or scalar."""
-    return as_array(promote(function, x, adjust=adjust)[0])
+    return to_array(promote(function, x, adjust=adjust)[0])
 
 
 def _where(condition: Any, tangent: Any) -> Any:

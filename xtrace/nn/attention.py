@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
@@ -15,6 +15,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.runtime.transfer import to_array
 from xtrace.nn.normalization import logsumexp, softmax
 
 _FUNCTION = "dot_product_attention"
@@ -23,7 +24,7 @@ _LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
 
 def _batched(x: Any, aval: ShapedArray) -> Any:
     """Return `x` with axes of size 1 in front, four axes in all."""
-    x = as_array(x)
+    x = to_array(x)
     return reshape(x, (1,) * (4 - aval.ndim) + aval.shape) if aval.ndim < 4 else x
 
 
@@ -67,7 +68,7 @@ def _attention(
     window: tuple[int, int] | None, residual: bool,
 ) -> Any:
     """`rest` has what the letters of `given` say: bias, mask, lengths of queries and of keys (bmqk)."""
-    options = {name: as_array(x) for name, x in zip(given, rest, strict=True)}
+    options = {name: to_array(x) for name, x in zip(given, rest, strict=True)}
     query, key, value = [_batched(x, aval_of(x)) for x in (query, key, value)]
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
     grouped = heads != groups
@@ -75,7 +76,7 @@ def _attention(
     # The scores (B, N, T, S), with several heads for each of the keys (B, K, T, G, S).
     pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
     scores = dot_general(split, key, pairs, preferred_element_type=_wide(key.dtype))
-    scores = scores * converted(as_array(scale), scores.dtype)
+    scores = scores * converted(to_array(scale), scores.dtype)
     if "b" in options:
         bias = options["b"]
         scores = scores + _grouped(_batched(bias, aval_of(bias)), heads, groups)

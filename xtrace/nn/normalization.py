@@ -9,7 +9,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
@@ -22,7 +22,8 @@ from xtrace._src.ops.collectives import axis_index, axis_size
 from xtrace._src.ops.elementwise import eq, is_finite, real, rsqrt
 from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.numpy.operands import axes_of, chosen, type_of
+from xtrace._src.runtime.transfer import to_array
+from xtrace.numpy.operands import axes_of, select_or_fill, type_of
 from xtrace.numpy.reductions import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, exp, log, sign, square
@@ -55,7 +56,7 @@ def _along(reduce: Callable[..., Any], x: Any, axes: Sequence[int]) -> Any:
 
 def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[Any, Any, tuple[int, ...]]:
     """Return `x` less its largest element along `axis`, the exponential of that, zero where masked, and the axes."""
-    x = as_array(promote(function, x)[0])
+    x = to_array(promote(function, x)[0])
     x = converted(x, x.dtype, False)
     axes = axes_of(function, axis, x.ndim)
     kept = x
@@ -70,14 +71,14 @@ def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[An
 
 
 def _total(powers: Any, axes: Sequence[int], masks: Sequence[Any]) -> Any:
-    return _along(add_elements, chosen(masks[0], powers, 0) if masks else powers, axes)
+    return _along(add_elements, select_or_fill(masks[0], powers, 0) if masks else powers, axes)
 
 
 @inline_jit
 def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
     _, powers, axes = _shifted("softmax", x, axis, masks)
     found = powers / _total(powers, axes, masks)
-    return chosen(masks[0], found, 0) if masks else found
+    return select_or_fill(masks[0], found, 0) if masks else found
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
@@ -92,7 +93,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
     moved, powers, axes = _shifted("log_softmax", x, axis, masks)
     found = moved - log(_total(powers, axes, masks))
-    return chosen(masks[0], found, -_INFINITY) if masks else found
+    return select_or_fill(masks[0], found, -_INFINITY) if masks else found
 
 
 @inline_jit(static=("axis",), public=True)
@@ -112,15 +113,15 @@ def _logsumexp(
     a: Any, *rest: Any, name: str, axis: Any, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
 ) -> Any:
     """`rest` has the weights and the mask, where there are any."""
-    operands = [as_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
+    operands = [to_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
     x = converted(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
         # What has no weight, or is masked, is left out even where its exponential overflows.
-        weights = chosen(rest[-1], weights, 0) if masked else weights
+        weights = select_or_fill(rest[-1], weights, 0) if masked else weights
         x = choose(weights != 0, x, -_INFINITY)
     elif masked:
-        x = chosen(rest[-1], x, -_INFINITY)
+        x = select_or_fill(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
     axes = axes_of(name, axis, x.ndim)
     largest = _along(reduce_max, real(x) if complex_operands else x, axes)
@@ -166,7 +167,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
         size = math.prod([aval.shape[i] for i in axes])
         return found - (math.log(size) if size else -_INFINITY)
     # A mask is counted in its own shape, as in JAX.
-    mask = converted(as_array(masks[0]), dtypes.real_part_dtype(found.dtype))
+    mask = converted(to_array(masks[0]), dtypes.real_part_dtype(found.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _along(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
     return found - converted(log(count), found.dtype)
@@ -191,7 +192,7 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
     """`rest` has what the letters of `given` say: the mean, the variance and the mask (mvw)."""
     options = dict(zip(given, rest, strict=True))
     mask = options.get("w")
-    x = as_array(promote("standardize", x, adjust=as_inexact)[0])
+    x = to_array(promote("standardize", x, adjust=as_inexact)[0])
     centre, variance = options.get("m"), options.get("v")
     if centre is None:
         centre = mean_of(x, axis, keepdims=True, where=mask)
@@ -229,7 +230,7 @@ def standardize(
 
 @inline_jit
 def _one_hot(x: Any, *, count: int, dtype: Any, axis: int) -> Any:
-    x = as_array(promote("one_hot", x)[0])
+    x = to_array(promote("one_hot", x)[0])
     shape = [1] * (x.ndim + 1)
     shape[axis] = count
     positions = broadcasted_iota(x.dtype, shape, axis)
@@ -238,7 +239,7 @@ def _one_hot(x: Any, *, count: int, dtype: Any, axis: int) -> Any:
 
 @inline_jit
 def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
-    x = as_array(promote("one_hot", x)[0])
+    x = to_array(promote("one_hot", x)[0])
     return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
 
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape, transpose
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise import bitcast_convert_type, optimization_barrier
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import ones
 from xtrace.numpy.manipulation import repeat
 from xtrace.numpy.reductions import max as largest
@@ -112,8 +112,8 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
 
 def _in_full(x: Any, scales: Any) -> Any:
     """Return what quantized elements stand for, in float32."""
-    wide = repeat(converted(as_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
-    return converted(as_array(x), dtypes.float32) * wide
+    wide = repeat(converted(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
+    return converted(to_array(x), dtypes.float32) * wide
 
 
 @inline_jit
@@ -263,7 +263,7 @@ def _as_matrices(x: Any, axes: _Axes) -> Any:
 def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)
-    scales = tuple([None if s is None else reshape(converted(as_array(s), dtypes.float32), ()) for s in scales])
+    scales = tuple([None if s is None else reshape(converted(to_array(s), dtypes.float32), ()) for s in scales])
     found = _matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
     kept = [lhs.shape[i] for i in a.batch + a.free] + [rhs.shape[i] for i in b.free]
     return reshape(found, kept)

@@ -12,7 +12,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy.creation import as_array
+from xtrace.numpy.creation import to_array_operand
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
 from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
 
@@ -26,7 +26,7 @@ def _shifts(order: str) -> Any:
 def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
         raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviated(bitorder)}")
-    a = atleast_1d(as_array(function, a))
+    a = atleast_1d(to_array_operand(function, a))
     if axis is None:
         return ravel(a), 0
     return a, axis_as_index(function, axis, a.ndim)

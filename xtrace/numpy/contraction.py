@@ -20,7 +20,7 @@ from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.manipulation import moveaxis, stack
-from xtrace.numpy.operands import chosen, only_axis, refuse, type_of
+from xtrace.numpy.operands import only_axis, refuse, select_or_fill, type_of
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
@@ -426,7 +426,7 @@ def tensordot(
 @inline_jit
 def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
-    return reductions.sum(chosen(mask, a, 0), (-2, -1), dtype)
+    return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
 
 
 @inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)

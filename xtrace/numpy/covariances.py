@@ -13,7 +13,7 @@ from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.contraction import matmul
-from xtrace.numpy.creation import as_array, full
+from xtrace.numpy.creation import full, to_array_operand
 from xtrace.numpy.manipulation import atleast_2d, concatenate, diag, squeeze
 from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import abs, clip, sqrt
@@ -21,7 +21,7 @@ from xtrace.numpy.ufuncs import abs, clip, sqrt
 
 @inline_jit
 def _covariance(*operands: Any, given: tuple[str, ...], rows: bool, ddof: float, dtype: Any) -> Any:
-    values = {name: as_array("cov", value) for name, value in zip(given, operands, strict=True)}
+    values = {name: to_array_operand("cov", value) for name, value in zip(given, operands, strict=True)}
     parts = []
     for name in ("m", "y"):
         if name in values:

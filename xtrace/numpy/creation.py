@@ -27,7 +27,7 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
 from xtrace._src.xla import clients
-from xtrace.numpy.operands import cast_to, refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, scalar_of, type_of
 
 __all__ = [
     "arange", "array", "asarray", "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "empty",
@@ -238,7 +238,7 @@ def _converted(value: Any, dtype: Any, weak: bool) -> Any:
     return converted(value, dtype, weak)
 
 
-def as_array(function: str, value: Any, position: int = 0) -> Any:
+def to_array_operand(function: str, value: Any, position: int = 0) -> Any:
     """Return an operand as an array or tracer; a TypeError names the function and the argument that is none."""
     if isinstance(value, Array):
         return value
@@ -347,7 +347,7 @@ def _filled(
         if isinstance(value, np.ndarray) and aval.shape:
             value = cast_constant(value, aval, dtype)
         value = converted(value, dtype, weak)
-    result = spread_to(function, value, aval.shape, shape)
+    result = broadcast_operand_to(function, value, aval.shape, shape)
     return result if device is None else device_put(result, device)
 
 
@@ -585,7 +585,9 @@ def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compu
     start, stop = (cast_to(x, type_of("linspace", x), compute) for x in (start, stop))
     avals = [type_of("linspace", x) for x in (start, stop)]
     bounds = check_broadcast("linspace", [a.shape for a in avals])
-    start, stop = (spread_to("linspace", x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True))
+    start, stop = (
+        broadcast_operand_to("linspace", x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
+    )
     real = dtypes.real_part_dtype(compute)
     divisions = num - 1 if endpoint else num
     start_column, stop_column = (expand_at(x, bounds, axis) for x in (start, stop))
@@ -697,7 +699,7 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
         _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), "geomspace", num, endpoint, compute, axis
     )
     bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
-    spread = expand_at(spread_to("geomspace", signs, signs.shape, bounds), bounds, axis)
+    spread = expand_at(broadcast_operand_to("geomspace", signs, signs.shape, bounds), bounds, axis)
     found = multiply(spread, _powers(exponents, 10.0, dtype=compute))
     return cast_to(found, found.aval, dtype)
 
@@ -720,7 +722,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """Return `array` repeated to fill `shape`, as NumPy broadcasts it. ValueError if the shapes do not fit."""
     refuse("broadcast_to", out_sharding=out_sharding)
-    return spread_to(
+    return broadcast_operand_to(
         "broadcast_to", array, type_of("broadcast_to", array).shape, canonical_shape("broadcast_to", shape)
     )
 
@@ -729,7 +731,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     """Return the arguments broadcast to their common shape, as a list. ValueError if they have none."""
     own = [type_of("broadcast_arrays", x, i).shape for i, x in enumerate(args)]
     shape = check_broadcast("broadcast_arrays", own)
-    return [spread_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
+    return [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

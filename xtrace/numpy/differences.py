@@ -12,7 +12,7 @@ from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, pr
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace.numpy.creation import as_array, broadcast_to
+from xtrace.numpy.creation import broadcast_to, to_array_operand
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
 from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse, type_of
@@ -55,7 +55,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         >>> jnp.diff(jnp.array([1, 4, 9, 16]))
         Array([3, 5, 7], dtype=int32)
     """
-    a = as_array("diff", a)
+    a = to_array_operand("diff", a)
     count = operator.index(n)
     if count < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
@@ -71,7 +71,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if value is not None:
             aval = type_of("diff", value, 3)
             edge = (*a.shape[:along], 1, *a.shape[along + 1 :])
-            parts.insert(place, as_array("diff", value) if aval.ndim else broadcast_to(value, edge))
+            parts.insert(place, to_array_operand("diff", value) if aval.ndim else broadcast_to(value, edge))
     return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
 
 
@@ -93,14 +93,14 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
         Array([0, 3, 5], dtype=int32)
     """
-    ary = ravel(as_array("ediff1d", ary))
+    ary = ravel(to_array_operand("ediff1d", ary))
     if dtypes.is_boolean(ary.dtype):
         raise TypeError("ediff1d: truth values have no difference; use diff, or convert with astype")
     parts = [_differences(ary, n=1, axis=0)]
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
             aval = type_of("ediff1d", value, 1)
-            ready = cast_to(as_array("ediff1d", value), aval, ary.dtype)
+            ready = cast_to(to_array_operand("ediff1d", value), aval, ary.dtype)
             parts.insert(place, ravel(converted(ready, ary.dtype, False)))
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -109,7 +109,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def _gradients(f: Any, *spacings: Any, axes: tuple[int, ...], dtype: Any) -> list[Any]:
     f = converted(f, dtype, f.weak_type)
     return [_gradient(f, converted(x, dtype, x.weak_type), a)
-            for x, a in zip([as_array("gradient", h) for h in spacings], axes, strict=True)]
+            for x, a in zip([to_array_operand("gradient", h) for h in spacings], axes, strict=True)]
 
 
 def _gradient(f: Any, h: Any, axis: int) -> Any:
@@ -172,13 +172,13 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
                 f"of length {avals[0].shape[along]}"
             )
-    found = _gradients(as_array("gradient", f), *spacings, axes=axes, dtype=dtype)
+    found = _gradients(to_array_operand("gradient", f), *spacings, axes=axes, dtype=dtype)
     return found[0] if len(found) == 1 else list(found)
 
 
 @inline_jit
 def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> Any:
-    y, spacing = converted(as_array("trapezoid", y), dtype, False), converted(spacing, dtype, False)
+    y, spacing = converted(to_array_operand("trapezoid", y), dtype, False), converted(spacing, dtype, False)
     y = moveaxis(y, axis, -1)
     if not sampled:
         return spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
@@ -217,14 +217,16 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     along = canonical_axis("trapezoid", axis, avals[0].ndim)
     if not avals[0].shape[along]:
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
-    spacing = as_array("trapezoid", spacing)
+    spacing = to_array_operand("trapezoid", spacing)
     # Of coordinates of another rank, it is their own axis of that number.
     return _integral(y, spacing, axis=operator.index(axis), sampled=x is not None, dtype=dtype)
 
 
 @inline_jit
 def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any:
-    p, period = converted(as_array("unwrap", p), dtype, False), converted(as_array("unwrap", period), dtype, False)
+    p, period = converted(to_array_operand("unwrap", p), dtype, False), converted(
+        to_array_operand("unwrap", period), dtype, False
+    )
     jump = discont[0] if discont else period / 2
     half = period // 2 if dtypes.is_integer(dtype) else period / 2
     steps = _differences(p, n=1, axis=axis)
@@ -264,7 +266,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.28318530
         raise IndexError("unwrap: a scalar has no axis to unwrap along")
     along = canonical_axis("unwrap", axis, avals[0].ndim)
     if not avals[0].shape[along]:
-        return as_array("unwrap", p)
+        return to_array_operand("unwrap", p)
     if discont is not None:
         type_of("unwrap", discont, 1)
     return _unwrapped(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
@@ -273,10 +275,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.28318530
 @inline_jit
 def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...], dtype: Any, result: Any) -> Any:
     values = dict(zip(given, options, strict=True))
-    x, xp = (converted(as_array("interp", v), dtype, False) for v in (x, xp))
-    fp = converted(as_array("interp", fp), result, False)
+    x, xp = (converted(to_array_operand("interp", v), dtype, False) for v in (x, xp))
+    fp = converted(to_array_operand("interp", fp), result, False)
     if "period" in given:
-        period = abs(converted(as_array("interp", values["period"]), dtype, False))
+        period = abs(converted(to_array_operand("interp", values["period"]), dtype, False))
         x, xp = mod(x, period), mod(xp, period)
         xp, fp = sorting.sort((xp, fp))
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])

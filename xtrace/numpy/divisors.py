@@ -11,8 +11,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import rem
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import as_array
-from xtrace.numpy.operands import spread_to
+from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.ufuncs import abs, where
 
 
@@ -26,12 +26,12 @@ def _check(function: str, x1: Any, x2: Any) -> None:
 
 
 def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
-    _, values = promote_dtypes(function, (as_array(function, x1), as_array(function, x2)))
+    _, values = promote_dtypes(function, (to_array_operand(function, x1), to_array_operand(function, x2)))
     found = [abs(x) for x in values]
     shape = check_broadcast(function, [x.shape for x in found])
     # As in jax, only scalars stay weakly typed.
     weak = found[0].weak_type and not shape
-    return [converted(spread_to(function, x, x.shape, shape), x.dtype, weak) for x in found]
+    return [converted(broadcast_operand_to(function, x, x.shape, shape), x.dtype, weak) for x in found]
 
 
 @inline_jit
@@ -69,7 +69,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 @inline_jit
 def _common_multiple(x1: Any, x2: Any) -> Any:
-    x1, x2 = _spread("lcm", *promote("lcm", as_array("lcm", x1), as_array("lcm", x2)))
+    x1, x2 = _spread("lcm", *promote("lcm", to_array_operand("lcm", x1), to_array_operand("lcm", x2)))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 

@@ -21,8 +21,8 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, squeeze
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import bitwise_and, eq
 from xtrace._src.ops.reductions import reduce_or
-from xtrace.numpy.creation import as_array
-from xtrace.numpy.operands import chosen, refuse, type_of
+from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy.operands import refuse, select_or_fill, type_of
 
 _Axes = tuple[int, ...]
 
@@ -251,12 +251,12 @@ def _ready(x: Any, aval: ShapedArray, dtype: Any) -> Any:
     """Return an operand; a weakly typed integer becomes one of the type it stands beside, which may be narrower."""
     if aval.weak_type and dtypes.is_integer(dtype):
         return converted(x, dtype, True)
-    return x if isinstance(x, Array) else as_array("einsum", x)
+    return x if isinstance(x, Array) else to_array_operand("einsum", x)
 
 
 def _one_side(x: Any, side: _Side, dtype: Any) -> Any:
     if side.diagonals:
-        x = chosen(_on_diagonals(x.shape, side.diagonals), x, 0)
+        x = select_or_fill(_on_diagonals(x.shape, side.diagonals), x, 0)
     if side.summed:
         # The sum is formed in the wider of the operand's type and that of the result.
         if dtypes.promote(((x.dtype, False), (dtype, False)), config.keeps_wide_dtypes())[0] == dtype:

@@ -23,7 +23,7 @@ from xtrace._src.ops.arrays.shape import iota
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
-from xtrace._src.ops.linalg.matrices import conjugated
+from xtrace._src.ops.linalg.matrices import conj_if_complex
 from xtrace.numpy.manipulation import moveaxis, roll
 from xtrace.numpy.operands import axes_of, scalar_of, type_of
 
@@ -57,7 +57,7 @@ def _transformed(
     """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate before, and after."""
     x = converted(x, aval_of(x).dtype)
     if conjugates[0]:
-        x = conjugated(x)
+        x = conj_if_complex(x)
     for axis, size in zip(axes, sizes, strict=True):
         given = size // 2 + (size > 0) if kind is FftType.IRFFT and axis == axes[-1] else size
         x = _resized(x, axis, given)
@@ -71,7 +71,7 @@ def _transformed(
         x = _along(x, step, axes[group], sizes[group])
     if scale != 1:
         x = lax.mul(x, scalar_of(scale, aval_of(x).dtype))
-    return conjugated(x) if conjugates[1] else x
+    return conj_if_complex(x) if conjugates[1] else x
 
 
 def _nothing_transformed(x: Any, kind: FftType) -> Any:

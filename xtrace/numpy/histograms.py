@@ -17,7 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.elementwise import eq
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import as_array, asarray, linspace, ones, zeros
+from xtrace.numpy.creation import asarray, linspace, ones, to_array_operand, zeros
 from xtrace.numpy.manipulation import ravel, reshape, stack
 from xtrace.numpy.operands import refuse, scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
@@ -26,7 +26,7 @@ from xtrace.numpy.ufuncs import maximum, where
 
 @inline_jit
 def _counted(x: Any, weights: Any, *, length: int) -> Any:
-    x = as_array("bincount", x)
+    x = to_array_operand("bincount", x)
     x = converted(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
     empty = zeros((length,), weights.dtype)
     return empty.at[maximum(x, 0)].add(weights, mode="drop")
@@ -62,16 +62,16 @@ def bincount(
             f"bincount: weights of shape {type_of('bincount', weights, 1).shape} must have the shape of x, {aval.shape}"
         )
     else:
-        weights = as_array("bincount", weights, 1)
+        weights = to_array_operand("bincount", weights, 1)
     return _counted(x, weights, length=length)
 
 
 @inline_jit
 def _edges(a: Any, *limits: Any, bins: int, dtype: Any) -> Any:
     if limits:
-        low, high = (converted(as_array("histogram", x), dtype, False) for x in limits)
+        low, high = (converted(to_array_operand("histogram", x), dtype, False) for x in limits)
     else:
-        a = ravel(converted(as_array("histogram", a), dtype, False))
+        a = ravel(converted(to_array_operand("histogram", a), dtype, False))
         low, high = reductions.min(a), reductions.max(a)
     same = eq(high - low, scalar_of(0, dtype))
     return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
@@ -105,7 +105,7 @@ def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
     aval, of_bins = type_of(function, a), type_of(function, bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
     if of_bins.ndim == 1:
-        return converted(as_array(function, bins), dtype, False)
+        return converted(to_array_operand(function, bins), dtype, False)
     if of_bins.ndim:
         raise TypeError(f"{function}: bins must be an integer or a 1-D array of edges, got shape {of_bins.shape}")
     limits = _checked_range(function, range)
@@ -136,7 +136,7 @@ def _places(edges: Any, x: Any) -> Any:
 
 @inline_jit
 def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -> Any:
-    a, edges = converted(as_array("histogram", a), dtype, False), converted(edges, dtype, False)
+    a, edges = converted(to_array_operand("histogram", a), dtype, False), converted(edges, dtype, False)
     places = _places(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
     if density:
@@ -159,9 +159,9 @@ def histogram(
         )
     operands = (a,) if weights is None else (a, weights)
     _, dtype, _ = common_dtype("histogram", operands, as_inexact)
-    a = converted(as_array("histogram", a), dtype, False)
+    a = converted(to_array_operand("histogram", a), dtype, False)
     edges = converted(_bin_edges("histogram", a, bins, range), dtype, False)
-    weights = ones(type_of("histogram", a).shape, dtype) if weights is None else as_array("histogram", weights)
+    weights = ones(type_of("histogram", a).shape, dtype) if weights is None else to_array_operand("histogram", weights)
     found: tuple[Any, Any] = _histogram(a, edges, converted(weights, dtype, False), density=bool(density), dtype=dtype)
     return found
 
@@ -169,11 +169,11 @@ def histogram(
 @inline_jit
 def _joint(sample: Any, *operands: Any, weighted: bool, density: bool) -> Any:
     edges, weights = (operands[:-1], operands[-1]) if weighted else (operands, None)
-    sample = as_array("histogramdd", sample)
+    sample = to_array_operand("histogramdd", sample)
     places = [_places(e, sample[:, i]) for i, e in enumerate(edges)]
     shape = tuple(e.shape[0] + 1 for e in edges)
     dtype = dtypes.default_int(config.enable_x64.value) if weights is None else as_inexact(weights.dtype, False)[0]
-    what = ones((), dtype) if weights is None else converted(as_array("histogramdd", weights), dtype, False)
+    what = ones((), dtype) if weights is None else converted(to_array_operand("histogramdd", weights), dtype, False)
     counts = zeros(shape, dtype).at[tuple(places)].add(what, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
@@ -218,9 +218,9 @@ def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weight
         each = list(bins)
     else:
         each = [bins] * columns
-    sample = as_array(function, sample)
+    sample = to_array_operand(function, sample)
     edges = [_bin_edges(function, sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
-    operands = edges if weights is None else [*edges, as_array(function, weights)]
+    operands = edges if weights is None else [*edges, to_array_operand(function, weights)]
     return _joint(sample, *operands, weighted=weights is not None, density=bool(density)), edges
 
 
@@ -237,6 +237,6 @@ def histogram2d(
     vector = isinstance(bins, (list, tuple)) or (isinstance(bins, (Array, np.ndarray)) and bins.ndim == 1)
     if vector and len(bins) not in (1, 2):
         bins = [asarray(bins)] * 2
-    sample = stack([as_array("histogram2d", x), as_array("histogram2d", y)], axis=1)
+    sample = stack([to_array_operand("histogram2d", x), to_array_operand("histogram2d", y)], axis=1)
     counts, (first, second) = _histogram_of_rows("histogram2d", sample, bins, range, weights, density)
     return counts, first, second

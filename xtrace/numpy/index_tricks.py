@@ -19,10 +19,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
-from xtrace.numpy.creation import arange, as_array, asarray, linspace, meshgrid, ones
+from xtrace.numpy.creation import arange, asarray, linspace, meshgrid, ones, to_array_operand
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.manipulation import concatenate, stack
-from xtrace.numpy.operands import cast_to, scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of, type_of
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",
@@ -51,7 +51,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
     sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
     sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
-    return tuple(_unravelled(as_array("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
+    return tuple(_unravelled(to_array_operand("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
 
 
 @inline_jit
@@ -120,7 +120,7 @@ def _ravelled(*indices: Any, dims: tuple[int, ...], mode: str, order: str, dtype
     total = None
     for index, size in pairs if order == "C" else reversed(pairs):
         aval = type_of("ravel_multi_index", index)
-        index = spread_to("ravel_multi_index", cast_to(index, aval, dtype), aval.shape, shape)
+        index = broadcast_operand_to("ravel_multi_index", cast_to(index, aval, dtype), aval.shape, shape)
         index = converted(index, dtype, False)
         length = scalar_of(size, dtype)
         if mode == "clip":
@@ -148,7 +148,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             raise ValueError(f"ix_: arguments must be 1-dimensional, got shape {aval.shape}")
         if dtypes.is_boolean(aval.dtype):
             raise NotImplementedError("ix_: boolean arguments are not implemented; use nonzero(mask)[0]")
-        x = as_array("ix_", x) if aval.size else arange(0)
+        x = to_array_operand("ix_", x) if aval.size else arange(0)
         found.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
     return tuple(found)
 

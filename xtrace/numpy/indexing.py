@@ -26,8 +26,8 @@ from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import gathering, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
-from xtrace.numpy.creation import as_array, asarray, zeros
-from xtrace.numpy.operands import refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.creation import asarray, to_array_operand, zeros
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 
 __all__ = ["argwhere", "flatnonzero", "nonzero", "take"]
 
@@ -409,7 +409,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     positions = []
     for index, aval, axis in zip(indices, avals, axes, strict=True):
         found = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
-        positions.append(reshape(spread_to("indexing", found, aval.shape, shape), (*shape, 1)))
+        positions.append(reshape(broadcast_operand_to("indexing", found, aval.shape, shape), (*shape, 1)))
     start_indices = positions[0] if len(positions) == 1 else shapes.concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
     numbers = gathering.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
@@ -526,7 +526,7 @@ def take(
     one modulo the length.
     """
     refuse("take", out=out)
-    a = as_array("take", a)
+    a = to_array_operand("take", a)
     aval = type_of("take", indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
@@ -567,7 +567,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     Their number depends on values, so that a traced array needs `size`, which cuts or fills the result with
     `fill_value`, a number or one for each axis. ValueError for a scalar.
     """
-    a = as_array("nonzero", a)
+    a = to_array_operand("nonzero", a)
     if a.ndim == 0:
         raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
@@ -603,7 +603,7 @@ def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
         later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
         at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
         filled, at = promote("nonzero", fill, at)
-        found.append(elementwise.select_n(is_there, spread_to("nonzero", filled, (), (size,)), at))
+        found.append(elementwise.select_n(is_there, broadcast_operand_to("nonzero", filled, (), (size,)), at))
     return found
 
 
@@ -633,13 +633,13 @@ def nth_counted(numbers: Any, size: int, dtype: Any) -> tuple[Any, Any]:
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Return the positions of the elements that are not zero in the flattened array; a traced one needs `size`."""
-    a = as_array("flatnonzero", a)
+    a = to_array_operand("flatnonzero", a)
     return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """Return the positions of the elements that are not zero, one a row; a traced array needs `size`."""
-    a = as_array("argwhere", a)
+    a = to_array_operand("argwhere", a)
     if a.ndim == 0:
         found = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
         return zeros((found.size, 0), found.dtype)

@@ -13,7 +13,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy.creation import as_array, broadcast_to
+from xtrace.numpy.creation import broadcast_to, to_array_operand
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import argsort, concatenate, expand_dims, moveaxis, ravel
 from xtrace.numpy.operands import axes_of, type_of
@@ -22,7 +22,7 @@ from xtrace.numpy.ufuncs import clip, where
 
 
 def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
-    arr = as_array(function, arr)
+    arr = to_array_operand(function, arr)
     if axis is None:
         return ravel(arr), 0
     return arr, canonical_axis(function, axis, arr.ndim)
@@ -32,7 +32,7 @@ def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
 def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
-    positions = ravel(as_array("delete", positions))
+    positions = ravel(to_array_operand("delete", positions))
     positions = clip(where(positions < 0, positions + length, positions), 0, length - 1)
     gone = sum(shapes.iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
     # A stable sort of what is gone puts what is left first, in its order.
@@ -125,11 +125,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             values = moveaxis(values, 0, along)
         shape = list(arr.shape)
         shape[along] = values.shape[along]
-        position = converted(ravel(as_array("insert", obj))[0], dtypes.int32)
+        position = converted(ravel(to_array_operand("insert", obj))[0], dtypes.int32)
         return _with_slice(arr, position, broadcast_to(values, shape), axis=along)
     shape = list(arr.shape)
     shape[along] = aval.size
-    positions = converted(as_array("insert", obj), dtypes.int32)
+    positions = converted(to_array_operand("insert", obj), dtypes.int32)
     return _with_each(arr, positions, broadcast_to(values, shape), axis=along)
 
 
@@ -138,7 +138,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
     trim: "f" for the front, "b" for the back. The shape depends on values, so `filt` must not be traced.
     """
-    filt = as_array("trim_zeros", filt)
+    filt = to_array_operand("trim_zeros", filt)
     axes = axes_of("trim_zeros", axis, filt.ndim)
     if isinstance(filt, Tracer):
         raise explain.concretization(filt, "numpy.trim_zeros argument filt")

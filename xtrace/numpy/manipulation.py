@@ -24,17 +24,17 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace.numpy.creation import array, as_array, diagonal_mask, zeros
+from xtrace.numpy.creation import array, diagonal_mask, to_array_operand, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
 from xtrace.numpy.operands import (
     axes_of,
     axis_as_index,
+    broadcast_operand_to,
     cast_to,
-    chosen,
     is_sequence_of_axes,
     refuse,
     scalar_of,
-    spread_to,
+    select_or_fill,
     type_of,
 )
 
@@ -86,7 +86,7 @@ def _column_major(a: Any, *, shape: tuple[int, ...]) -> Any:
 
 
 def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
-    a = as_array(function, a)
+    a = to_array_operand(function, a)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
         raise NotImplementedError(
@@ -131,7 +131,7 @@ def _permuted(a: Any, permutation: Sequence[int]) -> Any:
 
 def transpose(a: Any, axes: Any = None) -> Any:
     """Return `a` with its axes in the order `axes`, reversed without it. TypeError unless they are a permutation."""
-    a = as_array("transpose", a)
+    a = to_array_operand("transpose", a)
     if axes is None:
         return _permuted(a, range(a.ndim)[::-1])
     if not isinstance(axes, Iterable):
@@ -152,7 +152,7 @@ def permute_dims(a: Any, /, axes: Any) -> Any:
 
 def matrix_transpose(x: Any, /) -> Any:
     """Return `x` with its last two axes exchanged. ValueError if it has fewer."""
-    x = as_array("matrix_transpose", x)
+    x = to_array_operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose: x must be at least two-dimensional; got ndim={x.ndim}")
     return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
@@ -164,7 +164,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
     Other than in NumPy, an axis that is no integer is an IndexError, and None, a boolean or a list a ValueError.
     """
-    a = as_array("swapaxes", a)
+    a = to_array_operand("swapaxes", a)
     order = list(range(a.ndim))
     first, second = (axis_as_index("swapaxes", i, a.ndim) for i in (axis1, axis2))
     order[first], order[second] = second, first
@@ -177,7 +177,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
     ValueError if the two differ in number or name an axis twice.
     """
-    a = as_array("moveaxis", a)
+    a = to_array_operand("moveaxis", a)
     listed = [x if is_sequence_of_axes(x) else (x,) for x in (source, destination)]
     if len(listed[0]) != len(listed[1]):
         raise ValueError(f"moveaxis: Inconsistent number of elements: {len(listed[0])} vs {len(listed[1])}")
@@ -191,7 +191,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 @inline_jit(static=("axis", "start"), public=True)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Return `a` with `axis` moved to before the axis `start`; `moveaxis` says the same more plainly."""
-    a = as_array("rollaxis", a)
+    a = to_array_operand("rollaxis", a)
     number, place = canonical_axis("rollaxis", axis, a.ndim), operator.index(start)
     if not -a.ndim <= place <= a.ndim:
         raise ValueError(f"rollaxis: start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
@@ -201,7 +201,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 def expand_dims(a: Any, axis: Any) -> Any:
     """Return `a` with axes of size 1 at the places `axis` of the result."""
-    a = as_array("expand_dims", a)
+    a = to_array_operand("expand_dims", a)
     count = len(axis) if is_sequence_of_axes(axis) else 1
     rank = a.ndim + count
     axes = axes_of("expand_dims", axis, rank)
@@ -212,7 +212,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 def squeeze(a: Any, axis: Any = None) -> Any:
     """Return `a` without the axes `axis`, or without all axes, of size 1. ValueError for one of another size."""
-    a = as_array("squeeze", a)
+    a = to_array_operand("squeeze", a)
     axes = tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axes_of("squeeze", axis, a.ndim)
     for i in axes:
         if a.shape[i] != 1:
@@ -232,7 +232,7 @@ def _joined(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
 def _sequence(function: str, arrays: Any) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
     if isinstance(arrays, (list, tuple, range)):
-        found = [as_array(function, x, i) for i, x in enumerate(arrays)]
+        found = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
     elif isinstance(arrays, (Array, np.ndarray)):
         found = list(unstack(arrays)) if arrays.ndim else []
     else:
@@ -312,7 +312,7 @@ def _stacked(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
 
 
 def _at_least(function: str, arys: tuple[Any, ...], raised: Callable[[Any], Any]) -> Any:
-    found = [raised(as_array(function, x, i)) for i, x in enumerate(arys)]
+    found = [raised(to_array_operand(function, x, i)) for i, x in enumerate(arys)]
     return found[0] if len(found) == 1 else found
 
 
@@ -377,7 +377,7 @@ def column_stack(tup: Any) -> Any:
 @inline_jit(static=("axis",), public=True)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Return `values` joined to the end of `arr` along `axis` (None: both flattened)."""
-    return concatenate([as_array("append", arr, 0), as_array("append", values, 1)], axis)
+    return concatenate([to_array_operand("append", arr, 0), to_array_operand("append", values, 1)], axis)
 
 
 @inline_jit(trees=True)
@@ -402,13 +402,13 @@ def block(arrays: Any) -> Any:
     levels = depth(arrays)
 
     def leaves(item: Any) -> Iterable[Any]:
-        return [x for y in item for x in leaves(y)] if isinstance(item, list) else [as_array("block", item)]
+        return [x for y in item for x in leaves(y)] if isinstance(item, list) else [to_array_operand("block", item)]
 
     rank = max([levels, *(x.ndim for x in leaves(arrays))])
 
     def assemble(item: Any, axis: int) -> Any:
         if not isinstance(item, list):
-            item = as_array("block", item)
+            item = to_array_operand("block", item)
             return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
         return _concatenated("block", [assemble(x, axis + 1) for x in item], axis, None)
 
@@ -416,7 +416,7 @@ def block(arrays: Any) -> Any:
 
 
 def _split(function: str, ary: Any, where_to: Any, axis: Any, equal: bool) -> list[Any]:
-    ary = as_array(function, ary)
+    ary = to_array_operand(function, ary)
     along = canonical_axis(function, axis, ary.ndim)
     length = ary.shape[along]
     for value in where_to if isinstance(where_to, (list, tuple)) else (where_to,):
@@ -485,7 +485,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 @inline_jit(static=("axis",), public=True)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along `axis`, without it. ValueError for a scalar."""
-    x = as_array("unstack", x)
+    x = to_array_operand("unstack", x)
     along = canonical_axis("unstack", axis, x.ndim)
     if x.ndim == 0:
         raise ValueError("unstack: a scalar has no axis to unstack")
@@ -495,7 +495,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 @inline_jit(static=("reps",), public=True)
 def tile(A: Any, reps: Any) -> Any:
     """Return `A` repeated `reps` times along each axis, missing leading axes of either counted as 1."""
-    A = as_array("tile", A)
+    A = to_array_operand("tile", A)
     counts = canonical_shape("tile", reps)
     counts = (1,) * (A.ndim - len(counts)) + counts
     own = (1,) * (len(counts) - A.ndim) + A.shape
@@ -511,7 +511,7 @@ def repeat(
     With `total_repeat_length` the result is cut to it, or filled with the last element; traced `repeats` need it.
     """
     refuse("repeat", out_sharding=out_sharding)
-    a = as_array("repeat", a)
+    a = to_array_operand("repeat", a)
     if axis is None or not a.ndim:
         a, along = ravel(a), 0
     else:
@@ -543,7 +543,7 @@ def repeat(
 
 @inline_jit
 def _repeated_positions(repeats: Any, *, length: int, total: int) -> Any:
-    repeats = spread_to("repeat", repeats, repeats.shape, (length,))
+    repeats = broadcast_operand_to("repeat", repeats, repeats.shape, (length,))
     return nth_counted(repeats, total, dtypes.int32)[0]
 
 
@@ -562,7 +562,7 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 
 def _flipped(function: str, m: Any, axis: Any) -> Any:
-    m = as_array(function, m)
+    m = to_array_operand(function, m)
     axes = axes_of(function, axis, m.ndim)
     return shapes.rev(m, axes) if axes else m
 
@@ -582,7 +582,7 @@ def flipud(m: Any) -> Any:
 @inline_jit(static=("k", "axes"), public=True)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Return `m` turned by `k` right angles in the plane of two axes, from the first towards the second."""
-    m = as_array("rot90", m)
+    m = to_array_operand("rot90", m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, got shape {m.shape}")
     found = axes_of("rot90", tuple(axes), m.ndim)
@@ -606,7 +606,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     `shift` is a number, of which the fraction is dropped, or one for each axis, and may be traced. ValueError for
     shifts of more than one axis, and where there are not as many of them as axes.
     """
-    a = as_array("roll", a)
+    a = to_array_operand("roll", a)
     if axis is None:
         return set_shape(roll(ravel(a), shift, 0), a.shape)
     axes = [canonical_axis("roll", i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
@@ -643,7 +643,7 @@ def _rolled_along(a: Any, shifts: Any, places: Sequence[int], axis: int) -> Any:
         moving = []
         for shift in [shifts[i] for i in places]:
             if isinstance(shift, Array) or not dtypes.is_integer(type_of("roll", shift).dtype):
-                moving.append(_reduced(as_array("roll", shift, 1), size=size))
+                moving.append(_reduced(to_array_operand("roll", shift, 1), size=size))
             else:
                 step = (step + int(shift)) % size
         total = moving[0] if len(moving) == 1 else _total(stack(moving), size=size) if moving else None
@@ -690,7 +690,7 @@ def _rolled_at(a: Any, shift: Any, *, axis: int, step: int) -> Any:
 @inline_jit(static=("new_shape",), public=True)
 def resize(a: Any, new_shape: Any) -> Any:
     """Return the elements of `a`, repeated from the start as often as it takes, in a new shape."""
-    a = as_array("resize", a)
+    a = to_array_operand("resize", a)
     target = canonical_shape("resize", new_shape)
     size = math.prod(target)
     if a.size == 0 or size == 0:
@@ -722,7 +722,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
     ValueError for an array with fewer than two axes, or the same axis twice.
     """
-    a = as_array("diagonal", a)
+    a = to_array_operand("diagonal", a)
     if a.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {a.shape}")
     first, second = (canonical_axis("diagonal", i, a.ndim) for i in (axis1, axis2))
@@ -742,13 +742,13 @@ def _with_diagonal(v: Any, *, offset: int) -> Any:
     size = v.size + abs(offset)
     padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
     mask = diagonal_mask(offset, rows=size, columns=size, below=False)
-    return converted(chosen(mask, broadcast_in_dim(padded, (size, size), (1,)), 0), v.dtype, v.weak_type)
+    return converted(select_or_fill(mask, broadcast_in_dim(padded, (size, size), (1,)), 0), v.dtype, v.weak_type)
 
 
 @inline_jit(static=("k",), public=True)
 def diag(v: Any, k: int = 0) -> Any:
     """Return the diagonal `k` of a matrix, or the matrix that has a vector there. ValueError for any other rank."""
-    v = as_array("diag", v)
+    v = to_array_operand("diag", v)
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:
@@ -777,7 +777,7 @@ def _sorted(a: Any, *, axis: int, stable: bool, descending: bool, positions: boo
 
 
 def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stable: bool, descending: bool) -> Any:
-    a = as_array(function, a)
+    a = to_array_operand(function, a)
     if kind is not None or order is not None:
         raise TypeError(f"{function}: kind and order are not supported; use stable= for the order of equals")
     if axis is None:

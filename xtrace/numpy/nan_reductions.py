@@ -12,8 +12,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import as_array
-from xtrace.numpy.operands import axes_of, chosen, refuse, scalar_of, type_of
+from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 
 
 def _is_number(a: Any) -> Any:
@@ -39,14 +39,16 @@ def _options(function: str, **options: Any) -> tuple[list[Any], tuple[str, ...]]
 def _extremum_of_numbers(
     a: Any, *options: Any, caller: str, name: str, axes: tuple[int, ...], keepdims: bool, given: tuple[str, ...]
 ) -> Any:
-    a = as_array(caller, a)
+    a = to_array_operand(caller, a)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
     found = reductions.extremum(
-        caller, chosen(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
+        caller, select_or_fill(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
         values.get("initial"), values.get("where"), name,
     )
-    return found if "initial" in given else chosen(reductions.any(numbers, axes, keepdims=keepdims), found, math.nan)
+    return found if "initial" in given else select_or_fill(
+        reductions.any(numbers, axes, keepdims=keepdims), found, math.nan
+    )
 
 
 def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
@@ -84,11 +86,11 @@ def nanmin(
 
 @inline_jit
 def _position_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Any:
-    a = as_array(caller, a)
+    a = to_array_operand(caller, a)
     numbers = _is_number(a)
-    filled = chosen(numbers, a, -math.inf if name == "argmax" else math.inf)
+    filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
     found = reductions.position(caller, filled, axis, None, keepdims, name)
-    return chosen(reductions.any(numbers, axis, keepdims=keepdims), found, -1)
+    return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), found, -1)
 
 
 def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
@@ -143,18 +145,18 @@ def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
 
 @inline_jit
 def _running_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, dtype: Any) -> Any:
-    a = as_array(caller, a)
-    filled = chosen(_is_number(a), a, 0 if name == "cumsum" else 1)
+    a = to_array_operand(caller, a)
+    filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
     return reductions.running(caller, filled, axis, dtype, name)
 
 
 @inline_jit
 def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Any:
-    a = as_array("nanmean", a)
+    a = to_array_operand("nanmean", a)
     mask = masks[0] if masks else None
     numbers = _is_number(a)
     count, total = [
-        reductions.sum(x, axes, dtype, keepdims=keepdims, where=mask) for x in (numbers, chosen(numbers, a, 0))
+        reductions.sum(x, axes, dtype, keepdims=keepdims, where=mask) for x in (numbers, select_or_fill(numbers, a, 0))
     ]
     return elementwise.div(total, count)
 
@@ -186,7 +188,7 @@ def _variance_of_numbers(
     a = converted(a, compute, False)
     numbers = _is_number(a)
     centre = values["mean"] if "mean" in given else nanmean(a, axes, compute, keepdims=True, where=mask)
-    centred = chosen(numbers, elementwise.sub(a, converted(centre, compute, False)), 0)
+    centred = select_or_fill(numbers, elementwise.sub(a, converted(centre, compute, False)), 0)
     if dtypes.is_complex(compute):
         squares = elementwise.real(elementwise.mul(centred, elementwise.conj(centred)))
     else:
@@ -198,8 +200,8 @@ def _variance_of_numbers(
     total = reductions.sum(squares, axes, keepdims=keepdims, where=mask)
     if not dtypes.is_inexact(total.dtype):
         total = converted(total, dtypes.default_float(config.enable_x64.value), False)
-    total = chosen(enough, total, math.nan)
-    found = elementwise.div(total, converted(chosen(enough, divisor, 1), total.dtype, False))
+    total = select_or_fill(enough, total, math.nan)
+    found = elementwise.div(total, converted(select_or_fill(enough, divisor, 1), total.dtype, False))
     found = converted(found, dtype, False)
     return elementwise.sqrt(found) if root else found
 
@@ -214,7 +216,7 @@ def _variance(
     reductions.check_correction(function, ddof)
     operands, given = _options(function, where=mask, mean=mean)
     return _variance_of_numbers(
-        a if isinstance(a, Array) else as_array(function, a), ddof, *operands, axes=axes, compute=compute,
+        a if isinstance(a, Array) else to_array_operand(function, a), ddof, *operands, axes=axes, compute=compute,
         dtype=wanted, keepdims=bool(keepdims), given=given, root=root,
     )
 

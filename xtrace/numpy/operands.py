@@ -99,7 +99,7 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     return Literal(found.item() if dtype.isbuiltin == 1 else found[()], ShapedArray((), dtype, weak_type))
 
 
-def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+def broadcast_operand_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     """Return `x`, of shape `own`, broadcast to `shape` as NumPy does; ValueError if it cannot be."""
     missing = len(shape) - len(own)
     if missing < 0:
@@ -120,9 +120,11 @@ def spread_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...
     return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
 
 
-def chosen(mask: Any, x: Any, other: Any) -> Any:
+def select_or_fill(mask: Any, x: Any, other: Any) -> Any:
     """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
     aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])
     fill = broadcast_in_dim.bind_positional((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
-    return select_n(spread_to("where", mask, own, shape), fill, spread_to("where", x, aval.shape, shape))
+    return select_n(
+        broadcast_operand_to("where", mask, own, shape), fill, broadcast_operand_to("where", x, aval.shape, shape)
+    )

@@ -17,7 +17,7 @@ from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace.numpy.creation import as_array, zeros
+from xtrace.numpy.creation import to_array_operand, zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, take
 from xtrace.numpy.manipulation import flip, sort, unstack
 from xtrace.numpy.operands import scalar_of, type_of
@@ -39,7 +39,7 @@ def _partitioned(a: Any, *, kth: int, axis: int, positions: bool) -> Any:
 
 
 def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bool) -> Any:
-    a = as_array(function, a)
+    a = to_array_operand(function, a)
     if dtypes.is_complex(a.dtype):
         raise NotImplementedError(f"{function}: complex numbers have no order here; got {a.aval}. Use sort_complex")
     along = canonical_axis(function, axis, a.ndim)
@@ -85,7 +85,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         if not keys.ndim:
             raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of('lexsort', keys)}")
         keys = unstack(keys)
-    found = [as_array("lexsort", key, i) for i, key in enumerate(keys)]
+    found = [to_array_operand("lexsort", key, i) for i, key in enumerate(keys)]
     if not found:
         raise TypeError("lexsort: need a sequence of keys with one at least, got an empty one")
     if len({key.shape for key in found}) > 1:
@@ -98,7 +98,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 @inline_jit(public=True)
 def sort_complex(a: Any) -> Any:
     """Return `a` sorted along its last axis by real, then imaginary parts, as complex numbers."""
-    a = as_array("sort_complex", a)
+    a = to_array_operand("sort_complex", a)
     canonical_axis("sort_complex", -1, a.ndim)
     wide = dtypes.bit_width(a.dtype) == 64 and not dtypes.is_complex(a.dtype)
     dtype = a.dtype if dtypes.is_complex(a.dtype) else dtypes.complex128 if wide else dtypes.complex64
@@ -161,7 +161,9 @@ def _by_sorting(a: Any, v: Any, side: str) -> Any:
 
 @inline_jit
 def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
-    a, v = converted(as_array("searchsorted", a), dtype, False), converted(as_array("searchsorted", v), dtype, False)
+    a, v = converted(to_array_operand("searchsorted", a), dtype, False), converted(
+        to_array_operand("searchsorted", v), dtype, False
+    )
     wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
     if not a.shape[0] or not v.size:
         return zeros(v.shape, wide)
@@ -197,7 +199,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
 @inline_jit
 def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
-    bins = as_array("digitize", bins)
+    bins = to_array_operand("digitize", bins)
     side = "left" if right else "right"
     rising = searchsorted(bins, x, side, method=method)
     falling = bins.shape[0] - searchsorted(flip(bins), x, side, method=method)

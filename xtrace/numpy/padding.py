@@ -18,7 +18,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import as_array, asarray, broadcast_to, linspace
+from xtrace.numpy.creation import asarray, broadcast_to, linspace, to_array_operand
 from xtrace.numpy.manipulation import flip, moveaxis
 from xtrace.numpy.operands import cast_to, scalar_of
 from xtrace.numpy.quantiles import median
@@ -188,14 +188,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     ``f(row, (before, after), axis, kwargs)`` that returns the zero-padded row with its ends filled in.
     """
     if callable(mode):
-        array = as_array("pad", array)
+        array = to_array_operand("pad", array)
         return _by_function(mode, array, _pad_widths(pad_width, array.ndim), kwargs)
     return _pad(array, pad_width, mode, **kwargs)
 
 
 @inline_jit(static=("pad_width", "mode", "stat_length", "reflect_type"), public=True)
 def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
-    array = as_array("pad", array)
+    array = to_array_operand("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(
             f"pad: mode {abbreviated(mode)} is not there; the modes are {', '.join(map(repr, _OPTIONS))}"

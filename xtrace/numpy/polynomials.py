@@ -19,12 +19,12 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy.contraction import matmul, outer
-from xtrace.numpy.creation import arange, as_array, asarray, full, ones_like, zeros
+from xtrace.numpy.creation import arange, asarray, full, ones_like, to_array_operand, zeros
 from xtrace.numpy.indexing import getitem, take
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
 from xtrace.numpy.manipulation import argsort, concatenate, roll
-from xtrace.numpy.operands import spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, type_of
 from xtrace.numpy.reductions import any as any_of
 from xtrace.numpy.reductions import argmax
 from xtrace.numpy.reductions import sum as sum_over
@@ -41,7 +41,7 @@ def _vectors(function: str, *operands: Any) -> list[Any]:
     for i, aval in enumerate(avals):
         if aval.ndim != 1:
             raise ValueError(f"{function}: coefficients must be a 1-D array; argument {i} has shape {aval.shape}")
-    return [converted(as_array(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+    return [converted(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
 
 
 def _count(function: str, argument: str, value: Any) -> int:
@@ -67,10 +67,10 @@ def _of_one_shape(function: str, *operands: Any) -> list[Any]:
     for i, aval in enumerate(avals):
         if not aval.ndim:
             raise ValueError(f"{function}: coefficients are along the first axis, and argument {i} has no axes")
-    arrays = [converted(as_array(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+    arrays = [converted(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
     short = int(arrays[0].shape[0] >= arrays[1].shape[0])
     x, (length, *others) = arrays[short], arrays[1 - short].shape
-    x = spread_to(function, x, x.shape, (x.shape[0], *others))
+    x = broadcast_operand_to(function, x, x.shape, (x.shape[0], *others))
     filling = converted(zeros((length - x.shape[0], *others), dtype), dtype, weak)
     arrays[short] = concatenate([filling, x]) if filling.size else x
     return arrays
@@ -167,7 +167,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
         raise ValueError(
             f"polyint: k must be a scalar or a rank-1 array of length 1 or m={count}; got shape {constants.shape}"
         )
-    given = as_array("polyint", 0 if k is None else k)
+    given = to_array_operand("polyint", 0 if k is None else k)
     p, given = _vectors("polyint", p, reshape(given, (given.size,)))
     if not count:
         return p
@@ -203,14 +203,16 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 def _value(p: Any, x: Any, *, unroll: int) -> Any:
     avals, dtype, _ = common_dtype("polyval", (p, x))
     shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
-    p, x = converted(p, dtype, False), spread_to("polyval", converted(x, dtype, False), avals[1].shape, shape)
+    p, x = converted(p, dtype, False), broadcast_operand_to(
+        "polyval", converted(x, dtype, False), avals[1].shape, shape
+    )
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
     multiply = elementwise.bitwise_and if booleans else elementwise.mul
     add = elementwise.bitwise_or if booleans else elementwise.add
 
     def step(total: Any, coefficient: Any) -> tuple[Any, None]:
-        spread = spread_to("polyval", coefficient, coefficient.shape, shape)
+        spread = broadcast_operand_to("polyval", coefficient, coefficient.shape, shape)
         return add(multiply(total, x), spread), None
 
     if p.shape[0] >= _LONG:
@@ -226,7 +228,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
     ValueError for what is neither.
     """
-    zeros_of = as_array("poly", seq_of_zeros)
+    zeros_of = to_array_operand("poly", seq_of_zeros)
     zeros_of = zeros_of if zeros_of.ndim else reshape(zeros_of, (1,))
     shape = zeros_of.shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
@@ -257,7 +259,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     vector.
     """
     if type_of("roots", p).ndim == 0:
-        p = reshape(as_array("roots", p), (1,))
+        p = reshape(to_array_operand("roots", p), (1,))
     (p,) = _vectors("roots", p)
     behind = 0
     if strip_zeros:
@@ -303,7 +305,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     if aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
     count = aval.size if N is None else _count("vander", "N", N)
-    return _powers(as_array("vander", x), count=count, increasing=bool(increasing))
+    return _powers(to_array_operand("vander", x), count=count, increasing=bool(increasing))
 
 
 @inline_jit
@@ -340,14 +342,14 @@ def polyfit(
     powers = common_dtype(function, (x,), as_inexact)[1]
     both = (powers, False), (dtype, False)
     dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
-    points = [converted(as_array(function, v, i), dtype, False) for i, v in enumerate((x, y))]
+    points = [converted(to_array_operand(function, v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = type_of(function, w, 5)
         if weights.ndim != 1:
             raise TypeError(f"{function}: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != other.shape[0]:
             raise TypeError(f"{function}: expected w and y to have the same length, got {weights.shape[0]}")
-        points.append(converted(as_array(function, w), dtype, False))
+        points.append(converted(to_array_operand(function, w), dtype, False))
     if cov and cov != "unscaled" and not full and one.size <= order:
         raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
     limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond

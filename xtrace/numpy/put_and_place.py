@@ -13,10 +13,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import GatherScatterMode
 from xtrace._src.ops.reductions import cumsum
-from xtrace.numpy.creation import arange, as_array
+from xtrace.numpy.creation import arange, to_array_operand
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel, resize
-from xtrace.numpy.operands import scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 
 
 def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueError) -> None:
@@ -41,8 +41,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     if not shapes[2].size:
         raise ValueError("place: Cannot place values from an empty array")
     if not shapes[0].size:
-        return as_array("place", arr)
-    return _placed(as_array("place", arr), as_array("place", mask), as_array("place", vals))
+        return to_array_operand("place", arr)
+    return _placed(to_array_operand("place", arr), to_array_operand("place", mask), to_array_operand("place", vals))
 
 
 def _check_promotion(function: str, a: Any, values: Any) -> None:
@@ -56,7 +56,7 @@ def _placed(arr: Any, mask: Any, vals: Any) -> Any:
     mask = reshape(truth(mask), arr.shape)
     vals = converted(vals, arr.dtype, arr.aval.weak_type)
     if vals.size == 1:
-        return elementwise.select_n(mask, arr, spread_to("place", reshape(vals, ()), (), arr.shape))
+        return elementwise.select_n(mask, arr, broadcast_operand_to("place", reshape(vals, ()), (), arr.shape))
     flat = reshape(mask, (arr.size,))
     # The n-th true element takes the n-th value.
     number = elementwise.sub(cumsum(converted(flat, dtypes.int32), 0), scalar_of(1, dtypes.int32))
@@ -73,7 +73,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     ValueError unless ``inplace=False``, TypeError for positions that are no integers.
     """
     _check_inplace("put", inplace)
-    a, ind, v = [as_array("put", x, i) for i, x in enumerate((a, ind, v))]
+    a, ind, v = [to_array_operand("put", x, i) for i, x in enumerate((a, ind, v))]
     if not dtypes.is_integer(ind.dtype):
         raise TypeError(f"put: ind must have an integer type, got {ind.dtype.name}")
     if not (a.size and ind.size and v.size):
@@ -108,7 +108,7 @@ def put_along_axis(
     ``axis=None`` means the flattened array. ValueError unless ``inplace=False``, and for shapes that do not fit.
     """
     function = "put_along_axis"
-    arr, indices, values = [as_array(function, x, i) for i, x in enumerate((arr, indices, values))]
+    arr, indices, values = [to_array_operand(function, x, i) for i, x in enumerate((arr, indices, values))]
     _check_inplace(function, inplace)
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"{function}: indices must have an integer type, got {indices.dtype.name}")
@@ -151,7 +151,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     NotImplementedError unless ``inplace=False`` and for ``wrap=True``; ValueError for less than two axes, for axes of
     different sizes where there are more, and for no value.
     """
-    a, val = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)
+    a, val = to_array_operand("fill_diagonal", a), to_array_operand("fill_diagonal", val, 1)
     _check_inplace("fill_diagonal", inplace, NotImplementedError)
     if wrap:
         raise NotImplementedError("fill_diagonal: wrap=True is not implemented, must use wrap=False")

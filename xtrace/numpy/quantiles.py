@@ -15,9 +15,9 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import as_array, broadcast_to, full
+from xtrace.numpy.creation import broadcast_to, full, to_array_operand
 from xtrace.numpy.indexing import DEFAULT, gathered
-from xtrace.numpy.operands import axes_of, chosen, refuse, scalar_of, type_of
+from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 from xtrace.numpy.ufuncs import minimum
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -47,7 +47,7 @@ def _picked(x: Any, places: Any, axis: int, of_all: bool) -> Any:
     if of_all:
         return gathered(x, [places], (axis,), 0, DEFAULT)
     vector = places.ndim == x.ndim
-    found = sorting.taken(x, _at_axis(places, axis, vector), axis, unique=False)
+    found = sorting.take_positions(x, _at_axis(places, axis, vector), axis, unique=False)
     if not vector:
         return shapes.squeeze(found, (axis,))
     return transpose(found, [axis, *[i for i in range(x.ndim) if i != axis]])
@@ -105,7 +105,7 @@ def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
     """Return the first elements of sorted `x` up to which the weights come to the share `q`, NaN for bad weights."""
     right = elementwise.ge(weights, scalar_of(0, weights.dtype))
     there = elementwise.eq(x, x)
-    running = reductions.cumsum(chosen(elementwise.bitwise_and(there, right), weights, 0), axis)
+    running = reductions.cumsum(select_or_fill(elementwise.bitwise_and(there, right), weights, 0), axis)
     length = x.shape[axis]
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
     share = converted(q, x.dtype)
@@ -115,7 +115,7 @@ def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
     last = length - 1 if counts is None else _before(subtract(counts, 1), q)
     places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
     found = _picked(x, places, axis, False)
-    return chosen(reductions.all(right | ~there, axis), found, math.nan)
+    return select_or_fill(reductions.all(right | ~there, axis), found, math.nan)
 
 
 @inline_jit
@@ -123,7 +123,7 @@ def _quantiles(
     a: Any, q: Any, *weights: Any, axes: tuple[int, ...], dtype: Any, method: str, keepdims: bool, percent: bool,
     only_numbers: bool,
 ) -> Any:
-    a, q = converted(as_array("quantile", a), dtype, False), as_array("quantile", q)
+    a, q = converted(to_array_operand("quantile", a), dtype, False), to_array_operand("quantile", q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
     spread_weights = [_spread_weights(w, own, axes, dtype) for w in weights]
@@ -141,14 +141,14 @@ def _quantiles(
     if not only_numbers:
         # NaN is sorted last, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
-        found = chosen(elementwise.eq(last, last), found, math.nan)
+        found = select_or_fill(elementwise.eq(last, last), found, math.nan)
     if keepdims:
         found = reshape(found, (*q.shape, *[1 if i in axes else n for i, n in enumerate(own)]))
     return found
 
 
 def _spread_weights(weights: Any, own: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> Any:
-    weights = converted(as_array("quantile", weights), dtype, False)
+    weights = converted(to_array_operand("quantile", weights), dtype, False)
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
@@ -174,10 +174,10 @@ def _checked(
     axes = axes_of(function, axis, aval.ndim)
     if not aval.ndim:
         # One element along an axis, which keepdims keeps, as in JAX.
-        a, axes = reshape(as_array(function, a), (1,)), (0,)
+        a, axes = reshape(to_array_operand(function, a), (1,)), (0,)
     elif not axes and weights is None:
         # Each element is the quantile of itself.
-        a, axes, keepdims = reshape(as_array(function, a), (*aval.shape, 1)), (aval.ndim,), False
+        a, axes, keepdims = reshape(to_array_operand(function, a), (*aval.shape, 1)), (aval.ndim,), False
     elif not axes:
         raise ValueError(f"{function}: axis=() leaves nothing for weights to weigh; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:

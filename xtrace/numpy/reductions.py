@@ -16,8 +16,8 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape
-from xtrace.numpy.creation import as_array, broadcast_to, full, warn_of_lost_part
-from xtrace.numpy.operands import axes_of, cast_to, chosen, refuse, scalar_of, type_of
+from xtrace.numpy.creation import broadcast_to, full, to_array_operand, warn_of_lost_part
+from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill, type_of
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum",
@@ -83,7 +83,7 @@ def _reduced(
     operation, rest = _REDUCTIONS[name], list(options)
     a = _strong(a, compute)
     if masked:
-        a = chosen(rest.pop(0), a, operation.identity(compute))
+        a = select_or_fill(rest.pop(0), a, operation.identity(compute))
     found = operation.reduce(a, axes)
     if initialised:
         found = operation.join(_strong(rest.pop(0), compute), found)
@@ -299,7 +299,7 @@ def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> Any:
 def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Any:
     """Return the mean of `a`, of element type `compute`, over `axes`."""
     if masks:
-        total = reductions.reduce_sum(chosen(masks[0], a, 0), axes)
+        total = reductions.reduce_sum(select_or_fill(masks[0], a, 0), axes)
         count = reductions.reduce_sum(_strong(broadcast_to(masks[0], a.shape), compute), axes)
         count = _kept(count, axes, a.shape) if keepdims else count
     else:
@@ -379,7 +379,7 @@ def _variance(
     part = squares.dtype
     if masks:
         count = reductions.reduce_sum(_strong(broadcast_to(masks[0], a.shape), part), axes)
-        squares = chosen(masks[0], squares, 0)
+        squares = select_or_fill(masks[0], squares, 0)
     else:
         count = _count(a.shape, axes, part)
     # A traced correction keeps the divisor out of XLA's constants, which it would invert first.
@@ -388,7 +388,7 @@ def _variance(
     if not dtypes.is_inexact(dtype):
         # An integer dtype is asked for, and there must be room for NaN.
         found = converted(found, dtypes.default_float(config.enable_x64.value), True)
-    found = chosen(elementwise.gt(divisor, scalar_of(0, part)), found, math.nan)
+    found = select_or_fill(elementwise.gt(divisor, scalar_of(0, part)), found, math.nan)
     if root:
         found = elementwise.sqrt(found)
     return _kept(found, axes, a.shape) if keepdims else found
@@ -651,7 +651,7 @@ def nanprod(
 
 def begun_with(function: str, initial: Any) -> Any:
     """Return the initial value of a reduction that leaves out NaN: an array, which the program converts, as in jax."""
-    return None if initial is None else as_array(function, initial, 1)
+    return None if initial is None else to_array_operand(function, initial, 1)
 
 
 def _without_nan(function: str, a: Any, replacement: int) -> Any:
@@ -662,7 +662,7 @@ def _without_nan(function: str, a: Any, replacement: int) -> Any:
 @inline_jit
 def _without(a: Any, *, value: int) -> Any:
     a = _strong(a, type_of("nansum", a).dtype)
-    return chosen(elementwise.eq(a, a), a, value)
+    return select_or_fill(elementwise.eq(a, a), a, value)
 
 
 @inline_jit(static=("axis", "returned", "keepdims"), public=True)

@@ -11,7 +11,6 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, reduce_sum
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
@@ -27,6 +26,7 @@ from xtrace._src.ops.arrays.gathering import (
 )
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, expand_dims
 from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import type_of
 
@@ -59,7 +59,7 @@ _REDUCTIONS = {
 def _segmented(
     data: Any, ids: Any, *, name: str, count: int, sorted_ids: bool, unique: bool, bucket: int | None, mode: Any
 ) -> Any:
-    data, ids = as_array(data), as_array(ids)
+    data, ids = to_array(data), to_array(ids)
     reduction = _REDUCTIONS[name]
     rows, shape = ids.shape[0], data.shape[1:]
     indices = expand_dims(ids, (1,))

@@ -20,9 +20,9 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch
-from xtrace.numpy.creation import arange, as_array, asarray, zeros
+from xtrace.numpy.creation import arange, asarray, to_array_operand, zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
-from xtrace.numpy.operands import only_axis, refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of, type_of
 from xtrace.numpy.vectorization import vectorize
 
 
@@ -64,11 +64,12 @@ def _selected(*operands: Any) -> Any:
     avals, dtype, weak = common_dtype("select", cases)
     shape = check_broadcast("select", [*[type_of("select", x).shape for x in conditions], *[a.shape for a in avals]])
     values = [
-        spread_to("select", cast(x, aval, dtype, weak), aval.shape, shape) for x, aval in zip(cases, avals, strict=True)
+        broadcast_operand_to("select", cast(x, aval, dtype, weak), aval.shape, shape)
+        for x, aval in zip(cases, avals, strict=True)
     ]
     found = values.pop()
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
-        mask = spread_to("select", truth(condition), type_of("select", condition).shape, shape)
+        mask = broadcast_operand_to("select", truth(condition), type_of("select", condition).shape, shape)
         found = elementwise.select_n(mask, found, value)
     return found
 
@@ -94,7 +95,7 @@ def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any)
         >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: 10 * v])
         Array([ 1., 20.], dtype=float32)
     """
-    x = as_array("piecewise", x)
+    x = to_array_operand("piecewise", x)
     conditions, count = list(condlist), len(condlist)
     if not count:
         raise ValueError("piecewise: condlist must not be empty")
@@ -120,7 +121,7 @@ def _last_true(*conditions: Any, shape: tuple[int, ...]) -> Any:
     """Return the number, from 1, of the last condition that holds, and 0 where none does."""
     found = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
-        mask = spread_to("piecewise", truth(condition), condition.shape, shape)
+        mask = broadcast_operand_to("piecewise", truth(condition), condition.shape, shape)
         found = elementwise.select_n(mask, found, broadcast_in_dim(scalar_of(i + 1, dtypes.int32), shape, ()))
     return found
 
@@ -180,8 +181,13 @@ def _chosen(a: Any, *cases: Any, mode: str) -> Any:
         index = elementwise.select_n(elementwise.lt(index, zero), index, elementwise.add(index, count))
     elif mode == "clip":
         index = elementwise.clamp(zero, index, last)
-    values = [spread_to("choose", cast(x, v, dtype, False), v.shape, shape) for x, v in zip(cases, avals, strict=True)]
-    return elementwise.select_n(spread_to("choose", index, own, shape), *values) if len(values) > 1 else values[0]
+    values = [
+        broadcast_operand_to("choose", cast(x, v, dtype, False), v.shape, shape)
+        for x, v in zip(cases, avals, strict=True)
+    ]
+    return elementwise.select_n(broadcast_operand_to("choose", index, own, shape), *values) if len(
+        values
+    ) > 1 else values[0]
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
@@ -264,12 +270,12 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
         >>> jnp.extract(jnp.array([[True], [True]]), jnp.array([[5], [6]]))
         Array([5, 6], dtype=int32)
     """
-    condition, arr = as_array("extract", condition), as_array("extract", arr, 1)
+    condition, arr = to_array_operand("extract", condition), to_array_operand("extract", arr, 1)
     return _compressed("extract", reshape(condition, (condition.size,)), arr, None, size, fill_value)
 
 
 def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Any:
-    condition, a = as_array(function, condition), as_array(function, a, 1)
+    condition, a = to_array_operand(function, condition), to_array_operand(function, a, 1)
     if condition.ndim != 1:
         raise ValueError(f"{function}: condition must be a 1D array, got shape {condition.shape}")
     if axis is None:
@@ -332,7 +338,7 @@ def take_along_axis(
     aval = type_of("take_along_axis", indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"take_along_axis indices must be of integer type, got {aval.dtype.name}")
-    arr = as_array("take_along_axis", arr)
+    arr = to_array_operand("take_along_axis", arr)
     if axis is None:
         arr, axis = reshape(arr, (arr.size,)), 0
     if aval.ndim != arr.ndim:

@@ -20,7 +20,7 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, sorting
 from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
 from xtrace._src.runtime.transfer import committed_device
-from xtrace.numpy.creation import as_array, asarray, broadcast_to, full
+from xtrace.numpy.creation import asarray, broadcast_to, full, to_array_operand
 from xtrace.numpy.indexing import flatnonzero, getitem, take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
 from xtrace.numpy.operands import scalar_of, type_of
@@ -168,7 +168,9 @@ def _in(element: Any, tested: Any, compare: bool = False) -> Any:
 def _pair(function: str, one: Any, other: Any) -> tuple[Any, Any]:
     """Return two operands flattened, in their common type."""
     _, dtype, weak = common_dtype(function, (one, other))
-    first, second = (ravel(converted(as_array(function, x, i), dtype, weak)) for i, x in enumerate((one, other)))
+    first, second = (
+        ravel(converted(to_array_operand(function, x, i), dtype, weak)) for i, x in enumerate((one, other))
+    )
     return first, second
 
 
@@ -198,7 +200,7 @@ def unique(
     how often each occurs. equal_nan: whether NaN counts once. fill_value: what fills up to `size`, by default the
     smallest element. `sorted` makes no difference. ValueError for an axis that is not there.
     """
-    ar = _with_one_nan(as_array("unique", ar))
+    ar = _with_one_nan(to_array_operand("unique", ar))
     count = _size("unique", size, ar)
     along = None if axis is None else canonical_axis("unique", axis, ar.ndim)
     moved = reshape(ar, (ar.size,)) if along is None else moveaxis(ar, along, 0)

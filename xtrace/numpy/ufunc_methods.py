@@ -16,8 +16,8 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import as_array, asarray
-from xtrace.numpy.operands import axes_of, chosen, scalar_of
+from xtrace.numpy.creation import asarray, to_array_operand
+from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill
 from xtrace.numpy.ufunc_objects import ufunc
 
 _Method = Callable[..., Any]
@@ -70,7 +70,7 @@ def _along(running: Callable[..., Any]) -> _Method:
     """Return the method that accumulates by an operation over one axis."""
 
     def accumulate(a: Any, *, axis: Any, dtype: Any) -> Any:
-        a = as_array("accumulate", a)
+        a = to_array_operand("accumulate", a)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
         wanted = requested_dtype("accumulate", dtype) or a.dtype
@@ -85,7 +85,7 @@ def _extreme(reduction: Callable[..., Any]) -> _Method:
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         wanted = requested_dtype("reduce", dtype)
         if wanted is not None:
-            a = converted(as_array("reduce", a), wanted, False)
+            a = converted(to_array_operand("reduce", a), wanted, False)
         return reduction(a, axis, keepdims=keepdims, initial=initial, where=where)
 
     return reduce
@@ -100,14 +100,14 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
         a = truth(a) if logical else converted(a, a.dtype if dtype is None else dtype, False)
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
         if masked:
-            a = chosen(rest.pop(0), a, neutral if neutral != -1 else _all_bits(a.dtype))
+            a = select_or_fill(rest.pop(0), a, neutral if neutral != -1 else _all_bits(a.dtype))
         found = operation(a, axes)
         if rest:
             found = join(found, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
         return _kept(found, a.shape, axes) if keepdims else found
 
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-        a = as_array(name, a)
+        a = to_array_operand(name, a)
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combined(
             a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
@@ -136,7 +136,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         rest = list(options)
         a = converted(a, dtype, False)
         if masked:
-            a = chosen(rest.pop(0), a, -math.inf)
+            a = select_or_fill(rest.pop(0), a, -math.inf)
         largest = stop_gradient(operations.reduce_max(a, axes))
         if rest:
             start = broadcast_in_dim(converted(rest[0], dtype, False), largest.shape, ())
@@ -161,7 +161,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         return _kept(found, a.shape, axes) if keepdims else found
 
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-        a = as_array(name, a)
+        a = to_array_operand(name, a)
         wanted = requested_dtype(f"{name}.reduce", dtype) or a.dtype
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combined(

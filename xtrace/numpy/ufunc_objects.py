@@ -22,9 +22,9 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy import indexing
-from xtrace.numpy.creation import arange, as_array, full
+from xtrace.numpy.creation import arange, full, to_array_operand
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 from xtrace.numpy.vectorization import vectorize
 
 _Method = Callable[..., Any] | None
@@ -136,7 +136,7 @@ class ufunc(functools.partial[Any]):
 
     def _operand(self, name: str, a: Any, dtype: Any) -> Any:
         """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
-        a = as_array(name, a)
+        a = to_array_operand(name, a)
         wanted = requested_dtype(name, dtype)
         return converted(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
@@ -193,7 +193,7 @@ class ufunc(functools.partial[Any]):
         rank = a.ndim
         options = []
         if where is not None:
-            options.append(spread_to(name, where, type_of(name, where, 1).shape, a.shape))
+            options.append(broadcast_operand_to(name, where, type_of(name, where, 1).shape, a.shape))
         if axis is None:
             a, options, along = reshape(a, (a.size,)), [reshape(x, (a.size,)) for x in options], 0
         else:
@@ -272,8 +272,8 @@ class ufunc(functools.partial[Any]):
         if self.nin not in (1, 2) or self.nout != 1 or (b is None) != (not given):
             raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={abbreviated(b)}")
         name = f"{self.__name__}.at"
-        a = as_array(name, a)
-        operands = [] if b is None else [as_array(name, b, 2)]
+        a = to_array_operand(name, a)
+        operands = [] if b is None else [to_array_operand(name, b, 2)]
         if self._own["at"] is not None:
             found = self._own["at"](a, indices, *operands)
             if found is not NotImplemented:
@@ -284,7 +284,7 @@ class ufunc(functools.partial[Any]):
         # Widened before they are spread, so that their cotangents are added up in the wider type.
         if dtypes.is_inexact(dtype):
             operands = [converted(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
-        operands = [reshape(spread_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
+        operands = [reshape(broadcast_operand_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
     @operation
@@ -320,7 +320,7 @@ class ufunc(functools.partial[Any]):
             raise ValueError(f"{name}: indices must have an integer type, got {found.dtype.name}")
         if found.ndim != 1:
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {found.shape}")
-        given, a = as_array(name, a), self._operand(name, a, dtype)
+        given, a = to_array_operand(name, a), self._operand(name, a, dtype)
         reduced = _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
         return converted(reduced, reduced.dtype, given.weak_type and dtype is None)
 
@@ -347,7 +347,7 @@ class ufunc(functools.partial[Any]):
         shapes = [type_of(name, x, i).shape for i, x in enumerate((A, B))]
         if not all(shapes):
             return self._call(A, B)
-        return _outer(as_array(name, A), as_array(name, B, 1), ufunc=self)
+        return _outer(to_array_operand(name, A), to_array_operand(name, B, 1), ufunc=self)
 
 
 def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | None) -> Callable[..., Any]:

@@ -18,15 +18,14 @@ from xtrace._src.api.operators import (
     INTEGERS,
     REAL_NUMBERS,
     alias,
-    as_array,
     as_number,
     binary_function,
     cast_as,
     choose,
-    constant_like,
     elementwise_docstring,
     identity,
-    rounded,
+    round_decimals,
+    scalar_like,
     truth,
     unary_function,
 )
@@ -38,6 +37,7 @@ from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.special import bessel_i0e
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.ufunc_methods import as_ufunc
@@ -185,11 +185,11 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     if dtypes.is_complex(aval_of(x).dtype):
         _refuse_complex("hypot", ValueError)()
     x, y = lax.abs(x), lax.abs(y)
-    infinite = constant_like(x, math.inf)
+    infinite = scalar_like(x, math.inf)
     either_infinite = lax.bitwise_or(lax.eq(x, infinite), lax.eq(y, infinite))
     larger, smaller = lax.max(x, y), lax.min(x, y)
     zero = operators.equal(larger, 0)
-    ratio = lax.div(smaller, choose(zero, constant_like(larger, 1), larger))
+    ratio = lax.div(smaller, choose(zero, scalar_like(larger, 1), larger))
     length = lax.mul(larger, lax.sqrt(operators.add(lax.square(ratio), 1)))
     return choose(either_infinite, infinite, choose(zero, larger, length))
 
@@ -253,7 +253,7 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
         difference = lax.sub(x, y)
         correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
         if scale != 1:
-            correction = lax.mul(correction, constant_like(correction, scale))
+            correction = lax.mul(correction, scalar_like(correction, scale))
         return lax.select(lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction))
 
     @of_reals.defjvp
@@ -266,7 +266,7 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
         ]
         return found, operators.add(*terms)
 
-    return lambda x, y: of_reals(as_array(x), as_array(y))
+    return lambda x, y: of_reals(to_array(x), to_array(y))
 
 
 def _finite_above(x: Any) -> Any:
@@ -279,7 +279,7 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
         larger = choose(lax.eq(lax.max(x, y), x), x, y)
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
-            correction = lax.mul(correction, constant_like(correction, scale))
+            correction = lax.mul(correction, scalar_like(correction, scale))
         found = lax.add(larger, correction)
         turn = operators.remainder(operators.add(lax.imag(found), math.pi * scale), 2 * math.pi * scale)
         found = lax.complex(lax.real(found), operators.subtract(turn, math.pi * scale))
@@ -374,7 +374,7 @@ atan2 = alias(arctan2, "atan2")
 
 
 def _times(factor: float) -> Callable[[Any], Any]:
-    return lambda x: lax.mul(x, constant_like(x, factor))
+    return lambda x: lax.mul(x, scalar_like(x, factor))
 
 
 deg2rad = unary_function(
@@ -423,7 +423,7 @@ def sinc(x: Any, /) -> Any:
     """
     (x,) = promote("sinc", x, adjust=as_inexact)
     zero = operators.equal(x, 0)
-    scaled = choose(zero, constant_like(x, 1.0), operators.multiply(x, math.pi))
+    scaled = choose(zero, scalar_like(x, 1.0), operators.multiply(x, math.pi))
     return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
 
 
@@ -515,7 +515,7 @@ def _clip(*operands: Any, bounds: str) -> Any:
     for bound, limit in zip(bounds, operands[1:], strict=True):
         limit, found = promote("clip", limit, found)
         found = (lax.max if bound == "l" else lax.min)(limit, found)
-    return as_array(found)
+    return to_array(found)
 
 
 @inline_jit(public=True)
@@ -607,7 +607,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         places = operator.index(decimals)
     except TypeError:
         raise TypeError(f"round: decimals must be a Python integer, got {abbreviated(decimals)}") from None
-    return rounded(a, decimals=places)
+    return round_decimals(a, decimals=places)
 
 
 @inline_jit(static=("decimals", "out"), public=True)
@@ -711,7 +711,7 @@ def _angle(z: Any, *, deg: bool) -> Any:
             default = dtypes.default_float(config.enable_x64.value)
             wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
             found = lax.atan2(_filled(x, 0.0, wider), converted(x, wider))
-    return lax.mul(found, constant_like(found, 180 / math.pi)) if deg else found
+    return lax.mul(found, scalar_like(found, 180 / math.pi)) if deg else found
 
 
 @inline_jit(static=("deg",), public=True)
@@ -795,7 +795,7 @@ def iscomplex(x: Any) -> Any:
         Array([False,  True], dtype=bool)
     """
     part = imag(x)
-    return lax.ne(part, constant_like(part, 0))
+    return lax.ne(part, scalar_like(part, 0))
 
 
 @inline_jit
@@ -816,7 +816,7 @@ def isreal(x: Any) -> Any:
         Array([ True, False], dtype=bool)
     """
     part = imag(x)
-    return lax.eq(part, constant_like(part, 0))
+    return lax.eq(part, scalar_like(part, 0))
 
 
 # Kinds of floating number
@@ -918,7 +918,7 @@ def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
         parts = [_nan_to_num(part(x), *replacements, given=given) for part in (lax.real, lax.imag)]
         return lax.complex(*parts)
     if not dtypes.is_floating(dtype):
-        return as_array(x)
+        return to_array(x)
     limits = dtypes.finfo(dtype)
     values: dict[str, Any] = {"p": float(limits.max), "n": float(limits.min)}
     values |= dict(zip(given, replacements, strict=True))
@@ -1059,7 +1059,7 @@ def _frexp(x: Any) -> tuple[Any, Any]:
     width, digits = dtypes.bit_width(dtype), limits.nmant
     if width not in _INTEGERS or width == 8:
         raise NotImplementedError(f"frexp of {dtype.name}; convert to float16 first")
-    x = as_array(x)
+    x = to_array(x)
     bits = _INTEGERS[width]
     # Subnormal numbers are first scaled into the normal range.
     subnormal = lax.lt(lax.abs(x), _strong(x, float(limits.tiny)))
@@ -1187,7 +1187,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
         Array([0. , 0.5, 1. ], dtype=float32)
     """
     _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
-    zero, one = constant_like(x, 0), constant_like(x, 1)
+    zero, one = scalar_like(x, 0), scalar_like(x, 1)
     return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, choose(lax.ne(x, x), x, y)))
 
 

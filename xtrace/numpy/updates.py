@@ -17,7 +17,7 @@ from xtrace._src.ops.arrays import gathering
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
-from xtrace.numpy.operands import refuse, scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 
 
 class _Target:
@@ -59,7 +59,7 @@ def _index_vectors(
     found: dict[int, Any] = {}
     for index, aval, axis in zip(operands, avals, plan.gathered or (), strict=True):
         position = position_of(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
-        position = spread_to("indexing", position, aval.shape, block)
+        position = broadcast_operand_to("indexing", position, aval.shape, block)
         found[axis] = broadcast_in_dim(position, whole, target.along(None))
     for axis, start in enumerate(plan.starts):
         if axis in target.strided:
@@ -100,7 +100,7 @@ def _scattered(
         for axis in plan.new_axes:
             shape.insert(axis, 1)
         values = converted(values, dtype, values.aval.weak_type)
-        values = reshape(spread_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
+        values = reshape(broadcast_operand_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
     if 0 in target.shape:
         return given
     if apply is not None:

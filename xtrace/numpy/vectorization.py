@@ -14,7 +14,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
-from xtrace.numpy.creation import as_array, asarray
+from xtrace.numpy.creation import asarray, to_array_operand
 
 _Names = tuple[str, ...]
 _TERM = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"
@@ -165,7 +165,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
     The axes of what it gives stand where `axis` was. ValueError for an axis that is not there.
     """
-    arr = as_array("apply_along_axis", arr)
+    arr = to_array_operand("apply_along_axis", arr)
     along = canonical_axis("apply_along_axis", axis, arr.ndim)
 
     def function(vector: Any) -> Any:
@@ -184,7 +184,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]
 
     ValueError if it gives an array of another rank.
     """
-    a = as_array("apply_over_axes", a)
+    a = to_array_operand("apply_over_axes", a)
     for axis in axes:
         found = func(a, axis)
         if found.ndim == a.ndim:

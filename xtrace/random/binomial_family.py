@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, moved_axis
+from xtrace._src.algebra.vector_space import converted, move_axis
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import aval_of
@@ -72,7 +72,7 @@ def _by_waiting(key: Any, count: Any, log_failure: Any) -> Any:
         successes = choose(waited <= count, successes + 1, successes)
         return successes, waited + lax.ceil(lax.log(unit_interval(used, shape=shape, dtype=dtype)) / log_failure), key
 
-    zeros = spread(constant(0, dtype), shape)
+    zeros = broadcast_to_shape(constant(0, dtype), shape)
     return while_loop(lambda state: _any(state[1] <= count), wait, (zeros, zeros, key))[0] - 1
 
 
@@ -104,7 +104,7 @@ def _by_rejection(key: Any, n: Any, p: Any) -> Any:
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (height <= bound))
         return choose(accepted, k, found), done | accepted, key
 
-    start = spread(constant(-1, dtype), shape), spread(constant(False, bool), shape), key
+    start = broadcast_to_shape(constant(-1, dtype), shape), broadcast_to_shape(constant(False, bool), shape), key
     return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
 
 
@@ -148,7 +148,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 @with_typed_key
 def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any, unroll: Any) -> Any:
     number = common_dtype("multinomial", (n, p), as_inexact)[1]
-    chances = moved_axis(fitted(p, shape, number), len(shape) - 1, 0)
+    chances = move_axis(fitted(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
     # The chance of a category among those that are left.
     chances = chances / choose(left == 0, 1, left)
@@ -161,7 +161,7 @@ def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any
 
     keys = random_split.bind_positional((key,), ((shape[-1],),))
     counts = scan(one, fitted(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
-    return converted(moved_axis(counts, 0, len(shape) - 1), dtype)
+    return converted(move_axis(counts, 0, len(shape) - 1), dtype)
 
 
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -79,7 +79,7 @@ def uniform_numbers(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dt
     words = lax.shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
     words = lax.bitwise_or.bind_positional((words, constant(exponent, word)))
     unit = lax.sub.bind_positional((lax.bitcast_convert_type(words, dtype), one_of(dtype)))
-    low, high = [spread(x, shape) if aval_of(x).shape else x for x in (low, high)]
+    low, high = [broadcast_to_shape(x, shape) if aval_of(x).shape else x for x in (low, high)]
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
 

@@ -6,9 +6,9 @@ import math
 import operator
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, converted, moved_axis
+from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, converted, move_axis
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
@@ -57,12 +57,12 @@ def integers(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtyp
     words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
     span = converted(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
-    span = lax.select(lax.le(high, low), spread(one, shape), span)
+    span = lax.select(lax.le(high, low), broadcast_to_shape(one, shape), span)
     if beyond is not None:
-        wider = lax.bitwise_and(spread(beyond, shape), lax.gt(high, low))
+        wider = lax.bitwise_and(broadcast_to_shape(beyond, shape), lax.gt(high, low))
         span = lax.select(wider, lax.add(span, one), span)
     # 2 ** width modulo the span, in steps that stay within the word.
-    root = lax.rem(spread(half, shape), span)
+    root = lax.rem(broadcast_to_shape(half, shape), span)
     shift = lax.rem(lax.mul(root, root), span)
     high_part, low_part = [lax.rem(x, span) for x in words]
     found = lax.rem(lax.add(lax.mul(high_part, shift), low_part), span)
@@ -125,7 +125,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 def coins(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
     """Return booleans that are true with probability `p`; the mode "high" takes twice the bits."""
     dtype = aval_of(p).dtype
-    p = spread(p, shape) if aval_of(p).shape else p
+    p = broadcast_to_shape(p, shape) if aval_of(p).shape else p
     if mode == "low":
         return lax.lt(unit_interval(key, shape=shape, dtype=dtype), p)
     pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
@@ -186,9 +186,9 @@ def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
     found = aval_of(p).dtype
-    p = spread(p, shape)
+    p = broadcast_to_shape(p, shape)
     drawn = unit_interval(key, shape=shape, dtype=found)
-    drawn = lax.select(lax.eq(drawn, constant(0, found)), spread(constant(1, found), shape), drawn)
+    drawn = lax.select(lax.eq(drawn, constant(0, found)), broadcast_to_shape(constant(1, found), shape), drawn)
     return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
 
@@ -290,9 +290,9 @@ def _chosen_by_chance(key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ..
     dtype, whole = aval_of(p).dtype, dtypes.default_int(config.enable_x64.value)
     if replace:
         sums = cumsum(p)
-        drawn = lax.mul(spread(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
+        drawn = lax.mul(broadcast_to_shape(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
         # How many of the sums lie below: the place where the number would be inserted.
-        below = converted(drawn[..., None] > spread(sums, (*shape, *aval_of(sums).shape)), whole)
+        below = converted(drawn[..., None] > broadcast_to_shape(sums, (*shape, *aval_of(sums).shape)), whole)
         numbers = converted(below.sum(-1), whole)
     else:
         noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
@@ -352,11 +352,11 @@ def _categorical(
     dtype, count = aval_of(logits).dtype, aval_of(logits).shape[axis]
     if replace:
         whole = (*prefix, *batch[:axis], count, *batch[axis:])
-        noisy = lax.add(gumbel_numbers(key, shape=whole, dtype=dtype, mode=mode), spread(logits, whole))
+        noisy = lax.add(gumbel_numbers(key, shape=whole, dtype=dtype, mode=mode), broadcast_to_shape(logits, whole))
         return argmax(noisy, axis + len(prefix), index_dtype)
     noisy = lax.add(logits, gumbel_numbers(key, shape=aval_of(logits).shape, dtype=dtype, mode=mode))
     best = converted(top_k(noisy, math.prod(prefix), axis=axis)[1], index_dtype)
-    return moved_axis(best, axis, 0).reshape((*prefix, *batch))
+    return move_axis(best, axis, 0).reshape((*prefix, *batch))
 
 
 def categorical(

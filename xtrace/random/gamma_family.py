@@ -9,7 +9,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape, with_axis
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -50,7 +50,7 @@ def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
     a = reshape(a, (size,))
 
     def number(value: float) -> Any:
-        return spread(constant(value, dtype), (size,))
+        return broadcast_to_shape(constant(value, dtype), (size,))
 
     large = lax.ge(a, number(1))
     d = lax.sub(lax.select(large, a, a + 1), number(1 / 3))
@@ -102,7 +102,7 @@ def _gamma_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bo
         return sample, lax.mul(moved, random_gamma_grad(a, sample))
     value, tiny = lax.exp(sample), constant(dtypes.finfo(aval_of(a).dtype).tiny, aval_of(a).dtype)
     shape = aval_of(a).shape
-    value = lax.select(lax.eq(value, constant(0, aval_of(a).dtype)), spread(tiny, shape), value)
+    value = lax.select(lax.eq(value, constant(0, aval_of(a).dtype)), broadcast_to_shape(tiny, shape), value)
     return sample, lax.mul(moved, lax.div(random_gamma_grad(a, value), value))
 
 

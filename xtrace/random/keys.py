@@ -12,7 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, shown
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Literal
@@ -128,7 +128,8 @@ def _aval_of_keys(function: str, keys: Any) -> ShapedArray:
     if aval is None:
         if not isinstance(keys, (np.ndarray, np.generic)):
             raise TypeError(
-                f"{function}: invalid PRNG key {shown(keys)} of {type(keys)}: make one with xtrace.random.key(seed)"
+                f"{function}: invalid PRNG key {short_repr(keys)} of {type(keys)}: make one with "
+                "xtrace.random.key(seed)"
             )
         aval = aval_of(keys)
     if not is_key(aval):

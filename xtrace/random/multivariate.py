@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
@@ -34,7 +34,7 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...
         factor = vectors * lax.sqrt(sizes[..., None, :])
     # Numbers of another type than the parameters promote with them.
     drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
-    return spread(mean, aval_of(drawn).shape) + einsum("...ij,...j->...i", factor, drawn)
+    return broadcast_to_shape(mean, aval_of(drawn).shape) + einsum("...ij,...j->...i", factor, drawn)
 
 
 def multivariate_normal(

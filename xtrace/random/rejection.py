@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
@@ -38,7 +38,9 @@ def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
         count = lax.select(product > -rate, count + 1, count)
         return step + 1, count, key, product + lax.log(unit_interval(used, shape=shape, dtype=number))
 
-    start = constant(0, dtypes.int32), spread(constant(0, dtype), shape), key, spread(constant(0, number), shape)
+    start = constant(0, dtypes.int32), broadcast_to_shape(constant(0, dtype), shape), key, broadcast_to_shape(
+        constant(0, number), shape
+    )
     return while_loop(going, multiply, start)[1] - 1
 
 
@@ -68,7 +70,9 @@ def _rejected(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (bound <= density))
         return step + 1, lax.select(accepted, k, found), done | accepted, key
 
-    start = constant(0, dtypes.int32), spread(constant(-1, number), shape), spread(constant(False, bool), shape), key
+    start = constant(0, dtypes.int32), broadcast_to_shape(constant(-1, number), shape), broadcast_to_shape(
+        constant(False, bool), shape
+    ), key
     return converted(while_loop(going, attempt, start)[1], dtype)
 
 
@@ -78,11 +82,11 @@ def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     rate = fitted(rate, shape, dtypes.float32)
     small = lax.ne(rate, rate) | (rate < 10)
     # Each method gets a rate that is quick where the other one's sample is taken.
-    zero, large = [spread(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
+    zero, large = [broadcast_to_shape(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
     counted = _counted(key, lax.select(small, rate, zero), dtype, limit)
     rejected = _rejected(random_clone.bind_positional((key,)), lax.select(small, large, rate), dtype, limit)
-    nothing = spread(constant(0, dtype), shape)
+    nothing = broadcast_to_shape(constant(0, dtype), shape)
     return lax.select(lax.eq(rate, zero), nothing, lax.select(small, counted, rejected))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape, converted
-from xtrace._src.api.operators import spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of, not_an_array
@@ -120,7 +120,7 @@ def draw(
 
 def fitted(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
-    return spread(converted(value, dtype), shape)
+    return broadcast_to_shape(converted(value, dtype), shape)
 
 
 def new_keys(key: Any, count: int) -> list[Any]:

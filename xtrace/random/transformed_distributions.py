@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.reductions import add_elements
@@ -196,9 +196,9 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...
     drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
     found = lax.mul(root, erf_inv(drawn))
     # Rounding may put a number on or past a bound.
-    low = lax.nextafter(stop_gradient(lower), spread(constant(np.inf, dtype), lower.shape))
-    high = lax.nextafter(stop_gradient(upper), spread(constant(-np.inf, dtype), upper.shape))
-    return lax.min(spread(high, shape), lax.max(spread(low, shape), found))
+    low = lax.nextafter(stop_gradient(lower), broadcast_to_shape(constant(np.inf, dtype), lower.shape))
+    high = lax.nextafter(stop_gradient(upper), broadcast_to_shape(constant(-np.inf, dtype), upper.shape))
+    return lax.min(broadcast_to_shape(high, shape), lax.max(broadcast_to_shape(low, shape), found))
 
 
 def truncated_normal(

@@ -16,10 +16,10 @@ from xtrace._src.algebra.kinds import (
     check_kind,
     check_same_dtype,
     is_kind,
-    signature_of,
+    make_signature,
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
-from xtrace._src.algebra.vector_space import converted, moved_axis, reshape, spread_like, unbroadcast
+from xtrace._src.algebra.vector_space import broadcast_like, converted, move_axis, reshape, unbroadcast
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
@@ -101,7 +101,7 @@ class Elementwise(Primitive):
         self.__doc__ = doc
         if operation is None:
             self.__name__ = self.__qualname__ = public_name or name
-            self.__signature__ = signature_of([*operand_names, *parameters], dict.fromkeys(parameters))
+            self.__signature__ = make_signature([*operand_names, *parameters], dict.fromkeys(parameters))
 
     def _abstract(self, *avals: ShapedArray, **parameters: Any) -> ShapedArray:
         name = self.__name__
@@ -119,7 +119,7 @@ class Elementwise(Primitive):
         aval = builder.results[0]
         accuracy = parameters.get("accuracy") if parameters else None
         shape = aval.shape
-        operands = [x if x.aval.shape == shape else builder.spread(x, shape) for x in values]
+        operands = [x if x.aval.shape == shape else builder.broadcast_operand(x, shape) for x in values]
         op = self.op
         for kind, other in self.cases.items():
             if is_kind(operands[0].aval.dtype, (kind,)):
@@ -141,7 +141,7 @@ class Elementwise(Primitive):
             elif derivative < 0:
                 tangent = neg.bind_positional((tangent,))
             total = tangent if total is None else add_any.bind_positional((total, tangent))
-        return result, None if total is None else spread_like(total, result)
+        return result, None if total is None else broadcast_like(total, result)
 
     def _linear_jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         for tangent in tangents:
@@ -161,7 +161,7 @@ class Elementwise(Primitive):
     def _batch(
         self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
     ) -> tuple[Any, int]:
-        operands, axis = aligned(operands, axes)
+        operands, axis = align_mapped_axes(operands, axes)
         return self.bind_positional(operands, tuple(parameters.values())), axis
 
     @with_function_name("operation")
@@ -352,7 +352,7 @@ def compare(
     return found
 
 
-def aligned(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+def align_mapped_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
     """Return operands of an elementwise operation with the mapped axis at one place in all that have it, and the place.
 
     Scalars that are not mapped stay scalars; other operands get an axis of size 1 where they are not mapped.
@@ -388,7 +388,7 @@ def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tupl
         elif own < rank:
             x = reshape(x, (aval.shape[0], *[1] * rank))
         else:
-            x = moved_axis(x, axis, 0)
+            x = move_axis(x, axis, 0)
         found.append(x)
     return found, 0
 

@@ -99,7 +99,7 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     return tuple(common)
 
 
-def signature_of(names: Sequence[str], defaults: dict[str, Any] | None = None) -> inspect.Signature:
+def make_signature(names: Sequence[str], defaults: dict[str, Any] | None = None) -> inspect.Signature:
     """Return the signature of a function; the parameters among `names` that have a default are keyword-only."""
     defaults = defaults or {}
     parameter = inspect.Parameter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import check_kind, no_sharding, signature_of
+from xtrace._src.algebra.kinds import check_kind, make_signature, no_sharding
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
@@ -96,7 +96,7 @@ OR = Monoid("stablehlo.or", lambda dtype: 0)
 XOR = Monoid("stablehlo.xor", lambda dtype: 0)
 
 
-def integers(name: str, argument: str, values: Any) -> tuple[int, ...]:
+def integer_tuple(name: str, argument: str, values: Any) -> tuple[int, ...]:
     """Return a sequence of integers as a tuple; a TypeError names the operation and the argument."""
     try:
         return tuple([operator.index(v) for v in values])
@@ -109,7 +109,7 @@ def integers(name: str, argument: str, values: Any) -> tuple[int, ...]:
 
 def canonical_axes(name: str, axes: Any, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
     """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError name what is not."""
-    found = integers(name, parameter, axes)
+    found = integer_tuple(name, parameter, axes)
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: duplicate value in {parameter} {found}; name each axis once")
     if any(not 0 <= a < aval.ndim for a in found):
@@ -159,7 +159,7 @@ class Reduction(Primitive):
         super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
         self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
         self.__doc__ = doc
-        self.__signature__ = signature_of(["operand", *parameters], {"out_sharding": None})
+        self.__signature__ = make_signature(["operand", *parameters], {"out_sharding": None})
         if sharded:
             self.operation = self._sharded
 
@@ -189,7 +189,7 @@ class Reduction(Primitive):
                     f"{self.name} of {aval.str_short(short_dtypes=False)} would add up 16-bit floats, and the setting "
                     "jax_allow_f16_reductions forbids that; convert the operand to float32"
                 )
-        return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes), None))
+        return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes), None))
 
     @with_function_name("reduction")
     def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
@@ -198,7 +198,7 @@ class Reduction(Primitive):
                 return self.operation(operand, axes, **keywords)
             if keywords:
                 raise TypeError(f"{self.name}() takes operand and axes, got {', '.join(keywords)}")
-            return current_trace.get().process(self, (operand,), (integers(self.name, "axes", axes),))
+            return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes),))
         except BaseException as error:
             hide_frames(error)
             ready = with_arrays(error, (operand, axes), keywords)

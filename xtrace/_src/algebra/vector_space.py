@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER, no_sharding
-from xtrace._src.algebra.monoids import SUM, Reduction, integers
+from xtrace._src.algebra.monoids import SUM, Reduction, integer_tuple
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
@@ -155,7 +155,7 @@ def _broadcast_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Any, broadcast_dimensions: Any, sharding: Any
 ) -> tuple[Any, int]:
     dimensions = (0, *[d + 1 for d in broadcast_dimensions])
-    x = moved_axis(operands[0], axes[0], 0)
+    x = move_axis(operands[0], axes[0], 0)
     return broadcast_in_dim.bind_positional((x,), ((mapped.size, *shape), dimensions, sharding)), 0
 
 
@@ -176,7 +176,7 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
     TypeError if the dimensions are not distinct axes of the result or a size is neither 1 nor the result's.
     """
     shape = canonical_shape("broadcast_in_dim", shape)
-    dimensions = integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    dimensions = integer_tuple("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
     if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
         return operand
     return broadcast_in_dim.bind_positional(
@@ -217,7 +217,7 @@ def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, .
 def _reshape_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Any, dimensions: Any, sharding: Any
 ) -> tuple[Any, int]:
-    x = moved_axis(operands[0], axes[0], 0)
+    x = move_axis(operands[0], axes[0], 0)
     if dimensions is not None:
         dimensions = (0, *[d + 1 for d in dimensions])
     return reshape.bind_positional((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
@@ -234,7 +234,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
     """
     shape = canonical_shape("reshape", new_sizes)
     if dimensions is not None:
-        dimensions = integers("reshape", "dimensions", dimensions)
+        dimensions = integer_tuple("reshape", "dimensions", dimensions)
         if dimensions == tuple(range(operand_aval("reshape", operand).ndim)):
             dimensions = None
     if dimensions is None and shape and isinstance(operand, Array) and operand.shape == shape:
@@ -276,7 +276,7 @@ def _transpose_batch(
 )
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""
-    permutation = integers("transpose", "permutation", permutation)
+    permutation = integer_tuple("transpose", "permutation", permutation)
     if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
         return operand
     return transpose.bind_positional((operand,), (permutation,))
@@ -387,7 +387,7 @@ def zeros(aval: ShapedArray) -> Any:
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), None))
 
 
-def spread_like(x: Any, example: Any) -> Any:
+def broadcast_like(x: Any, example: Any) -> Any:
     """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
     own, shape = aval_of(x).shape, aval_of(example).shape
     if own == shape:
@@ -406,7 +406,7 @@ def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
     return reshape.bind_positional((reduce_sum(cotangent, axes),), (aval.shape, None, None))
 
 
-def moved_axis(x: Any, source: int, destination: int) -> Any:
+def move_axis(x: Any, source: int, destination: int) -> Any:
     """Return `x` with one axis moved."""
     if source == destination:
         return x
@@ -418,7 +418,7 @@ def moved_axis(x: Any, source: int, destination: int) -> Any:
 def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Any:
     """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
     if axis is not None:
-        return moved_axis(x, axis, destination)
+        return move_axis(x, axis, destination)
     shape = aval_of(x).shape
     spread = (*shape[:destination], size, *shape[destination:])
     return broadcast_in_dim.bind_positional(

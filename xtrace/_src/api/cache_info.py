@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.api.cache_miss_reports import described, static_values, type_of
+from xtrace._src.api.cache_miss_reports import describe_type, static_values, type_of_signature
 from xtrace._src.api.call_arguments import argument_paths, debug_info_of
 from xtrace._src.core import config
-from xtrace._src.core.avals import shown
+from xtrace._src.core.avals import short_repr
 from xtrace._src.runtime.arrays import Placement
 
 
@@ -61,7 +61,7 @@ class CacheInfo(NamedTuple):
 
 def _row(entry: CacheEntry) -> tuple[str, str, str, str, str]:
     keyed = [f"{path}: {kind}" for path, kind in entry.arguments.items()]
-    keyed += [f"static {name}={shown(value)}" for name, value in entry.static.items()]
+    keyed += [f"static {name}={short_repr(value)}" for name, value in entry.static.items()]
     keyed += [f"{name}={value!r}" for name, value in entry.settings.items()]
     seconds = [_shown_time(s) for s in (entry.trace_seconds, entry.lower_seconds, entry.compile_seconds)]
     return (f"{entry.calls}{'+' * entry.is_specialised}", seconds[0], seconds[1], seconds[2], ", ".join(keyed))
@@ -88,7 +88,7 @@ def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
 
 
 def _without_devices(key: Any) -> Any:
-    return (*key[:3], *map(type_of, key[3:]))
+    return (*key[:3], *map(type_of_signature, key[3:]))
 
 
 def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any], compiled: Any) -> CacheEntry:
@@ -97,12 +97,12 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
     paths = argument_paths(function, static, tree)
     arguments = {path: _argument(signature) for path, signature in zip(paths, signatures, strict=True)}
     count = len(tree.children()[0].children()) + len(static.positional)
-    changed = config.changed(settings) | ({"mapped axes": axes} if axes else {})
+    changed = config.changed_settings(settings) | ({"mapped axes": axes} if axes else {})
     calls = sum(compiled.calls.values()) if compiled is not None else 0
     specialised = compiled is not None and compiled.specialised
     return CacheEntry(arguments, static_values(function, static, count), changed, *seconds, calls, specialised)
 
 
 def _argument(signature: Any) -> str:
-    kind = described(type_of(signature))
+    kind = describe_type(type_of_signature(signature))
     return f"{kind} on {signature.device}" if type(signature) is Placement else kind

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.api.call_arguments import Static, argument_paths, debug_info_of, positional_names, same_static
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.avals import ShapedArray, shown
+from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.core.errors import RecompilationWarning
 from xtrace._src.core.source import describe, is_internal, resolve, user_position
 from xtrace._src.runtime.arrays import Placement
@@ -67,7 +67,7 @@ def report_miss(
     # Of equally close ones the latest.
     closest = max(reversed(list(known)), key=lambda other: _likeness(function, key, other), default=None)
     if closest is not None:
-        found = differences(function, key, closest)
+        found = find_key_differences(function, key, closest)
         more = len(found) - _MOST_DIFFERENCES
         lines = [f"for {defined}", "the closest signature seen before differs:"]
         lines += [f"* {one.text}" for one in found[:_MOST_DIFFERENCES]]
@@ -112,13 +112,13 @@ def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, 
 
 
 def _alike(signature: Any, other: Any) -> int:
-    one, two = type_of(signature), type_of(other)
+    one, two = type_of_signature(signature), type_of_signature(other)
     if one is two:
         return 7 if signature is other else 6
     return 2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type)
 
 
-def differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
+def find_key_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
     """Return what `key` and the key of an earlier call of `function` differ in."""
     found = _setting_differences(key[0], before[0])
     found += _static_differences(function, key, before)
@@ -161,11 +161,11 @@ def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> 
     for name in now | then:
         subject = f"static {name}"
         if name not in now:
-            found.append(Difference(subject, "static", f"{subject}: {shown(then[name])} -> not given"))
+            found.append(Difference(subject, "static", f"{subject}: {short_repr(then[name])} -> not given"))
         elif name not in then:
-            found.append(Difference(subject, "static", f"{subject}: not given -> {shown(now[name])}"))
+            found.append(Difference(subject, "static", f"{subject}: not given -> {short_repr(now[name])}"))
         elif not same_static(now[name], then[name]):
-            text = f"{subject}: {shown(then[name])} -> {shown(now[name])}{_identity(now[name], then[name])}"
+            text = f"{subject}: {short_repr(then[name])} -> {short_repr(now[name])}{_identity(now[name], then[name])}"
             found.append(Difference(subject, "static", text))
         elif (name in dict(key[1].named)) != (name in dict(before[1].named)):
             way = "by position -> by name" if name in dict(key[1].named) else "by name -> by position"
@@ -227,7 +227,8 @@ def _tree_difference(now: Any, then: Any, path: str) -> tuple[str, str]:
     elif len(children) != len(children_before):
         return path, f"length {len(children_before)} -> {len(children)}"
     elif data[1] != data_before[1]:
-        return path, f"what {data[0].__name__} holds besides arrays: {shown(data_before[1])} -> {shown(data[1])}"
+        change = f"{short_repr(data_before[1])} -> {short_repr(data[1])}"
+        return path, f"what {data[0].__name__} holds besides arrays: {change}"
     for name, child, child_before in zip(keys, children, children_before, strict=True):
         if child != child_before:
             return _tree_difference(child, child_before, f"{path}[{name!r}]")
@@ -242,11 +243,11 @@ def _node(data: Any) -> str:
 
 def _type_differences(path: str, signature: Any, before: Any) -> list[Difference]:
     subject = f"argument {path}"
-    now, then = type_of(signature), type_of(before)
+    now, then = type_of_signature(signature), type_of_signature(before)
     found = []
     if now.shape != then.shape or now.dtype != then.dtype:
         kind = "shape" if now.shape != then.shape else "dtype"
-        found.append(Difference(subject, kind, f"{subject}: {described(then)} -> {described(now)}"))
+        found.append(Difference(subject, kind, f"{subject}: {describe_type(then)} -> {describe_type(now)}"))
     elif now.weak_type != then.weak_type:
         found.append(Difference(subject, "weak type", f"{subject} {_weak_change(now)}"))
     elif now is not then:
@@ -257,7 +258,7 @@ def _type_differences(path: str, signature: Any, before: Any) -> list[Difference
     return found
 
 
-def type_of(signature: Any) -> ShapedArray:
+def type_of_signature(signature: Any) -> ShapedArray:
     """Return the type that a signature of an argument has."""
     return signature.aval if type(signature) is Placement else signature
 
@@ -271,7 +272,7 @@ def _place(signature: Any) -> str:
 _NUMBERS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
-def described(aval: ShapedArray) -> str:
+def describe_type(aval: ShapedArray) -> str:
     """Return a type as messages show it; of a weak one, that it is, and which of Python's numbers have it."""
     if not aval.weak_type:
         return aval.str_short()
@@ -290,8 +291,8 @@ def _weak_change(now: ShapedArray) -> str:
 
 def report_types(name: str, paths: Sequence[str], avals: Sequence[ShapedArray], static: dict[str, Any]) -> None:
     """Log what is about to be compiled."""
-    given = [f"{path}: {described(aval)}" for path, aval in zip(paths, avals, strict=True)]
-    given += [f"static {argument}={shown(value)}" for argument, value in static.items()]
+    given = [f"{path}: {describe_type(aval)}" for path, aval in zip(paths, avals, strict=True)]
+    given += [f"static {argument}={short_repr(value)}" for argument, value in static.items()]
     _logger.warning("Compiling %s for %s", name, ", ".join(given) or "no arguments")
 
 
@@ -308,7 +309,7 @@ def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], com
     found: collections.Counter[tuple[str, str]] = collections.Counter()
     last: dict[tuple[str, str], str] = {}
     for before, key in itertools.pairwise(keys):
-        for one in differences(function, key, before):
+        for one in find_key_differences(function, key, before):
             found[one.subject, one.kind] += 1
             last[one.subject, one.kind] = one.text
     reason = ""

@@ -198,7 +198,7 @@ class Static:
 NO_STATIC = Static((), ())
 
 
-def split(
+def split_static(
     function: Callable[..., Any], chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Static, tuple[Any, ...], dict[str, Any]]:
     """Return the static arguments and the rest; ValueError if a static one is not hashable."""
@@ -249,7 +249,7 @@ def flatten(
 
     An error of flattening names the argument.
     """
-    static, rest, rest_named = split(function, chosen, args, kwargs)
+    static, rest, rest_named = split_static(function, chosen, args, kwargs)
     try:
         leaves, in_tree = pytree.tree_flatten((rest, rest_named))
     except Exception:
@@ -265,7 +265,7 @@ def flatten(
 
 
 def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Undo `split`."""
+    """Undo `split_static`."""
     if static is NO_STATIC:
         return list(args), kwargs
     joined = list(args)
@@ -315,7 +315,7 @@ def positional_names(function: Callable[..., Any] | None, count: int) -> list[st
     return names[:count] + [f"{rest}[{n - len(names)}]" for n in range(len(names), count)]
 
 
-def described_arguments(function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
+def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
     """Return the arguments that annotations or defaults describe by a ShapeDtypeStruct, and the parameters left.
 
     Positional-only parameters are described by position, others by name.

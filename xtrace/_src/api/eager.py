@@ -14,7 +14,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import Tracer
-from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure
+from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.transfer import current_device, to_operand
 from xtrace._src.transforms.lower import lower
 
@@ -46,7 +46,7 @@ def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[An
     except Exception as error:
         check_live(arrays, primitive.__name__)
         types = primitive.abstract_eval(tuple([x.aval for x in arrays]), parameters)
-        made = described(types if primitive.multiple_results else [types])
+        made = describe_types(types if primitive.multiple_results else [types])
         explain_failure(error, f"the operation {primitive.__name__}, whose result is {made}")
         raise
     return results if primitive.multiple_results else results[0]
@@ -122,9 +122,9 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         # The signatures say where the arrays are: from another device they are moved, at every call.
         run: _Run = program.run if all(x.device is device for x in arrays) else program
         if config.debug_key_reuse.value:
-            run = importlib.import_module("xtrace._src.key_reuse.check").checked(run, closed)
+            run = importlib.import_module("xtrace._src.key_reuse.check").check_keys(run, closed)
         if config.checks_numbers():
-            run = importlib.import_module("xtrace._src.debug_nans.search").checked(run, closed)
+            run = importlib.import_module("xtrace._src.debug_nans.search").check_results(run, closed)
         if key is not None:
             primitive.programs.remember(key, run)
         return run

@@ -178,7 +178,7 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
     if errors:
         name = str(errors[0]).partition(": ")[0]
         faults = [str(error).removeprefix(f"{name}: ") for error in errors]
-        raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree.listed(faults)}")
+        raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree.list_faults(faults)}")
     return found
 
 
@@ -471,7 +471,7 @@ def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool)
 
 def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None:
     if len(results) != 1 or not pytree.treedef_is_leaf(flat.out_tree):
-        shown = pytree.described(flat.out_tree, [aval_of(x).str_short() for x in results])
+        shown = pytree.describe_leaves(flat.out_tree, [aval_of(x).str_short() for x in results])
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output of {flat.name} was {shown}. Return one number; "
             "what else there is to return goes second, in a pair, with has_aux=True"

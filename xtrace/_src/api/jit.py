@@ -420,11 +420,11 @@ class Jitted:
         run: Callable[..., Any] = program
         if config.debug_key_reuse.value:
             key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
-            run = key_reuse.checked(run, traced.closed, self.inlines)
+            run = key_reuse.check_keys(run, traced.closed, self.inlines)
         if checks_numbers:
             donated = self.donated_leaves(static, in_tree)
             debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
-            run = debug_nans.checked(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
+            run = debug_nans.check_results(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
         self._count_compilation(text, key)
         return _Compiled(program, run, traced, seconds)
 
@@ -554,7 +554,7 @@ class Jitted:
         if self.cache.last_signature is not None:
             static, in_tree, avals = self.cache.last_signature
             return stages.Traced(self, static, self.traced(static, in_tree, avals), self.options.device).lower()
-        positional, named, missing = call_arguments.described_arguments(self.fun)
+        positional, named, missing = call_arguments.find_described_arguments(self.fun)
         if missing:
             raise TypeError(
                 f"lower: {self.name} has not been called, so the types of its arguments are unknown "

@@ -39,7 +39,7 @@ from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import to_constant, to_operand
+from xtrace._src.runtime.transfer import to_array, to_constant, to_operand
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
 _Operation = Callable[..., Any]
@@ -476,10 +476,13 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
     _, (x, y) = promote_dtypes("where", (x, y))
     which = truth(condition)
     shape = check_broadcast("where", [aval_of(v).shape for v in (which, x, y)])
-    return lax.select_n(spread(which, shape) if aval_of(which).shape else which, spread(y, shape), spread(x, shape))
+    return lax.select_n(
+        broadcast_to_shape(which, shape) if aval_of(which).shape else which, broadcast_to_shape(y, shape),
+        broadcast_to_shape(x, shape),
+    )
 
 
-def spread(value: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
     """Return `value` broadcast to `shape` by NumPy's rule."""
     own = aval_of(value).shape
     if own == shape:
@@ -493,10 +496,10 @@ def truth(x: Any) -> Any:
     if dtypes.is_boolean(aval.dtype):
         return x
     check_kind("bool", (aval,), (ANY,))
-    return lax.ne(x, constant_like(x, 0))
+    return lax.ne(x, scalar_like(x, 0))
 
 
-def constant_like(example: Any, value: Any) -> Literal:
+def scalar_like(example: Any, value: Any) -> Literal:
     """Return the scalar `value` in the dtype of `example`: strongly typed unless that is a weakly typed scalar."""
     aval = aval_of(example)
     return Literal(scalar_value(value, aval.dtype), ShapedArray((), aval.dtype, aval.weak_type and not aval.shape))
@@ -741,30 +744,25 @@ greater_equal = _comparison(
 
 
 @inline_jit
-def rounded(x: Any, *, decimals: int) -> Any:
+def round_decimals(x: Any, *, decimals: int) -> Any:
     """Return `x` rounded to `decimals` places, halves to even."""
     (x,) = promote("round", x)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
-        return lax.complex(*[rounded(part(x), decimals=decimals) for part in (lax.real, lax.imag)])
+        return lax.complex(*[round_decimals(part(x), decimals=decimals) for part in (lax.real, lax.imag)])
     if dtypes.is_boolean(dtype):
         raise ValueError("round does not accept dtype bool. Convert with x.astype(...) first.")
     if dtypes.is_integer(dtype):
         if decimals < 0:
             raise NotImplementedError("round of integers to a negative number of decimals is not implemented")
-        return as_array(x)
+        return to_array(x)
     if decimals == 0:
         return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
     # In float16, 10 ** decimals and the products with it leave the range too soon.
     wide = converted(x, dtypes.float32) if dtype == dtypes.float16 else x
-    factor = constant_like(wide, 10.0**decimals)
+    factor = scalar_like(wide, 10.0**decimals)
     found = lax.div(lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN), factor)
     return converted(found, dtype) if wide is not x else found
-
-
-def as_array(x: Any) -> Any:
-    """Return a ready operand as an array."""
-    return x if isinstance(x, Array) else to_constant(x)
 
 
 # Python's operators

@@ -227,7 +227,7 @@ class Compiled(Stage):
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
             debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
-            run = debug_nans.checked(run, self._traced.closed, self.fun_name, self.out_tree)
+            run = debug_nans.check_results(run, self._traced.closed, self.fun_name, self.out_tree)
         results = run_program(run, leaves, self._paths, self._traced)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and isinstance(leaf, ConcreteArray):

@@ -169,7 +169,7 @@ def make_jaxpr(
     @boundary
     @functools.wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
-        static, dynamic, named = call_arguments.split(fun, chosen, args, kwargs)
+        static, dynamic, named = call_arguments.split_static(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))
         avals = abstract_leaves(fun, static, leaves, in_tree, abstract_leaf)
         with contextlib.ExitStack() as scopes:

@@ -16,7 +16,7 @@ from xtrace._src.checkify.errors import (
     Site,
     Slot,
 )
-from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, placed
+from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, place_in_slots
 from xtrace._src.core import explain, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
@@ -170,7 +170,7 @@ def check_error(error: Error) -> None:
 def state_check(pred: Any, message: str, arguments: Any, debug: bool) -> None:
     """Bind the check that `pred` holds, a boolean scalar, with a message that is a format of `arguments`."""
     leaves, tree = pytree.tree_flatten(arguments)
-    payload = placed(leaves)
+    payload = place_in_slots(leaves)
     site = Site(FailedCheckError, message, tree, tuple(payload), user_position(2))
     code = select_n(pred, Literal(1, NUMBER), NO_ERROR)
     check_p.bind_positional((code, *payload.values()), ((site,), tuple(payload), debug))

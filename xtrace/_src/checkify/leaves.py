@@ -29,7 +29,7 @@ def nothing_of(slot: Slot) -> Any:
     return zeros(aval) if aval.shape else Literal(dtypes.scalar_type_of(aval.dtype)(0), aval)
 
 
-def placed(leaves: Sequence[Any]) -> dict[Slot, Any]:
+def place_in_slots(leaves: Sequence[Any]) -> dict[Slot, Any]:
     """Return values by the slots that they are put into."""
     found: dict[Slot, Any] = {}
     for x in leaves:

@@ -39,10 +39,10 @@ from xtrace._src.ops.arrays.gathering import (
 from xtrace._src.ops.arrays.shape import broadcasted_iota, copy, empty
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.sorting import sort, top_k
-from xtrace._src.ops.calls import bind_jit, computed, jit_call
+from xtrace._src.ops.calls import bind_jit, evaluate_as_program, jit_call
 from xtrace._src.ops.collectives import all_gather_p, all_to_all_p, pmax, pmin, ppermute_p
 from xtrace._src.ops.composites import composite_p
-from xtrace._src.ops.control_flow.bodies import opened
+from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
 from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
@@ -251,7 +251,7 @@ def _scan_body(closed: ClosedJaxpr, loop: Loop, count: int) -> tuple[ClosedJaxpr
         return [*(first_error(error, found[:count]) if count else ()), *found[count:]]
 
     whole = stage_to_jaxpr(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
-    jaxpr, extra = opened(whole)
+    jaxpr, extra = open_jaxpr(whole)
     return ClosedJaxpr(jaxpr, []), extra
 
 
@@ -301,7 +301,7 @@ def _while(checker: CheckTrace, operands: Sequence[Any], **parameters: Any) -> l
             "both, and errors of those that have ended would be none of the program's. Map the checked function "
             "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
         )
-    goes_on = computed(cond.jaxpr, [*cond_consts, *carry], "while_cond")
+    goes_on = evaluate_as_program(cond.jaxpr, [*cond_consts, *carry], "while_cond")
     new_cond, new_body = _while_jaxprs(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count)
     new = WhileLoop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
     outputs = bind_while(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])

@@ -21,7 +21,7 @@ from xtrace._src.checkify.leaves import (
     any_of,
     first_element,
     nothing_of,
-    placed,
+    place_in_slots,
 )
 from xtrace._src.checkify.rules import AS_ONE, CALLS, CHECKS, KEEPS_NUMBERS
 from xtrace._src.core import dtypes, pytree
@@ -109,7 +109,7 @@ class CheckTrace(Trace):
     def note(self, category: type[JaxException], failed: Any, message: str, arguments: Any = ((), {})) -> None:
         """Note a check: whether it `failed`, a boolean scalar, and the message, a format of `arguments`."""
         leaves, tree = pytree.tree_flatten(arguments)
-        payload = placed([stop_gradient(x) for x in leaves])
+        payload = place_in_slots([stop_gradient(x) for x in leaves])
         site = Site(category, message, tree, tuple(payload), user_position(2))
         self.findings.append(_Finding(failed, None, payload, (site,)))
 
@@ -157,7 +157,7 @@ class CheckTrace(Trace):
 
     def of(self, closed: ClosedJaxpr) -> Checked:
         """Return a jaxpr with its error."""
-        return checked_jaxpr(closed, self.enabled)
+        return add_checks_to_jaxpr(closed, self.enabled)
 
     def of_each(self, jaxprs: Sequence[ClosedJaxpr]) -> list[Checked]:
         """Return jaxprs with their errors, which are of one type: the sites and slots of all."""
@@ -168,7 +168,7 @@ class CheckTrace(Trace):
             return found
         before, together = 0, []
         for closed, own in zip(jaxprs, found, strict=True):
-            whole = checked_jaxpr(closed, self.enabled, before, slots)
+            whole = add_checks_to_jaxpr(closed, self.enabled, before, slots)
             together.append(Checked(whole.jaxpr, sites, slots))
             before += len(own.sites)
         return together
@@ -245,7 +245,7 @@ def _checked_jaxpr(
     return None if unchanged else Checked(jaxpr, *found)
 
 
-def checked_jaxpr(
+def add_checks_to_jaxpr(
     closed: ClosedJaxpr, enabled: Categories, before: int = 0, slots: tuple[Slot, ...] | None = None
 ) -> Checked:
     """Return `closed` with an error, whose codes count from `before`; with `slots`, it has these in any case."""

@@ -14,7 +14,7 @@ from xtrace._src.checkify.errors import DivisionByZeroError, FailedCheckError, J
 from xtrace._src.checkify.trace import run_checked
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import aval_of, is_array_like, shown
+from xtrace._src.core.avals import aval_of, is_array_like, short_repr
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.runtime.transfer import as_value
@@ -49,8 +49,8 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
         for leaf in leaves:
             if not is_array_like(leaf):
                 raise TypeError(
-                    f"checkify: {function_name(f)} returned {shown(leaf)} of type {type(leaf)}, which is not a valid "
-                    "JAX type: return arrays or numbers, or None for nothing"
+                    f"checkify: {function_name(f)} returned {short_repr(leaf)} of type {type(leaf)}, which is not a "
+                    "valid JAX type: return arrays or numbers, or None for nothing"
                 )
         return error, pytree.tree_unflatten(tree, [concrete(as_value(x)) for x in leaves])
 
@@ -63,7 +63,7 @@ def _categories(errors: Any) -> frozenset[ErrorCategory]:
     if not known or not all(isinstance(c, type) and issubclass(c, JaxException) for c in found):
         raise TypeError(
             f"checkify: errors must be a set of categories, such as checkify.index_checks | checkify.nan_checks or "
-            f"checkify.all_checks; got {shown(errors)}"
+            f"checkify.all_checks; got {short_repr(errors)}"
         )
     return found
 
@@ -80,17 +80,17 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         isinstance(pred, (Array, np.ndarray)) and not aval_of(pred).shape and dtypes.is_boolean(aval_of(pred).dtype)
     ):
         raise TypeError(
-            f"check takes a scalar pred as argument, got {shown(pred)}: one boolean. Reduce an array with "
+            f"check takes a scalar pred as argument, got {short_repr(pred)}: one boolean. Reduce an array with "
             "xtrace.numpy.all or any, compare a number with another"
         )
     if not isinstance(msg, str):
-        raise TypeError(f"check: msg must be a string, a format of the arguments after it; got {shown(msg)}")
+        raise TypeError(f"check: msg must be a string, a format of the arguments after it; got {short_repr(msg)}")
     for leaf in pytree.tree_leaves((fmt_args, fmt_kwargs)):
         if not isinstance(leaf, (Array, np.ndarray, np.generic)):
             raise TypeError(
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
-                f"{shown(leaf)} of type {type(leaf)}. Put what is known while tracing into the message itself, with "
-                "an f-string"
+                f"{short_repr(leaf)} of type {type(leaf)}. Put what is known while tracing into the message itself, "
+                "with an f-string"
             )
     state_check(pred, msg, (fmt_args, fmt_kwargs), bool(debug))
 

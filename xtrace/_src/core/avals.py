@@ -402,7 +402,7 @@ def is_array_like(value: Any) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return the start of a value's repr, for messages."""
     text = abbreviated(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -414,7 +414,7 @@ def not_an_array(value: Any) -> str:
     if hasattr(value, "__jax_array__"):
         advice = "; call __jax_array__() on it, or make an array of it with xtrace.numpy.asarray"
     return (
-        f"{shown(value)} of type {type(value)} is not a valid JAX type: "
+        f"{short_repr(value)} of type {type(value)} is not a valid JAX type: "
         f"expected an array, a NumPy array or scalar, or a Python bool, int, float or complex{advice}"
     )
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core.avals import shown
+from xtrace._src.core.avals import short_repr
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -20,4 +20,4 @@ def function_name(function: Callable[..., Any]) -> str:
 def check_callable(name: str, fun: Any) -> None:
     """Raise TypeError if `fun` cannot be called."""
     if not callable(fun):
-        raise TypeError(f"{name}: Expected a callable value, got {shown(fun)} of type {type(fun)}")
+        raise TypeError(f"{name}: Expected a callable value, got {short_repr(fun)} of type {type(fun)}")

@@ -7,7 +7,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.diagnostics.rule_error_notes import shown_source
+from xtrace._src.core.diagnostics.rule_error_notes import format_source
 from xtrace._src.core.errors import JaxprTypeError
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace._src.core.printer import format_equation
@@ -33,7 +33,7 @@ def _check(jaxpr: Jaxpr, checked: set[Jaxpr]) -> None:
         try:
             _check_equation(equation, bound, checked)
         except JaxprTypeError as error:
-            where = f", at\n{shown_source(equation.source)}" if equation.source is not None else ""
+            where = f", at\n{format_source(equation.source)}" if equation.source is not None else ""
             error.add_note(f"in the equation {format_equation(equation)}{where}")
             raise
     for atom in jaxpr.outvars:

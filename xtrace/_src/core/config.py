@@ -111,7 +111,7 @@ def cache_key() -> Key:
     return _store.global_key if overrides is None else overrides.key()
 
 
-def changed(key: Key) -> dict[str, Any]:
+def changed_settings(key: Key) -> dict[str, Any]:
     """Return the settings, with their values in `key`, that are not what they are by default."""
     values = zip(_store.keyed, key.values, strict=True)
     return {name: value for name, value in values if value != _options[name].default}

@@ -15,7 +15,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace._src.core.layout import Break, Document, Group, Nest, Remark, lay_out
-from xtrace._src.core.source import describe, scopes_of, shown_scopes
+from xtrace._src.core.source import describe, format_scopes, scopes_of
 
 _WIDTH = 80
 # An inner jaxpr with more equations is shown apart.
@@ -150,7 +150,7 @@ class _Printer:
         if not self.remarks or equation.source is None:
             return ""
         parts = [describe(equation.source)] if self.style.source_info else []
-        parts += [f"[{shown_scopes(scopes_of(equation.source))}]"] if self.style.name_stack else []
+        parts += [f"[{format_scopes(scopes_of(equation.source))}]"] if self.style.name_stack else []
         return Remark(f"# {' '.join(parts)}")
 
     def share_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:

@@ -34,7 +34,7 @@ __all__ = [
     "flatten_one_level", "flatten_one_level_with_keys", "treedef_children", "treedef_is_leaf", "treedef_tuple",
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
     "register_pytree_with_keys_class", "register_dataclass", "register_static", "static_field", "Partial",
-    "explain_flatten_error", "leaf_paths", "listed", "structure_difference", "treedef_difference",
+    "explain_flatten_error", "leaf_paths", "list_faults", "structure_difference", "treedef_difference",
 ]
 
 default_registry = pytree_registry.registry
@@ -576,11 +576,11 @@ def structure_difference(
         predicate = _without_path(is_leaf)
     found = list(_differences(first, other, (), predicate, prefix))
     if len(found) > 1:
-        return f"at {len(found)} places:\n{listed(found)}\n"
+        return f"at {len(found)} places:\n{list_faults(found)}\n"
     return found[0] if found else None
 
 
-def listed(faults: Sequence[str]) -> str:
+def list_faults(faults: Sequence[str]) -> str:
     """Return the faults that a message is about, a line each: the first ones, and how many others there are."""
     lines = [f"  * {fault}" for fault in faults[:_LISTED]]
     return "\n".join(lines + ([f"  * and {len(faults) - _LISTED} more"] if len(faults) > _LISTED else []))
@@ -655,7 +655,7 @@ def treedef_difference(first: PyTreeDef, other: PyTreeDef) -> str | None:
     return found if found is not None else f"between {first} and {other}"
 
 
-def described(treedef: PyTreeDef, descriptions: Sequence[str]) -> Any:
+def describe_leaves(treedef: PyTreeDef, descriptions: Sequence[str]) -> Any:
     """Return the structure with a text for each leaf, for messages; as it is if a registered class takes no texts."""
     try:
         found = treedef.unflatten(descriptions)

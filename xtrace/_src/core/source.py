@@ -32,7 +32,7 @@ def within(scopes: Scopes, position: Position | None) -> Position | None:
     return position and (position[0], position[1], scopes + position[2])
 
 
-def unscoped(position: Position | None) -> Position | None:
+def drop_scopes(position: Position | None) -> Position | None:
     """Return `position` outside of all scopes."""
     return position and (position[0], position[1], ())
 
@@ -42,7 +42,7 @@ def scopes_of(position: Position | None) -> Scopes:
     return position[2] if position is not None else ()
 
 
-def shown_scopes(scopes: Scopes) -> str:
+def format_scopes(scopes: Scopes) -> str:
     """Return scopes as profiles show them: ``transpose(jvp(layer))/block``."""
     parts, around = [], ""
     for scope in scopes:
@@ -68,7 +68,7 @@ class NameStack(NamedTuple):
     stack: Scopes
 
     def __str__(self) -> str:
-        return shown_scopes(self.stack)
+        return format_scopes(self.stack)
 
 
 class SourceInfo(NamedTuple):

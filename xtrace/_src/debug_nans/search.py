@@ -62,7 +62,7 @@ def _wanted() -> _Wanted:
     return _Wanted(config.debug_nans.value, config.debug_infs.value)
 
 
-def checked(
+def check_results(
     run: Callable[..., Any], closed: ClosedJaxpr, name: str | None = None, out_tree: Any = None,
     donated: Sequence[bool] = (), written_here: bool = False,
 ) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
 
 
 class _Program(NamedTuple):
-    """What has been run; see `checked`."""
+    """What has been run; see `check_results`."""
 
     closed: ClosedJaxpr
     name: str | None

@@ -28,7 +28,7 @@ def _all_or_nothing(accounts: Accounts) -> Iterator[None]:
         raise
 
 
-def checked(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool = False) -> Callable[..., Any]:
+def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool = False) -> Callable[..., Any]:
     """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its keys checked.
 
     Before it runs, KeyReuseError is raised if it would use a key that was used before; nothing counts as used then, nor

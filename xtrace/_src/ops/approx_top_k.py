@@ -15,7 +15,7 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tables import memoize
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.sorting import taken
+from xtrace._src.ops.arrays.sorting import take_positions
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -87,7 +87,7 @@ def _jvp(
 ) -> tuple[list[Any], list[Any]]:
     results = approx_top_k.bind(*primals, reduction_dimension=reduction_dimension, **others)
     axis = reduction_dimension % aval_of(primals[0]).ndim
-    return results, [taken(tangents[0], results[1], axis), None]
+    return results, [take_positions(tangents[0], results[1], axis), None]
 
 
 def _batch(

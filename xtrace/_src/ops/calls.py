@@ -138,7 +138,7 @@ jit_call = Primitive(
 )
 
 
-def computed(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
+def evaluate_as_program(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
     """Return the results of `closed`: recorded in place in a jaxpr, as one program of that name outside of one."""
     enclosing = current_trace.get().enclosing()
     if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):

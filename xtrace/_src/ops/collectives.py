@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import add_any, mul
-from xtrace._src.algebra.kinds import signature_of
-from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.kinds import make_signature
+from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
     canonical_axis,
     converted,
-    moved_axis,
+    move_axis,
     operand_aval,
     reduce_sum,
     reshape,
@@ -78,7 +78,7 @@ def _groups(name: str, groups: Any, axes: Sequence[Any]) -> Any:
     """Return `axis_index_groups` as a tuple of tuples that holds each index once; ValueError if it does not."""
     if groups is None:
         return None
-    found = tuple([integers(name, "axis_index_groups", g) for g in groups])
+    found = tuple([integer_tuple(name, "axis_index_groups", g) for g in groups])
     size = axis_size(tuple(axes))
     if sorted(i for g in found for i in g) != list(range(size)):
         raise ValueError(f"{name}: axis_index_groups must hold each index from 0 to {size - 1} once, got {found}")
@@ -119,7 +119,7 @@ class AxisReduction(Primitive):
         self.across, self.repeated = across, repeated
         self.__doc__, self.__name__ = doc, name
         self.__qualname__ = name
-        self.__signature__ = signature_of(["x", "axis_name", "axis_index_groups"], {"axis_index_groups": None})
+        self.__signature__ = make_signature(["x", "axis_name", "axis_index_groups"], {"axis_index_groups": None})
 
     def _public(self, x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axes = _names(axis_name)
@@ -255,7 +255,7 @@ def _all_gather_batch(
 ) -> tuple[Any, int | None]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "all_gather"):
-        x = moved_axis(x, place or 0, 0)
+        x = move_axis(x, place or 0, 0)
         return all_gather_p.bind_positional(
             (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
         ), 0
@@ -270,7 +270,7 @@ def _all_gather_batch(
 def _joined(x: Any, dimension: int, tiled: bool) -> Any:
     """Return `x` with axis 0, which counts the indices, at `dimension`, joined with the one there if tiled."""
     size, *rest = aval_of(x).shape
-    x = moved_axis(x, 0, dimension)
+    x = move_axis(x, 0, dimension)
     if not tiled:
         return x
     return reshape(x, (*rest[:dimension], size * rest[dimension], *rest[dimension + 1 :]))
@@ -329,7 +329,7 @@ def _reduce_scatter_batch(
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "psum_scatter"):
-        x = moved_axis(x, place or 0, 0)
+        x = move_axis(x, place or 0, 0)
         return reduce_scatter_p.bind_positional(
             (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
         ), 0
@@ -404,7 +404,7 @@ def _all_to_all_batch(
     (x,), (place,) = operands, places
     names = _names(axis_name)
     if mapped.name not in names:
-        x = moved_axis(x, place or 0, 0)
+        x = move_axis(x, place or 0, 0)
         return all_to_all_p.bind_positional(
             (x,), (axis_index_groups, axis_name, concat_axis + 1, split_axis + 1, tiled)
         ), 0
@@ -416,8 +416,8 @@ def _all_to_all_batch(
         count = mapped.size * axis_size([n for n in names if n != mapped.name])
         parts = (count, shape[split_axis + 1] // count)
         x = reshape(x, (*shape[: split_axis + 1], *parts, *shape[split_axis + 2 :]))
-    x = _exchanged(mapped, moved_axis(x, split_axis + 1, 1), names)
-    x = moved_axis(x, 1, concat_axis + 1)
+    x = _exchanged(mapped, move_axis(x, split_axis + 1, 1), names)
+    x = move_axis(x, 1, concat_axis + 1)
     if tiled:
         shape = aval_of(x).shape
         joined = shape[concat_axis + 1] * shape[concat_axis + 2]
@@ -431,11 +431,11 @@ def _exchanged(mapped: MappedAxis, x: Any, names: tuple[Any, ...]) -> Any:
     before, after = names[:place], names[place + 1 :]
     x = reshape(x, (mapped.size, axis_size(before), mapped.size, axis_size(after), *shape[2:]))
     # The axis of the parts becomes the mapped one, and the mapped one that of what comes from each index.
-    x = moved_axis(moved_axis(x, 2, 0), 1, 2)
+    x = move_axis(move_axis(x, 2, 0), 1, 2)
     if before or after:
-        x = reshape(moved_axis(x, 2, 1), (mapped.size, mapped.size, shape[1] // mapped.size, *shape[2:]))
+        x = reshape(move_axis(x, 2, 1), (mapped.size, mapped.size, shape[1] // mapped.size, *shape[2:]))
         x = all_to_all_p.bind_positional((x,), (None, (*before, *after), 2, 2, False))
-        x = moved_axis(reshape(x, (mapped.size, mapped.size, axis_size(before), axis_size(after), *shape[2:])), 1, 2)
+        x = move_axis(reshape(x, (mapped.size, mapped.size, axis_size(before), axis_size(after), *shape[2:])), 1, 2)
     return reshape(x, shape)
 
 
@@ -503,7 +503,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """
     names = _names(axis_name)
     size = axis_size(names)
-    pairs = tuple([integers("ppermute", "perm", pair) for pair in perm])
+    pairs = tuple([integer_tuple("ppermute", "perm", pair) for pair in perm])
     for position, what in enumerate(("sources", "destinations")):
         found = [pair[position] for pair in pairs]
         if len(set(found)) != len(found) or any(not 0 <= i < size for i in found):
@@ -519,7 +519,7 @@ ppermute_p = _Moved(
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Give index i of a mapped axis the value of index ``perm[i]``; ValueError if `perm` is no permutation."""
-    order = integers("pshuffle", "perm", perm)
+    order = integer_tuple("pshuffle", "perm", perm)
     size = axis_size(axis_name)
     if sorted(order) != list(range(size)):
         raise ValueError(f"pshuffle: perm must be a permutation of the indices 0 to {size - 1}, got {order}")

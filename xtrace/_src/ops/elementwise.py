@@ -41,9 +41,9 @@ from xtrace._src.algebra.vector_space import (
     LINEAR,
     ZERO_DERIVATIVE,
     broadcast_in_dim,
+    broadcast_like,
     converted,
-    moved_axis,
-    spread_like,
+    move_axis,
     unbroadcast,
     with_axis,
     zeros,
@@ -223,10 +223,10 @@ def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
         if exponent:
             power = builder.elementwise("multiply", power, power)
     if found is None:
-        return builder.spread(one, aval.shape)
+        return builder.broadcast_operand(one, aval.shape)
     if y > 0:
         return found
-    return builder.elementwise("divide", builder.spread(one, aval.shape), found)
+    return builder.elementwise("divide", builder.broadcast_operand(one, aval.shape), found)
 
 
 def _integer_pow_result(dtype: Any, *, y: int) -> Any:
@@ -294,7 +294,7 @@ def _pow_by_base(t: Any, x: Any, y: Any, r: Any) -> Any:
     one = constants_like(exponent, 1)
     power = pow(x, sub(select(is_zero, one, exponent), one))
     factor = mul(exponent, power)
-    return mul(t, select(spread_like(is_zero, factor), constants_like(factor, 0), factor))
+    return mul(t, select(broadcast_like(is_zero, factor), constants_like(factor, 0), factor))
 
 
 # The derivative r log x is 0 for x = 0, where r is 0.
@@ -416,7 +416,7 @@ def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value
 
 
 def _constant(builder: FunctionBuilder, value: int, like: Value) -> Value:
-    return builder.spread(builder.literal(value, like.aval.update(shape=())), like.aval.shape)
+    return builder.broadcast_operand(builder.literal(value, like.aval.update(shape=())), like.aval.shape)
 
 
 def _all_ones(builder: FunctionBuilder, x: Value) -> Value:
@@ -741,8 +741,8 @@ def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
     )
     for condition, tangent in zip(conditions, tangents, strict=True):
         if tangent is not None:
-            tangent = spread_like(tangent, result)
-            term = select(spread_like(condition(), result), tangent, constants_like(result, 0))
+            tangent = broadcast_like(tangent, result)
+            term = select(broadcast_like(condition(), result), tangent, constants_like(result, 0))
             total = term if total is None else add_any(total, term)
     return result, total
 
@@ -824,7 +824,7 @@ def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
 
 def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
     # The last axis may be added or consumed, so the mapped one is not it.
-    return bitcast_convert_type.bind_positional((moved_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
+    return bitcast_convert_type.bind_positional((move_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
 
 
 @primitive(

@@ -16,7 +16,7 @@ from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import leaves_of
-from xtrace._src.ops.host.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
+from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, with_leading_axis
 from xtrace._src.stablehlo import attributes as mlir
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -141,7 +141,7 @@ def _batch(
             f"vmap_method, one of {', '.join(map(repr, METHODS))}; got None"
         )
     if method.startswith("sequential"):
-        results = called_in_turn(functools.partial(ffi_call_p.bind, **parameters), operands, axes)
+        results = call_in_turn(functools.partial(ffi_call_p.bind, **parameters), operands, axes)
         return results, [0] * len(results)
     if method == "legacy_vectorized" and any(i is None for i in axes):
         raise NotImplementedError("vmap_method='legacy_vectorized' needs every operand to be mapped")

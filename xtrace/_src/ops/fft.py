@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import mul
-from xtrace._src.algebra.monoids import integers
-from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, converted, moved_axis, operand_aval
+from xtrace._src.algebra.monoids import integer_tuple
+from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, converted, move_axis, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -122,7 +122,7 @@ def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tu
 
 
 def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
-    return fft.bind_positional((moved_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
+    return fft.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
 
 
 @primitive(
@@ -144,7 +144,7 @@ def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
         fft_type = _names[fft_type]
     elif not isinstance(fft_type, FftType):
         raise TypeError(f"Unknown FFT type value {abbreviated(fft_type)}; give a lax.FftType or its name")
-    lengths = integers("fft", "fft_lengths", fft_lengths)
+    lengths = integer_tuple("fft", "fft_lengths", fft_lengths)
     aval = operand_aval("fft", x, "x")
     dtype = aval.dtype
     if fft_type is FftType.RFFT:

@@ -22,7 +22,7 @@ from xtrace._src.algebra.monoids import (
     Monoid,
     Reduction,
     canonical_axes,
-    integers,
+    integer_tuple,
     lowest,
 )
 from xtrace._src.algebra.vector_space import (
@@ -511,7 +511,7 @@ def reduce(
         return found[0](arrays[0], dimensions)
 
     jaxpr = reducer_jaxpr("reduce", computation, tree, [ShapedArray((), a.dtype) for a in avals])
-    axes = integers("reduce", "dimensions", dimensions)
+    axes = integer_tuple("reduce", "dimensions", dimensions)
     return pytree.tree_unflatten(tree, reduce.bind_positional([*arrays, *initial], (computation, axes, jaxpr)))
 
 

@@ -15,7 +15,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
-from xtrace._src.ops.custom_rules.rule import Rule, given
+from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
@@ -197,7 +197,7 @@ def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Seque
         if found != tree or [aval_of(leaf) if is_array_like(leaf) else None for leaf in leaves] != list(avals):
             return function(x)
         results = evaluate(body.jaxpr.jaxpr, body.jaxpr.consts, [*body.consts, *leaves])
-        return pytree.tree_unflatten(body.out_tree, map(given, results))
+        return pytree.tree_unflatten(body.out_tree, map(to_user_operand, results))
 
     return call
 
@@ -246,7 +246,7 @@ def custom_linear_solve(
         closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
 
         def times_transposed(x: Any) -> Any:
-            values = [converted(given(y), a.dtype) for y, a in zip(pytree.tree_leaves(x), avals, strict=True)]
+            values = [converted(to_user_operand(y), a.dtype) for y, a in zip(pytree.tree_leaves(x), avals, strict=True)]
             with scope(*scopes):
                 return pytree.tree_unflatten(tree, evaluate(closed.jaxpr, [], [*vecmat_consts, *values]))
 
@@ -297,7 +297,10 @@ def custom_root(
         point = [*residual.consts, *pytree.tree_leaves(at)]
 
         def linear(direction: Any) -> Any:
-            moved = [converted(given(t), a.dtype) for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)]
+            moved = [
+                converted(to_user_operand(t), a.dtype)
+                for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)
+            ]
             return pytree.tree_unflatten(tree, _filled(_moved(residual.jaxpr, point, [*[None] * split, *moved]), avals))
 
         return tangent_solve(linear, y)

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.algebra.families import Elementwise, Unary, binary, elementwise, mul, neg, unary
 from xtrace._src.algebra.kinds import FLOAT
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_element_type, spread_like
+from xtrace._src.algebra.vector_space import broadcast_in_dim, broadcast_like, convert_element_type
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.primitive import no_rule
@@ -128,7 +128,7 @@ bessel_i0e: Unary = unary(
 def _bessel_i1e_derivative(t: Any, x: Any, r: Any) -> Any:
     smallest = constant_like(x, dtypes.finfo(aval_of(x).dtype).eps)
     is_far = gt(abs(x), smallest)
-    divisor = select(is_far, x, spread_like(smallest, x))
+    divisor = select(is_far, x, broadcast_like(smallest, x))
     slope = sub(bessel_i0e(divisor), mul(r, add(sign(divisor), reciprocal(divisor))))
     return mul(t, select(is_far, slope, constants_like(x, 0.5)))
 

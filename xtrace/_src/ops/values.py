@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array, shown
+from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array, short_repr
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_constant
@@ -29,7 +29,7 @@ def dtype(x: Any) -> Any:
     try:
         return dtypes.dtype_and_weak(x, config.enable_x64.value, config.keeps_wide_dtypes())[0]
     except TypeError as error:
-        raise TypeError(f"dtype: Cannot determine dtype of {shown(x)}: {error}") from None
+        raise TypeError(f"dtype: Cannot determine dtype of {short_repr(x)}: {error}") from None
 
 
 def _stage_abstract(x: ShapedArray) -> ShapedArray:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
-from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, integers
+from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, integer_tuple
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -97,7 +97,7 @@ def _canonical_window(
     }
     found = {}
     for argument, values in given.items():
-        numbers = (1,) * rank if values is None else integers(name, argument, values)
+        numbers = (1,) * rank if values is None else integer_tuple(name, argument, values)
         if len(numbers) != rank:
             raise TypeError(
                 f"{name}: {argument} must have one entry for each of the operand's {rank} axes, got {numbers} for an "
@@ -111,7 +111,7 @@ def _canonical_window(
         windows = [_dilated(n, d) for n, d in zip(found["window_dimensions"], found["window_dilation"], strict=True)]
         padding = padtype_to_pads(shape, windows, found["window_strides"], padding)
     try:
-        pads = [integers(name, "padding", pair) for pair in padding]
+        pads = [integer_tuple(name, "padding", pair) for pair in padding]
     except TypeError:
         pads = [()]
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
@@ -147,7 +147,7 @@ def _write_windows(
 ) -> list[Value]:
     """Write the reduction of each window from the elements `start`, by what `region` writes."""
     if not results[0].size:
-        return [builder.spread(x, aval.shape) for x, aval in zip(start, results, strict=True)]
+        return [builder.broadcast_operand(x, aval.shape) for x, aval in zip(start, results, strict=True)]
     if any(n < 0 for pair in window.padding for n in pair):
         # XLA fails to simplify windows of one element that have negative padding (openxla/xla#48719).
         whole = [(*pair, d - 1) for pair, d in zip(window.padding, window.base_dilation, strict=True)]
@@ -465,7 +465,7 @@ def _scatter_emit(
     if not result.shape:  # XLA aborts on scalars; the only window has the only element
         return source
     if not source.aval.size:
-        return builder.spread(start, result.shape)
+        return builder.broadcast_operand(start, result.shape)
     pads = values.padding
     # Platforms other than TPUs do not see padding as neutral elements, so it is added before and cut off after.
     if builder.platform != "tpu" or any(n < 0 for pair in pads for n in pair):
@@ -539,7 +539,7 @@ def _select_and_scatter_emit(
     if not operand.aval.shape:  # XLA aborts on scalars; the only window has the only element
         return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
     if not source.aval.size:
-        return builder.spread(start, operand.aval.shape)
+        return builder.broadcast_operand(start, operand.aval.shape)
     regions = _region(builder, select_jaxpr), _region(builder, scatter_jaxpr)
     return _write_scatter(builder, operand, source, start, *regions, _undilated(**window))
 

@@ -182,7 +182,7 @@ class ConcreteArray(Array):
         return int(self._live_buffer().unsafe_buffer_pointer())
 
     def _computation(self) -> str:
-        return f"computing the array {described([self.aval])} on {self.device}"
+        return f"computing the array {describe_types([self.aval])} on {self.device}"
 
     def copy_to_host_async(self) -> None:
         """Start moving the data to the host. On CPU it is there already."""
@@ -368,7 +368,7 @@ def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> Concrete
     return array
 
 
-def described(avals: Sequence[ShapedArray]) -> str:
+def describe_types(avals: Sequence[ShapedArray]) -> str:
     """Return the types of arrays and, in brackets, how many bytes they have."""
     stored = [physical_aval(a) for a in avals]
     size = sum([a.size * a.dtype.itemsize for a in stored if isinstance(a.dtype, np.dtype)])

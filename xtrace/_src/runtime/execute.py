@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
-from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, described, explain_failure, new_array
+from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure, new_array
 from xtrace._src.runtime.transfer import put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables
 
@@ -106,7 +106,9 @@ class Program:
             return self.run(arrays)
         except Exception as error:
             name = self.executable.hlo_modules()[0].name
-            explain_failure(error, f"the program {name} on {device}, whose results are {described(self.out_avals)}")
+            explain_failure(
+                error, f"the program {name} on {device}, whose results are {describe_types(self.out_avals)}"
+            )
             raise
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
     MemorySpace,
     ShapedArray,
@@ -212,6 +213,11 @@ def to_constant(value: Any) -> ConcreteArray:
         return to_concrete(value)
     with guards.asked_for("put"):
         return to_concrete(value)
+
+
+def to_array(value: Any) -> Any:
+    """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
+    return value if isinstance(value, Array) else to_constant(value)
 
 
 def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> ConcreteArray:

@@ -359,8 +359,8 @@ class FunctionBuilder:
             return self.constant_line(value.text, aval)
         return self.cast("broadcast_in_dim", value, aval, f", dims = {attributes.bracketed(dimensions)}")
 
-    def spread(self, value: Value, shape: tuple[int, ...]) -> Value:
-        """Return an operand of an elementwise operation with its scalar or size-1 axes spread over `shape`."""
+    def broadcast_operand(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Return an operand of an elementwise operation with its scalar or size-1 axes broadcast to `shape`."""
         own = value.aval.shape
         if own == shape:
             return value

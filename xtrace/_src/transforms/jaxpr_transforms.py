@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from xtrace._src.core.source import Place, Scopes, replay, unscoped, user_position
+from xtrace._src.core.source import Place, Scopes, drop_scopes, replay, user_position
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.transforms.backward import backward
@@ -30,7 +30,7 @@ def stage_to_jaxpr(
     """Return ``function(*tracers)`` as a jaxpr whose constants, if there are any, are values that are not traced."""
     info = info or DebugInfo("a transformation", "<jaxpr>", None, None)
     # The equation that holds the jaxpr will be in the scopes around it, so that those inside are not.
-    jaxpr, consts = replay(Place(unscoped(user_position())), stage, function, in_avals, info)
+    jaxpr, consts = replay(Place(drop_scopes(user_position())), stage, function, in_avals, info)
     return ClosedJaxpr(jaxpr, consts)
 
 

@@ -19,7 +19,7 @@ from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import Effect, Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, describe, shown_scopes
+from xtrace._src.core.source import Position, Scopes, describe, format_scopes
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
@@ -196,7 +196,7 @@ def emit_equations(
         scopes = own[2] if own is not None else ()
         path = paths.get((scopes, primitive))
         if path is None:
-            scope = "/".join([x for x in (outer, shown_scopes(scopes)) if x])
+            scope = "/".join([x for x in (outer, format_scopes(scopes)) if x])
             path = paths[scopes, primitive] = (scope, f"{scope}/{primitive.name}" if scope else primitive.name)
         builder.scope = path[0]
         builder.place = (source, path[1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core.source import Place, Scopes, Transformation, replay, scopes_of, unscoped, user_position
+from xtrace._src.core.source import Place, Scopes, Transformation, drop_scopes, replay, scopes_of, user_position
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jvp import JVPTrace
 from xtrace._src.transforms.linearize import Tape
@@ -49,7 +49,7 @@ def call_in_scopes(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     position = user_position(2)
     with scope(*scopes_of(position)):
-        return replay(Place(unscoped(position)), function, *arguments)
+        return replay(Place(drop_scopes(position)), function, *arguments)
 
 
 def scopes_of_program() -> Scopes:

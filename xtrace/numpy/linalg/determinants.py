@@ -15,8 +15,16 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.linalg.lu import lu, unpermuted_rows
-from xtrace._src.ops.linalg.matrices import as_column, as_row, constant_of, diagonal, identity, product, transposed
+from xtrace._src.ops.linalg.lu import lu, unpermute_rows
+from xtrace._src.ops.linalg.matrices import (
+    as_column,
+    as_row,
+    constant_of,
+    diagonal,
+    identity,
+    product,
+    transpose_matrices,
+)
 from xtrace._src.ops.linalg.qr import geqrf
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import cumsum, reduce_or, reduce_prod
@@ -184,9 +192,9 @@ def _cofactors(factors: Any, permutation: Any, sign: Any) -> Any:
     adjugate = lax.mul(lax.select(regular, inverse, corner), broadcast_in_dim(scale, aval.shape, range(last - 1)))
     # adj A = ± adj U · L⁻¹ P, transposed.
     found = triangular_solve(
-        factors, transposed(adjugate), left_side=True, lower=True, transpose_a=True, unit_diagonal=True
+        factors, transpose_matrices(adjugate), left_side=True, lower=True, transpose_a=True, unit_diagonal=True
     )
-    return unpermuted_rows(found, permutation)
+    return unpermute_rows(found, permutation)
 
 
 def _orientations(x: Any, rank: int) -> list[tuple[Any, tuple[int, ...]]]:

@@ -14,8 +14,8 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.linalg import qr as qr_forms
 from xtrace._src.ops.linalg import spectral, triangular
-from xtrace._src.ops.linalg.lu import permuted_rows
-from xtrace._src.ops.linalg.matrices import adjoint, conjugated, transposed
+from xtrace._src.ops.linalg.lu import permute_rows
+from xtrace._src.ops.linalg.matrices import adjoint, conj_if_complex, transpose_matrices
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.operands import scalar_of
 
@@ -73,7 +73,7 @@ def _qr(a: Any, *, mode: str) -> Any:
     (a,) = inexact("qr", a)
     if mode == "raw":
         packed, factors = qr_forms.geqrf(a)
-        return QRResult(transposed(packed), factors)
+        return QRResult(transpose_matrices(packed), factors)
     q, r = qr_forms.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
@@ -106,10 +106,10 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> 
     values, order, negative = [
         _part(rev(x, (last,)), last, subset) for x in sort((size, positions, negative), num_keys=1)
     ]
-    rows = permuted_rows(transposed(vectors), order)
+    rows = permute_rows(transpose_matrices(vectors), order)
     shape = aval_of(rows).shape
     turned = lax.select_n(broadcast_in_dim(negative, shape, range(len(shape) - 1)), rows, lax.neg(rows))
-    return SVDResult(transposed(rows), values, conjugated(turned))
+    return SVDResult(transpose_matrices(rows), values, conj_if_complex(turned))
 
 
 def _part(x: Any, axis: int, subset: tuple[int, int] | None) -> Any:

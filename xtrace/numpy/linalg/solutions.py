@@ -17,14 +17,14 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import full_like, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.linalg.lu import lu, lu_solve
-from xtrace._src.ops.linalg.matrices import adjoint, as_column, conjugated, identity, product
+from xtrace._src.ops.linalg.matrices import adjoint, as_column, conj_if_complex, identity, product
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import scalar_of, spread_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
@@ -38,7 +38,7 @@ def solved_by(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
 
     def backwards(_: Any, right: Any) -> Any:
         # The transposed system is the conjugate of the adjoint one.
-        return conjugated(lu_solve(factors, permutation, conjugated(right), adjoint=True))
+        return conj_if_complex(lu_solve(factors, permutation, conj_if_complex(right), adjoint=True))
 
     return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
 
@@ -51,7 +51,7 @@ def solved(a: Any, b: Any) -> Any:
 
 def _spread_batch(x: Any, batch: tuple[int, ...]) -> Any:
     aval = aval_of(x)
-    return spread_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
+    return broadcast_operand_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
 
 
 @inline_jit
@@ -179,7 +179,7 @@ def _pinv_value(a: Any, rtol: Any, hermitian: bool) -> Any:
     if rtol is None:
         rtol = scalar_of(10.0 * max(rows, columns) * float(dtypes.finfo(own.dtype).eps), own.dtype)
     bound = converted(rtol, own.dtype)
-    limit = spread_to("pinv", bound, aval_of(bound).shape, tuple(batch))
+    limit = broadcast_operand_to("pinv", bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
     kept = lax.gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
     scale = converted(_reciprocals(values, kept), aval.dtype)

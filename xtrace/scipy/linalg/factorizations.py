@@ -21,7 +21,7 @@ from xtrace._src.ops.linalg import reduced, spectral, triangular
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
-    conjugated,
+    conj_if_complex,
     constant_of,
     identity,
     lower_triangle,
@@ -199,7 +199,7 @@ def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
 
     def backwards(_: Any, right: Any) -> Any:
         # The transposed system is the conjugate of this one.
-        return conjugated(forwards(None, conjugated(right)))
+        return conj_if_complex(forwards(None, conj_if_complex(right)))
 
     # The derivative is that of a matrix all of whose elements are read.
     return _as_given(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
@@ -245,8 +245,8 @@ def _lu(a: Any, *, permute_l: bool) -> Any:
     lower = lax.add(lower_triangle(left, -1), identity(dtype, aval_of(left).shape))
     upper = upper_triangle(slice_in_dim(factors, 0, inner, 1, last - 1))
     if permute_l:
-        return lu_forms.unpermuted_rows(lower, permutation), upper
-    exchanges = lu_forms.unpermuted_rows(identity(dtypes.real_part_dtype(dtype), (*batch, rows, rows)), permutation)
+        return lu_forms.unpermute_rows(lower, permutation), upper
+    exchanges = lu_forms.unpermute_rows(identity(dtypes.real_part_dtype(dtype), (*batch, rows, rows)), permutation)
     return exchanges, lower, upper
 
 
@@ -275,9 +275,9 @@ def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
     permutation = lu_forms.lu_pivots_to_permutation(pivots, aval_of(factors).shape[-1])
     factors, b, vector = _columns("lu_solve", factors, b)
     permutation = broadcast_to(permutation, aval_of(factors).shape[:-1])
-    b = conjugated(b) if trans == 1 else b
+    b = conj_if_complex(b) if trans == 1 else b
     found = lu_forms.lu_solve(factors, permutation, b, adjoint=trans > 0)
-    return _as_given(conjugated(found) if trans == 1 else found, vector)
+    return _as_given(conj_if_complex(found) if trans == 1 else found, vector)
 
 
 def lu_solve(
@@ -323,7 +323,7 @@ def qr(
 def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool) -> tuple[Any, ...]:
     a, c = inexact("qr_multiply", a, c)
     q, *rest = qr_forms.qr(a, pivoting=pivoting, full_matrices=False)
-    q = conjugated(q) if conjugate else q
+    q = conj_if_complex(q) if conjugate else q
     return (matmul(q, c) if left else matmul(c, q)), *rest
 
 

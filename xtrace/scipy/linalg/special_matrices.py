@@ -15,7 +15,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace.numpy.creation import arange, as_array, asarray, broadcast_to, eye, zeros, zeros_like
+from xtrace.numpy.creation import arange, asarray, broadcast_to, eye, to_array_operand, zeros, zeros_like
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.linalg.operands import inexact
@@ -53,7 +53,7 @@ _NORMS = {None: "backward", "sqrtn": "ortho", "n": "forward"}
 
 def _vectors(function: str, *operands: Any) -> list[Any]:
     """Return operands with at least one axis and equal batch axes; ValueError if these do not broadcast."""
-    arrays = [atleast_1d(as_array(function, x, i)) for i, x in enumerate(operands)]
+    arrays = [atleast_1d(to_array_operand(function, x, i)) for i, x in enumerate(operands)]
     try:
         batch = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
     except ValueError:
@@ -104,7 +104,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """
     if r is not None:
         check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
-    column, row = _vectors("toeplitz", c, conj(as_array("toeplitz", c)) if r is None else r)
+    column, row = _vectors("toeplitz", c, conj(to_array_operand("toeplitz", c)) if r is None else r)
     if r is not None:
         column = converted(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
@@ -118,7 +118,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
     Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
     """
-    c = as_array("hankel", c)
+    c = to_array_operand("hankel", c)
     if not c.ndim:
         raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
     column, row = _vectors("hankel", c, zeros_like(c) if r is None else r)
@@ -166,7 +166,7 @@ def _with_constants(values: Any) -> Any:
 
 
 def _monic(function: str, a: Any, least: int) -> Any:
-    (a,) = inexact(function, as_array(function, a))
+    (a,) = inexact(function, to_array_operand(function, a))
     if a.ndim < 1 or a.shape[-1] < least:
         raise ValueError(f"The length of `a` along the last axis must be at least {least}; got shape {a.shape}.")
     return -a[..., 1:] / a[..., :1]
@@ -241,7 +241,7 @@ def block_diag(*arrs: Any) -> Any:
 
     Without arguments it is one row without elements. ValueError for more than two axes.
     """
-    arrays = [as_array("block_diag", x, i) for i, x in enumerate(arrs)]
+    arrays = [to_array_operand("block_diag", x, i) for i, x in enumerate(arrs)]
     for i, x in enumerate(arrays):
         if x.ndim > 2:
             raise ValueError(

@@ -14,7 +14,7 @@ from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.ops.elementwise import round as rounded
-from xtrace.numpy.creation import as_array
+from xtrace.numpy.creation import to_array_operand
 from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import clip, floor, mod, where
 
@@ -91,8 +91,8 @@ def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "const
         raise NotImplementedError(
             f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviated(mode)}"
         )
-    arrays = [as_array("map_coordinates", x) for x in given]
+    arrays = [to_array_operand("map_coordinates", x) for x in given]
     check_broadcast("map_coordinates", [x.shape for x in arrays])
-    image = as_array("map_coordinates", input)
-    fill = converted(as_array("map_coordinates", cval), image.dtype)
+    image = to_array_operand("map_coordinates", input)
+    fill = converted(to_array_operand("map_coordinates", cval), image.dtype)
     return _interpolated(image, fill, *arrays, order=int(order), mode=mode)

@@ -13,7 +13,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
@@ -62,7 +62,7 @@ def _segments(x: Any, size: int, step: int) -> Any:
     """
     count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
     whole = _continued(x, (count + rows - 1) * step - x.shape[-1])
-    copies = spread(whole[..., None, :], (*x.shape[:-1], rows, whole.shape[-1]))
+    copies = broadcast_to_shape(whole[..., None, :], (*x.shape[:-1], rows, whole.shape[-1]))
     flat = copies.reshape((*x.shape[:-1], rows * whole.shape[-1]))
     shifted = _continued(flat, rows * step).reshape((*x.shape[:-1], rows, count + rows, step))[..., :count, :]
     return moveaxis(shifted, -3, -2).reshape((*x.shape[:-1], count, rows * step))[..., :size]
@@ -160,7 +160,7 @@ def _spectra(x: Any, window: Any, plan: _Plan, detrend: Any, axis: int) -> Any:
     """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
     segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
     transform = fourier.rfft if plan.one_sided else fourier.fft
-    return transform(segments * spread(converted(window, segments.dtype), segments.shape), plan.length, -1)
+    return transform(segments * broadcast_to_shape(converted(window, segments.dtype), segments.shape), plan.length, -1)
 
 
 def _frequencies(plan: _Plan, fs: Any, dtype: Any) -> Any:
@@ -197,7 +197,7 @@ def _powers(
     # But for the constant and the highest frequency, one side stands for both.
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
-    products = products * spread(converted(scale * factors, products.dtype), products.shape)
+    products = products * broadcast_to_shape(converted(scale * factors, products.dtype), products.shape)
     found = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
     return _frequencies(plan, fs, dtype), moveaxis(found, -1, axis)
 
@@ -339,12 +339,12 @@ def _restored(
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
     weighted = segments * converted(sum(window), segments.dtype)
     # Least squares: of all signals, the one whose segments are nearest to these.
-    x = _overlapped(weighted * spread(converted(window, weighted.dtype), weighted.shape), plan.step)
-    weights = _overlapped(spread(square(window), (spectra.shape[-2], plan.size)), plan.step)
+    x = _overlapped(weighted * broadcast_to_shape(converted(window, weighted.dtype), weighted.shape), plan.step)
+    weights = _overlapped(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
         half = plan.size // 2
         x, weights = x[..., half:-half], weights[half:-half]
-    x = x / spread(converted(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
+    x = x / broadcast_to_shape(converted(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
     x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
     return np.arange(x.shape[0]).astype(window.dtype) / converted(fs, window.dtype), x
 

@@ -14,11 +14,12 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import REAL_NUMBERS, as_array, cast_as, spread, unary_function
+from xtrace._src.api.operators import REAL_NUMBERS, broadcast_to_shape, cast_as, unary_function
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.ops import special
 from xtrace._src.ops.elementwise import logistic
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, exp, sign
 
 erf = unary_function(
@@ -100,14 +101,14 @@ def promoted(function: str, *values: Any) -> list[Any]:
 
     TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
     """
-    return [as_array(x) for x in promote(function, *values, adjust=as_inexact)]
+    return [to_array(x) for x in promote(function, *values, adjust=as_inexact)]
 
 
 def operands(function: str, *values: Any) -> list[Any]:
     """Return values as arrays of their common floating dtype and shape; errors as in `promoted`."""
     ready = promoted(function, *values)
     shape = check_broadcast(function, [x.shape for x in ready])
-    return [spread(x, shape) for x in ready]
+    return [broadcast_to_shape(x, shape) for x in ready]
 
 
 def refuse_complex(function: str, *values: Any) -> None:
@@ -122,7 +123,7 @@ def wide_operand(function: str, x: Any) -> Any:
     dtype = operand_aval(function, 0, x).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
-    return converted(as_array(promote(function, x)[0]), dtype)
+    return converted(to_array(promote(function, x)[0]), dtype)
 
 
 @inline_jit(public=True)
@@ -194,5 +195,5 @@ def polygamma(n: Any, x: Any) -> Any:
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {order.dtype.name}.")
     (x,) = operands("polygamma", x)
     shape = check_broadcast("polygamma", [order.shape, x.shape])
-    order = converted(spread(as_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
-    return special.polygamma(order, spread(x, shape))
+    order = converted(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
+    return special.polygamma(order, broadcast_to_shape(x, shape))

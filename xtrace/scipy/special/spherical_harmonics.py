@@ -9,13 +9,14 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, choose, spread
+from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.elementwise import complex as complex_of
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
 
 
@@ -64,13 +65,13 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: 
         dtype = operand_aval("sph_harm_y", position, x).dtype
         if not dtypes.is_integer(dtype):
             raise TypeError(f"sph_harm_y: {name} must be of integer type, got {dtype.name}")
-    theta, phi = [as_array(x) for x in promote("sph_harm_y", theta, phi, adjust=as_inexact)]
+    theta, phi = [to_array(x) for x in promote("sph_harm_y", theta, phi, adjust=as_inexact)]
     if theta.dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"sph_harm_y: angles of dtype {theta.dtype.name}; convert them to float32 or float64")
     if n_max is None:
         if isinstance(n, Tracer):
             raise ConcretizationTypeError("sph_harm_y: n is traced, so the largest degree is unknown: give n_max")
         n_max = int(np.max(np.asarray(n), initial=0))
-    arrays = [as_array(n), as_array(m), theta, phi]
+    arrays = [to_array(n), to_array(m), theta, phi]
     shape = check_broadcast("sph_harm_y", [x.shape for x in arrays])
-    return _harmonic(*[spread(x, shape) for x in arrays], highest=max(operator.index(n_max), 0))
+    return _harmonic(*[broadcast_to_shape(x, shape) for x in arrays], highest=max(operator.index(n_max), 0))

@@ -7,10 +7,11 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, choose
+from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlogy
@@ -33,7 +34,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
             f"{counts.dtype.name} and {trials.dtype.name}"
         )
     (p,) = promoted("multinomial.logpmf", p)
-    x, n = converted(as_array(x), dtype), converted(as_array(n), dtype)
+    x, n = converted(to_array(x), dtype), converted(to_array(n), dtype)
     fits = sum(x, -1) == n
     x, n = converted(x, p.dtype), converted(n, p.dtype)
     found = gammaln(n + 1) + sum(xlogy(x, p) - gammaln(x + 1), -1)

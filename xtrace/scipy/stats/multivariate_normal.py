@@ -7,10 +7,11 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import as_array, spread
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.linalg import cholesky
 from xtrace.numpy.manipulation import diagonal
 from xtrace.numpy.reductions import sum
@@ -28,8 +29,8 @@ def _whitened(differences: Any, factor: Any) -> Any:
         rows = differences.reshape((math.prod(differences.shape[:-1]), n))
         return triangular_solve(factor, rows, lower=True, transpose_a=True).reshape(differences.shape)
     batch = check_broadcast("multivariate_normal.logpdf", [differences.shape[:-1], factor.shape[:-2]])
-    rows = spread(differences, (*batch, n))[..., None, :]
-    return triangular_solve(spread(factor, (*batch, n, n)), rows, lower=True, transpose_a=True)[..., 0, :]
+    rows = broadcast_to_shape(differences, (*batch, n))[..., None, :]
+    return triangular_solve(broadcast_to_shape(factor, (*batch, n, n)), rows, lower=True, transpose_a=True)[..., 0, :]
 
 
 @inline_jit
@@ -64,7 +65,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
             f"{name}: cov must be a number or have shape (..., n, n), n = {middle[-1]} being the length of the mean; "
             f"got shape {spreads} for a mean of shape {middle}"
         )
-    ready = [as_array(cast(value, aval, dtype, weak)) for value, aval in zip(operands, avals, strict=True)]
+    ready = [to_array(cast(value, aval, dtype, weak)) for value, aval in zip(operands, avals, strict=True)]
     return _log_density(*ready)
 
 

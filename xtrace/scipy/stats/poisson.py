@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.operators import choose, spread
+from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.creation import arange
@@ -48,7 +48,7 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
 
     For means from 100 on it is the sum of the first terms of its series in 1 / mu (Evans and Boersma 1988).
     """
-    mu = spread(mu, check_broadcast("poisson.entropy", [mu.shape, loc.shape]))
+    mu = broadcast_to_shape(mu, check_broadcast("poisson.entropy", [mu.shape, loc.shape]))
     large, none = mu >= _LARGE_MEAN, mu == 0
     # What is not used must have a finite derivative.
     small = choose(large | none, 1.0, mu)[..., None]

@@ -11,7 +11,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
-from xtrace._src.ops.custom_rules.rule import given
+from xtrace._src.ops.custom_rules.rule import to_user_operand
 from xtrace._src.transforms.evaluate import evaluate
 
 
@@ -36,6 +36,6 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             )
         consts = [next(values) if h else c for h, c in zip(hoisted, body.consts, strict=True)]
         results = evaluate(body.jaxpr.jaxpr, [], [*consts, *found])
-        return pytree.tree_unflatten(body.out_tree, map(given, results))
+        return pytree.tree_unflatten(body.out_tree, map(to_user_operand, results))
 
     return converted_fun, [c for c, h in zip(body.consts, hoisted, strict=True) if h]

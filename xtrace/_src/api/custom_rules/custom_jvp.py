@@ -15,7 +15,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
-from xtrace._src.ops.custom_rules.rule import Rule, given, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.transforms.jaxpr_transforms import cast_weak_type
 
@@ -81,8 +81,10 @@ class custom_jvp(CustomFunction):
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             zero = symbolic_zero if symbolic_zeros else zero_of
-            values = [given(x) for x in primals]
-            moved = [zero(aval_of(x)) if t is None else given(t) for x, t in zip(values, tangents, strict=True)]
+            values = [to_user_operand(x) for x in primals]
+            moved = [
+                zero(aval_of(x)) if t is None else to_user_operand(t) for x, t in zip(values, tangents, strict=True)
+            ]
             args, directions = (pytree.tree_unflatten(call.in_tree, x) for x in (values, moved))
             found = rule(*nondiff, args, directions)
             result, tangent = check_pair(found, lambda: (

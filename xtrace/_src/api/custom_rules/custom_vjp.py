@@ -18,7 +18,7 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
-from xtrace._src.ops.custom_rules.rule import Rule, given, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.transforms.evaluate import evaluate
 
 
@@ -100,7 +100,7 @@ class custom_vjp(CustomFunction):
         forward, nondiff = call.of(fwd), list(call.fixed.values())
 
         def flat(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
-            values = [given(x) for x in primals]
+            values = [to_user_operand(x) for x in primals]
             in_avals = [aval_of(x) for x in values]
             if symbolic_zeros:
                 values = [CustomVJPPrimal(x, bool(n)) for x, n in zip(values, nonzero, strict=True)]
@@ -123,8 +123,10 @@ class custom_vjp(CustomFunction):
 
             def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
                 zero = symbolic_zero if symbolic_zeros else zero_of
-                full = [zero(a) if c is None else given(c) for c, a in zip(cotangents, out_avals, strict=True)]
-                rest = map(given, saved)
+                full = [
+                    zero(a) if c is None else to_user_operand(c) for c, a in zip(cotangents, out_avals, strict=True)
+                ]
+                rest = map(to_user_operand, saved)
                 found = bwd(
                     *nondiff,
                     pytree.tree_unflatten(
@@ -214,7 +216,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
     def bwd(saved: _Backward, cotangent: Any) -> Any:
         closed, out_tree = saved.program
         found = evaluate(closed.jaxpr, [], [*saved.consts, *pytree.tree_leaves(cotangent)])
-        result = pytree.tree_unflatten(out_tree, map(given, found))
+        result = pytree.tree_unflatten(out_tree, map(to_user_operand, found))
         return (result,) if pytree.treedef_is_leaf(out_tree) else result
 
     wrapped.defvjp(fwd, bwd)

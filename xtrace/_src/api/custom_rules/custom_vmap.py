@@ -15,7 +15,7 @@ from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.control_flow.mapping import map as map_over
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
-from xtrace._src.ops.custom_rules.rule import Rule, given
+from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
 
 
 class custom_vmap(CustomFunction):
@@ -66,7 +66,7 @@ class custom_vmap(CustomFunction):
                     "arguments only. Pass the value as an argument"
                 )
             in_batched = list(pytree.tree_unflatten(call.in_tree, batched[count:]))
-            found = rule(size, in_batched, *pytree.tree_unflatten(call.in_tree, map(given, values[count:])))
+            found = rule(size, in_batched, *pytree.tree_unflatten(call.in_tree, map(to_user_operand, values[count:])))
             return self._checked(name, found, out_tree)
 
         key = self, rule, call.in_tree, out_tree, count

@@ -16,7 +16,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
-from xtrace._src.ops.custom_rules.rule import Rule, given, is_recorded
+from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -122,7 +122,7 @@ class CustomFunction:
             result = function(*pytree.tree_unflatten(call.in_tree, leaves))
             return self._flattened("function", self.name, result, trees)
 
-        results = self._apply(call, Rule(flat, self.name), None, [given(x) for x in leaves], 0, trees)
+        results = self._apply(call, Rule(flat, self.name), None, [to_user_operand(x) for x in leaves], 0, trees)
         return pytree.tree_unflatten(trees[0], results)
 
     def _check_defined(self) -> None:
@@ -227,7 +227,7 @@ class CustomFunction:
 
 def _shown(tree: Any, leaves: Sequence[Any]) -> str:
     types = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
-    return str(pytree.described(tree, [a.str_short() for a in types])).replace("'", "")
+    return str(pytree.describe_leaves(tree, [a.str_short() for a in types])).replace("'", "")
 
 
 def check_pair(result: Any, message: Callable[[], str]) -> Any:

@@ -22,11 +22,11 @@ def note_rule(
     if primitive.linearize is not None:
         return
     types = ", ".join(_type(x) for x in operands)
-    at = f" {describe(user_position())}" if source is None else f"\n{shown_source(source)}"
+    at = f" {describe(user_position())}" if source is None else f"\n{format_source(source)}"
     error.add_note(f"in the {rule} rule of the operation {primitive.name} on ({types}), called at{at}")
 
 
-def shown_source(source: Position) -> str:
+def format_source(source: Position) -> str:
     """Return the place of an equation and the user's lines there, the expression marked."""
     # The module that shows sources loads others; only errors need it.
     found: str = importlib.import_module("xtrace._src.core.diagnostics.excerpts").excerpt(source)

@@ -18,14 +18,14 @@ from xtrace._src.algebra.monoids import (
     PRODUCT,
     SUM,
     Monoid,
-    integers,
+    integer_tuple,
     write_reduction,
 )
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
     canonical_axis,
-    moved_axis,
+    move_axis,
     operand_aval,
     reshape,
     with_axis,
@@ -137,7 +137,7 @@ def _canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherS
 def _canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
     if not isinstance(numbers, kind):
         raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")
-    return kind(*[integers(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
+    return kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
 
 
 def _check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True) -> None:
@@ -344,7 +344,7 @@ def _gather_batch(
         # An operand mapped alone has the axis as one more axis of the window; otherwise it runs with that of indices.
         slice_sizes = shift_over(own, slice_sizes, mapped.size if where is None else min(1, mapped.size))
     if where is not None:
-        indices = moved_axis(indices, where, 0)
+        indices = move_axis(indices, where, 0)
         offset, indices_batch = shift_past(0, offset), shift_past(0, indices_batch)
         if own is not None:
             batch, indices_batch = _with_batching(own, batch, indices_batch)
@@ -402,7 +402,7 @@ def gather(
     elif not isinstance(fill_value, (bool, int, float, complex, np.generic)):
         raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {abbreviated(fill_value)}")
     parameters = (
-        numbers, integers("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
+        numbers, integer_tuple("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
         canonical, fill_value,
     )
     return gather.bind_positional((operand, start_indices), parameters)
@@ -414,7 +414,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     The axes go and a leading one for the indices comes. Indices wrap around the sizes of their axes.
     """
     shape = operand_aval("index_take", src, "src").shape
-    chosen = [canonical_axis("index_take", a, len(shape)) for a in integers("index_take", "axes", axes)]
+    chosen = [canonical_axis("index_take", a, len(shape)) for a in integer_tuple("index_take", "axes", axes)]
     vectors = [expand_dims(_wrapped(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
     numbers = GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)),
@@ -609,7 +609,7 @@ class Scatter(Primitive):
     ) -> tuple[Any, int]:
         where = axes[1]
         operand, updates = [with_axis(x, i, mapped.size) for x, i in zip(operands[::2], axes[::2], strict=True)]
-        indices = operands[1] if where is None else moved_axis(operands[1], where, 0)
+        indices = operands[1] if where is None else move_axis(operands[1], where, 0)
         window, inserted, positioned, batch, indices_batch = dimension_numbers
         window, inserted, positioned, batch = [shift_past(0, d) for d in (window, inserted, positioned, batch)]
         if where is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER, check_kind, check_same_dtype, no_sharding
-from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     ZERO_DERIVATIVE,
@@ -72,7 +72,7 @@ def _instantiated(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> li
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Repeat `operand` along new leading axes of the given sizes."""
-    sizes = canonical_shape("broadcast", integers("broadcast", "sizes", sizes))
+    sizes = canonical_shape("broadcast", integer_tuple("broadcast", "sizes", sizes))
     shape = operand_aval("broadcast", operand).shape
     if not sizes and isinstance(operand, Array):
         return operand
@@ -118,7 +118,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     ValueError if a position is out of bounds or given twice.
     """
     shape = operand_aval("expand_dims", array, "array").shape
-    dimensions = integers("expand_dims", "dimensions", dimensions)
+    dimensions = integer_tuple("expand_dims", "dimensions", dimensions)
     rank = len(shape) + len(dimensions)
     added = {canonical_axis("expand_dims", d, rank) for d in dimensions}
     if len(added) != len(dimensions):
@@ -170,7 +170,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
     value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return _placed("full", spread_scalar(value, canonical_shape("full", shape)), sharding)
+    return _placed("full", broadcast_scalar(value, canonical_shape("full", shape)), sharding)
 
 
 def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
@@ -204,7 +204,7 @@ def _put(array: Any, device: Any) -> Any:
     return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
 
 
-def spread_scalar(value: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Any:
     """Return a scalar operand, literals included, over `shape`."""
     if shape:
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
@@ -217,7 +217,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    found = spread_scalar(value, shape)
+    found = broadcast_scalar(value, shape)
     return _put(found, committed_device(x)) if sharding is None else _placed("full_like", found, sharding)
 
 
@@ -292,7 +292,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     ValueError if an axis is out of bounds, given twice, or of another size.
     """
     ndim = operand_aval("squeeze", array, "array").ndim
-    axes = tuple([canonical_axis("squeeze", d, ndim) for d in integers("squeeze", "dimensions", dimensions)])
+    axes = tuple([canonical_axis("squeeze", d, ndim) for d in integer_tuple("squeeze", "dimensions", dimensions)])
     if len(set(axes)) != len(axes):
         raise ValueError(f"squeeze: dimensions are not unique: {axes}")
     if not axes and isinstance(array, Array):
@@ -501,7 +501,7 @@ def _split_batch(
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
     number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
-    return list(split.bind_positional((operand,), (integers("split", "sizes", sizes), number)))
+    return list(split.bind_positional((operand,), (integer_tuple("split", "sizes", sizes), number)))
 
 
 def _tile_abstract(operand: ShapedArray, *, reps: tuple[int, ...]) -> ShapedArray:
@@ -536,7 +536,7 @@ def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, re
 )
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """Repeat `operand` ``reps[i]`` times along its axis i."""
-    return tile.bind_positional((operand,), (integers("tile", "reps", reps),))
+    return tile.bind_positional((operand,), (integer_tuple("tile", "reps", reps),))
 
 
 def _rev_abstract(operand: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
@@ -571,7 +571,7 @@ def _rev_batch(
 )
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
-    return rev.bind_positional((operand,), (integers("rev", "dimensions", dimensions),))
+    return rev.bind_positional((operand,), (integer_tuple("rev", "dimensions", dimensions),))
 
 
 def _copy_abstract(x: ShapedArray) -> ShapedArray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, check_kind, check_same_dtype
-from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -119,9 +119,9 @@ def slice(
 
     TypeError unless 0 <= start <= limit <= size and the stride is positive, on every axis.
     """
-    starts = integers("slice", "start_indices", start_indices)
-    limits = integers("slice", "limit_indices", limit_indices)
-    steps = None if strides is None else integers("slice", "strides", strides)
+    starts = integer_tuple("slice", "start_indices", start_indices)
+    limits = integer_tuple("slice", "limit_indices", limit_indices)
+    steps = None if strides is None else integer_tuple("slice", "strides", strides)
     return slice.bind_positional((operand,), (starts, limits, steps))
 
 
@@ -382,7 +382,9 @@ def dynamic_slice(
     dtypes of indices do not fit.
     """
     indices = _indices("dynamic_slice", operand, start_indices, allow_negative_indices)
-    return dynamic_slice.bind_positional([operand, *indices], (integers("dynamic_slice", "slice_sizes", slice_sizes),))
+    return dynamic_slice.bind_positional(
+        [operand, *indices], (integer_tuple("dynamic_slice", "slice_sizes", slice_sizes),)
+    )
 
 
 def _indices(name: str, operand: Any, start_indices: Any, allow_negative: Any) -> list[Any]:

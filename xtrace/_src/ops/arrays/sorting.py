@@ -65,7 +65,7 @@ def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
     return [builder.select(builder.compare("NE", x, x), nan, x_or_zero)]
 
 
-def taken(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
+def take_positions(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
     """Return the elements of `x` at positions along an axis, distinct if `unique`; on other axes both run together."""
     shape = aval_of(x).shape
     others = tuple([i for i in range(len(shape)) if i != axis])
@@ -81,7 +81,7 @@ def _sort_jvp(
     # Positions are sorted along, and say where the tangents go.
     places = broadcasted_iota(dtypes.uint32, aval_of(primals[0]).shape, dimension)
     *results, places = sort.bind_positional([*primals, places], (dimension, is_stable, num_keys))
-    return results, [None if t is None else taken(t, places, dimension) for t in tangents]
+    return results, [None if t is None else take_positions(t, places, dimension) for t in tangents]
 
 
 def _sort_batch(
@@ -146,7 +146,7 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:
     values, places = top_k.bind_positional(primals, (k, axis))
-    return [values, places], [taken(tangents[0], places, axis), None]
+    return [values, places], [take_positions(tangents[0], places, axis), None]
 
 
 def _top_k_batch(

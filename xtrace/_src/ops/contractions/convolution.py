@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Union
 
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import check_same_dtype, no_sharding
-from xtrace._src.algebra.monoids import integers
+from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     converted,
-    moved_axis,
+    move_axis,
     operand_aval,
     reshape,
     transpose,
@@ -161,7 +161,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
 
 def _explicit_pads(name: str, padding: Any) -> _Pads:
     try:
-        return tuple([(low, high) for low, high in [integers(name, "padding", pair) for pair in padding]])
+        return tuple([(low, high) for low, high in [integer_tuple(name, "padding", pair) for pair in padding]])
     except (TypeError, ValueError):
         raise ValueError(
             f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got "
@@ -324,7 +324,7 @@ def _conv_emit(
 ) -> Value:
     result = builder.results[0]
     if not result.size:
-        return builder.spread(builder.constant(0, result.update(shape=())), result.shape)
+        return builder.broadcast_operand(builder.constant(0, result.update(shape=())), result.shape)
     spatial = dimension_numbers.lhs_spec[2:]
     configuration = [(0, 0, 0)] * lhs.aval.ndim
     for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
@@ -378,7 +378,7 @@ def _split(x: Any, axis: int, groups: int) -> Any:
 
 def _merge(x: Any, source: int, destination: int) -> Any:
     """Merge the axis `source` into another as its outer part; `destination` counts without `source`."""
-    x = moved_axis(x, source, destination)
+    x = move_axis(x, source, destination)
     shape = aval_of(x).shape
     merged = (*shape[:destination], shape[destination] * shape[destination + 1], *shape[destination + 2 :])
     return reshape.bind_positional((x,), (merged, None, None))
@@ -479,7 +479,7 @@ def _conv_batch(
             found = convolved(_merge(lhs, left, batch), rhs)
         else:
             # Groups of batches are outermost in their axis and stay so: the mapped axis goes inside them.
-            lhs = _split(moved_axis(lhs, left, 0), batch + 1, batch_group_count)
+            lhs = _split(move_axis(lhs, left, 0), batch + 1, batch_group_count)
             lhs = _merge(lhs, 0, batch + 1)
             found = convolved(_merge(lhs, batch, batch), rhs)
         return _split(found, out_spec[0], size), out_spec[0]
@@ -487,7 +487,7 @@ def _conv_batch(
     out, features = rhs_spec[0], out_spec[1]
     if groups == 1:
         return _split(convolved(lhs, _merge(rhs, right, out)), features, size), features
-    rhs = _merge(_split(moved_axis(rhs, right, 0), out + 1, groups), 0, out + 1)
+    rhs = _merge(_split(move_axis(rhs, right, 0), out + 1, groups), 0, out + 1)
     found = _split(_split(convolved(lhs, _merge(rhs, out, out)), features, groups), features + 1, size)
     return _merge(found, features, features + 1), features
 
@@ -527,9 +527,9 @@ def conv_general_dilated(
     left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     ones = (1,) * (left.ndim - 2)
-    strides = integers(name, "window_strides", window_strides)
-    lhs_dilation = ones if lhs_dilation is None else integers(name, "lhs_dilation", lhs_dilation)
-    rhs_dilation = ones if rhs_dilation is None else integers(name, "rhs_dilation", rhs_dilation)
+    strides = integer_tuple(name, "window_strides", window_strides)
+    lhs_dilation = ones if lhs_dilation is None else integer_tuple(name, "lhs_dilation", lhs_dilation)
+    rhs_dilation = ones if rhs_dilation is None else integer_tuple(name, "rhs_dilation", rhs_dilation)
     if isinstance(padding, str):
         if lhs_dilation != ones:
             raise ValueError(
@@ -641,8 +641,8 @@ def conv_transpose(
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     window = [right.shape[i] for i in numbers.rhs_spec[2:]]
     ones = (1,) * len(window)
-    strides = integers(name, "strides", strides)
-    dilation = ones if rhs_dilation is None else integers(name, "rhs_dilation", rhs_dilation)
+    strides = integer_tuple(name, "strides", strides)
+    dilation = ones if rhs_dilation is None else integer_tuple(name, "rhs_dilation", rhs_dilation)
     for argument, values in (("strides", strides), ("rhs_dilation", dilation)):
         if len(values) != len(window):
             raise ValueError(f"{name}: {argument} must have one entry for each of {len(window)} axes, got {values}")
@@ -690,7 +690,7 @@ def conv_general_dilated_patches(
     """
     name = "conv_general_dilated_patches"
     aval = operand_aval(name, lhs, "lhs")
-    window = integers(name, "filter_shape", filter_shape)
+    window = integer_tuple(name, "filter_shape", filter_shape)
     rank = (0,) * (len(window) + 2)
     numbers = conv_dimension_numbers(aval.shape, rank, dimension_numbers)
     size, features = 1, aval.shape[numbers.lhs_spec[1]]

@@ -12,7 +12,7 @@ from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     convert_element_type,
     converted,
-    moved_axis,
+    move_axis,
     operand_aval,
     reshape,
     transpose,
@@ -167,7 +167,7 @@ def _in_groups(x: Any, sizes: Any, place: int) -> Any:
     whole = (*outer, count, shape[place])
     rows = broadcasted_iota(aval_of(ends).dtype, whole, place + 1)
     starts, ends = [broadcast_in_dim(v, whole, _span(0, place + 1)) for v in (sub(ends, sizes), ends)]
-    inside = moved_axis(bitwise_and(le(starts, rows), lt(rows, ends)), place, 0)
+    inside = move_axis(bitwise_and(le(starts, rows), lt(rows, ends)), place, 0)
     spread = (count, *shape)
     inside = broadcast_in_dim(inside, spread, _span(0, place + 2))
     repeated = broadcast_in_dim(x, spread, _span(1, len(shape)))
@@ -280,7 +280,7 @@ def _mapped_sizes(mapped: Any, sizes: Any, axis: int | None, outer: _Axes, place
     if own == 1 and outer:
         count = aval_of(sizes).shape[-1]
         sizes = broadcast_in_dim(sizes, (mapped.size, *outer, count), (0, 1 + len(outer)))
-    return moved_axis(sizes, 0, place)
+    return move_axis(sizes, 0, place)
 
 
 def _up(axes: _Axes) -> _Axes:
@@ -305,7 +305,7 @@ def _ragged_batch(
 
     if free and right is not None and left is None and sized is None:
         # One more free axis of rhs.
-        rhs = moved_axis(rhs, right, 0)
+        rhs = move_axis(rhs, right, 0)
         pairs = (a.lhs_summed, _up(a.rhs_summed)), (a.lhs_batch, _up(a.rhs_batch))
         return product(lhs, rhs, sizes, pairs, a.ragged, _up(a.group)), batch + len(a.lhs_free)
     lhs = with_axis(lhs, left, mapped.size)

@@ -12,13 +12,11 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
-from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace, stage
@@ -62,7 +60,7 @@ def _closes_over_no_tracer(body: Body) -> bool:
 def _stage(
     function: Callable[..., Any], transformation: str, in_tree: Any, in_avals: tuple[ShapedArray, ...], _settings: Any
 ) -> Body:
-    info = debug_info_of(transformation, function, in_tree)
+    info = body_debug_info(transformation, function, in_tree)
     out_tree = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -86,10 +84,10 @@ def _stage(
     # Recorded jaxprs stay those of their functions, as they print; computed at once, equal ones share programs, unless
     # messages are to name the lines of the very function.
     staging = any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in current_trace.get().enclosing())
-    return Body(closed if staging or config.checks_numbers() else interned(closed), consts, out_tree)
+    return Body(closed if staging or config.checks_numbers() else intern_jaxpr(closed), consts, out_tree)
 
 
-def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+def intern_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return `closed`, which has no constvars, or the one interned before of the same function and equations."""
     try:
         key = _key(closed.jaxpr)
@@ -133,7 +131,7 @@ def _key_of_parameter(value: Any) -> Any:
     return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
 
 
-def debug_info_of(transformation: str, function: Callable[..., Any], in_tree: Any) -> DebugInfo:
+def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: Any) -> DebugInfo:
     """Return whose jaxpr is being made, for messages; `in_tree` is the tree of the function's arguments."""
     inner: Any = function
     while isinstance(inner, functools.partial) or hasattr(inner, "__wrapped__"):
@@ -141,7 +139,7 @@ def debug_info_of(transformation: str, function: Callable[..., Any], in_tree: An
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
     names = tuple(parameter_names(function, len(in_tree.children())))
-    return DebugInfo(transformation, function_name(function), file, line, lambda: leaf_paths(names, in_tree))
+    return DebugInfo(transformation, function_name(function), file, line, lambda: argument_leaf_paths(names, in_tree))
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
@@ -153,7 +151,7 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     return names + [f"args[{i - len(names)}]" for i in range(len(names), count)]
 
 
-def leaf_paths(names: Sequence[str], in_tree: Any) -> list[str]:
+def argument_leaf_paths(names: Sequence[str], in_tree: Any) -> list[str]:
     """Return how users write each leaf of arguments of the tree `in_tree`, which are called `names`: ``c['w'][0]``."""
     paths = []
     for name, tree in zip(names, in_tree.children(), strict=True):
@@ -179,15 +177,10 @@ def same_type(one: ShapedArray, other: ShapedArray) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.memory_space is other.memory_space
 
 
-def differences(one: ShapedArray, other: ShapedArray) -> list[str]:
+def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]:
     """Return what two types differ in besides weakness, in words."""
     named = (("dtypes", "dtype"), ("shapes", "shape"), ("memories", "memory_space"))
     return [words for words, field in named if getattr(one, field) != getattr(other, field)]
-
-
-def as_array(value: Any) -> Any:
-    """Return an operand that a loop or a choice hands on unchanged as a result."""
-    return value if isinstance(value, Array) else to_constant(value)
 
 
 def check_function(function: str, argument: str, value: Any) -> None:
@@ -196,12 +189,12 @@ def check_function(function: str, argument: str, value: Any) -> None:
         raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviated(value)}")
 
 
-def opened(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+def open_jaxpr(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """Return the jaxpr that takes the constants of `closed` as leading inputs, and these."""
     return move_constants_to_inputs(closed).jaxpr, closed.consts
 
 
-def promoted_carry(
+def promote_carry(
     values: Sequence[Any], avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[Any] | None:
     """Return the initial carry with weakly typed leaves in the dtype that they promote to with what the body returns.
@@ -231,11 +224,11 @@ def check_carry(
             f"differ {pytree.treedef_difference(tree, out_tree)}.\n\nRevise the function so that the carry output, "
             f"{out_tree}, has the structure of the carry input {name}, {tree}."
         )
-    paths = leaf_paths([name], pytree.treedef_tuple([tree]))
+    paths = argument_leaf_paths([name], pytree.treedef_tuple([tree]))
     wrong = []
     for path, aval, out in zip(paths, avals, out_avals, strict=True):
         if not same_type(aval, out):
-            what = " and ".join([f"the {words} do not match" for words in differences(aval, out)])
+            what = " and ".join([f"the {words} do not match" for words in describe_type_differences(aval, out)])
             wrong.append(
                 f"the input carry {path} has type {aval.str_short(False)} but the corresponding output carry "
                 f"component has type {out.str_short(False)}, so {what}"
@@ -243,7 +236,7 @@ def check_carry(
     if wrong:
         raise TypeError(
             f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
-            + pytree.listed(wrong)
+            + pytree.list_faults(wrong)
             + "\n\nRevise the function so that all output types match the corresponding input types; convert a dtype "
             "with astype."
         )

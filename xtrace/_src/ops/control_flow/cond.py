@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, moved_axis, with_axis, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, shown
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.control_flow.bodies import Body, as_array, differences, leaves_of, same_type, stage_body
+from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, leaves_of, same_type, stage_body
 from xtrace._src.ops.elementwise import clamp, eq, ne, select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -303,7 +304,7 @@ def _batch(
 ) -> tuple[list[Any], Sequence[int | None]]:
     index, *rest = operands
     if axes[0] is not None:
-        return _batch_of_index(mapped, moved_axis(index, axes[0], 0), rest, axes[1:], branches)
+        return _batch_of_index(mapped, move_axis(index, axes[0], 0), rest, axes[1:], branches)
     batched, moved = _batched(branches, mapped, tuple(axes[1:]), False)
     return bind_cond(batched, index, rest, branches_platforms), [0 if m else None for m in moved]
 
@@ -384,7 +385,9 @@ def cond(
         on_true, on_false, both = false_fun, operands[1], (true_fun, operands[0])
         return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), *both)
     if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError(f"cond: true_fun and false_fun must be callable, got {shown(true_fun)} and {shown(false_fun)}")
+        raise TypeError(
+            f"cond: true_fun and false_fun must be callable, got {short_repr(true_fun)} and {short_repr(false_fun)}"
+        )
     operands = _operands("cond", operands, operand)
     _check_predicate(pred)
     if config.disable_jit.value and not isinstance(pred, Tracer):
@@ -403,7 +406,7 @@ def _operands(function: str, operands: tuple[Any, ...], operand: Any) -> tuple[A
     if operands:
         raise TypeError(
             f"{function}: if the 'operand' keyword is passed then no positional operands can be passed, got "
-            f"operand={shown(operand)} and {len(operands)} positional operands"
+            f"operand={short_repr(operand)} and {len(operands)} positional operands"
         )
     return (operand,)
 
@@ -412,7 +415,7 @@ def _check_predicate(pred: Any) -> None:
     if pred is None:
         raise TypeError("cond predicate is None")
     if not is_array_like(pred):
-        raise TypeError(f"cond: Pred must be a scalar, got {shown(pred)} of type {type(pred)}")
+        raise TypeError(f"cond: Pred must be a scalar, got {short_repr(pred)} of type {type(pred)}")
     aval = aval_of(pred)
     if aval.shape:
         raise TypeError(
@@ -445,10 +448,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     are no branches.
     """
     if not hasattr(branches, "__iter__") or not all(map(callable, functions := list(branches))):
-        raise TypeError(f"switch: branches argument should be a sequence of callables, got {shown(branches)}")
+        raise TypeError(f"switch: branches argument should be a sequence of callables, got {short_repr(branches)}")
     operands = _operands("switch", operands, operand)
     if index is None or not is_array_like(index):
-        raise TypeError(f"switch: Index type must be an integer, got {shown(index)} of type {type(index)}")
+        raise TypeError(f"switch: Index type must be an integer, got {short_repr(index)} of type {type(index)}")
     aval = aval_of(index)
     if aval.shape:
         raise TypeError(
@@ -490,7 +493,7 @@ def _choose(
     if not all(kept):
         branches = [_with_results(b, kept) for b in branches]
     computed = iter(cond_p.bind_positional((index, *values), (tuple(branches), platforms)))
-    results = [next(computed) if i is None else as_array(values[i]) for i in forwarded]
+    results = [next(computed) if i is None else to_array(values[i]) for i in forwarded]
     return pytree.tree_unflatten(bodies[0].out_tree, results)
 
 
@@ -539,14 +542,14 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
         faults = []
         for path, a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
             if not same_type(a, b):
-                wrong = differences(a, b)
+                wrong = describe_type_differences(a, b)
                 where = f" at path {pytree.keystr(path)}" if path else ""
                 faults.append(
                     f"the output of {names[first]}{where} has type {a.str_short(False)} but the corresponding output "
                     f"of {names[other]} has type {b.str_short(False)}, so the {' and the '.join(wrong)} do not match"
                 )
         if faults:
-            listed = pytree.listed(faults)
+            listed = pytree.list_faults(faults)
             raise TypeError(
                 f"{function} branches must have equal output types but they differ.\n\n{head}\n\n{listed}\n\n"
                 f"{revise}all output types match."
@@ -599,7 +602,7 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
     for name, function in [*per_platform.items(), *([("default", default)] if default is not None else [])]:
         if not callable(function):
             raise TypeError(
-                f"platform_dependent: the {abbreviated(name)} branch must be a callable, got {shown(function)}"
+                f"platform_dependent: the {abbreviated(name)} branch must be a callable, got {short_repr(function)}"
             )
     if not per_platform and default is None:
         raise TypeError("platform_dependent: give a function for a platform, such as cpu=, or default=")

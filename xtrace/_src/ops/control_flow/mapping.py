@@ -14,7 +14,7 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.shape import concatenate, rev
 from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
 from xtrace._src.ops.calls import jit_call
-from xtrace._src.ops.control_flow.bodies import check_function, leaf_paths, leaves_of, stage_body
+from xtrace._src.ops.control_flow.bodies import argument_leaf_paths, check_function, leaves_of, stage_body
 from xtrace._src.ops.control_flow.scan import Loop, length_of, run_scan, scan
 from xtrace._src.ops.elementwise import add, bitwise_or
 from xtrace._src.transforms.batch import MappedAxis, batch
@@ -106,7 +106,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if len(sizes) > 1:
         lines = [
             f"  * {path} has size {a.shape[i]}"
-            for path, a, i in zip(leaf_paths(["elems"], pytree.treedef_tuple([tree])), avals, axes, strict=True)
+            for path, a,
+            i in zip(argument_leaf_paths(["elems"], pytree.treedef_tuple([tree])), avals, axes, strict=True)
         ]
         raise ValueError(
             f"Array inputs to associative_scan must have the same size along axis {axis}:\n" + "\n".join(lines)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.families import add_any
-from xtrace._src.algebra.vector_space import moved_axis, with_axis, zeros
+from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -20,17 +20,16 @@ from xtrace._src.core.source import replay
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.calls import computed
+from xtrace._src.ops.calls import evaluate_as_program
 from xtrace._src.ops.control_flow.bodies import (
     Body,
-    as_array,
+    argument_leaf_paths,
     check_carry,
     check_function,
-    leaf_paths,
     leaves_of,
-    opened,
+    open_jaxpr,
     parameter_names,
-    promoted_carry,
+    promote_carry,
     same_type,
     stage_body,
 )
@@ -42,9 +41,10 @@ from xtrace._src.ops.control_flow.scan_parts import (
     forwarding,
     in_python,
     in_two_scans,
-    regrouped,
+    regroup_jaxpr,
     until_stable,
 )
+from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
@@ -82,8 +82,8 @@ def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[A
     consts, carry, xs = loop.split(operands)
     varying = filter_by_mask(carry, [not f for f in found.fixed])
     results = iter(bind_scan(found.body, found.loop, [*filter_by_mask(carry, found.fixed), *consts, *varying, *xs]))
-    last = [as_array(x) if f else next(results) for x, f in zip(carry, found.fixed, strict=True)]
-    return [*last, *[next(results) if i is None else as_array(xs[i]) for i in found.elements]]
+    last = [to_array(x) if f else next(results) for x, f in zip(carry, found.fixed, strict=True)]
+    return [*last, *[next(results) if i is None else to_array(xs[i]) for i in found.elements]]
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
@@ -264,7 +264,7 @@ def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forw
     # The carry has a tangent if that before the first step has, or if a step gives it one.
     moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _always(flags, loop, results))[1], given, loop)
     both, nonzero = jvp_jaxpr(closed, moving, _always(moving, loop, results))
-    jaxpr, extra = opened(both)
+    jaxpr, extra = open_jaxpr(both)
     count, n = len(closed.in_avals), len(extra)
     values = loop.split(jaxpr.invars[n : n + count])
     moved = loop.split(scatter_by_mask(jaxpr.invars[n + count :], moving))
@@ -275,7 +275,7 @@ def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forw
     carry_moved, ys_moved = _halves(moved_out, loop.num_carry)
     outputs = [x for x in [*carry, *carry_moved, *ys, *ys_moved] if x is not None]
     new = loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1]))
-    return _Forward(regrouped(groups, outputs, jaxpr), extra, new, moving, nonzero)
+    return _Forward(regroup_jaxpr(groups, outputs, jaxpr), extra, new, moving, nonzero)
 
 
 def _jvp(
@@ -307,7 +307,7 @@ def _in_two(
 
     if parts.hoisted.jaxpr.outvars:
         fixed = [*parts.extra[: parts.known_extra], *[operands[i] for i in parts.fixed]]
-        values["hoisted"] = computed(parts.hoisted, fixed, "scan_invariants")
+        values["hoisted"] = evaluate_as_program(parts.hoisted, fixed, "scan_invariants")
     _, carry, xs = loop.split(operands)
     results = bind_scan(parts.known, parts.known_loop, [*found(parts.known_consts), *carry, *xs])
     values["result"] = results
@@ -423,7 +423,7 @@ def _transposed_body(
         carry_given = list(after)
     nonzero = tuple([bool(x) for x in scatter_by_mask(found, linear)])
     found_consts = loop.split(nonzero)[0]
-    jaxpr, extra = opened(transposed)
+    jaxpr, extra = open_jaxpr(transposed)
     in_avals = closed.in_avals
     kinds = loop.split(in_avals)
     known = loop.split([not x for x in linear])
@@ -450,13 +450,13 @@ def _transposed_body(
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
     backward = stage_to_jaxpr(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
-    body_jaxpr, more = opened(backward)
+    body_jaxpr, more = open_jaxpr(backward)
     before = None
     before_loop = loop._replace(num_consts=len(fixed), num_carry=len(carried))
     if carried:
         inputs = [filter_by_mask(v, w) for v, w in zip(loop.split(closed.jaxpr.invars), known, strict=True)]
         outputs = filter_by_mask(closed.jaxpr.outvars[: loop.num_carry], known[1])
-        before = regrouped(inputs, [*outputs, *inputs[1]], closed.jaxpr)
+        before = regroup_jaxpr(inputs, [*outputs, *inputs[1]], closed.jaxpr)
     new = loop._replace(reverse=not loop.reverse, num_consts=len(more) + len(groups[0]), num_carry=len(groups[1]))
     return _Transposed(
         before, before_loop, ClosedJaxpr(body_jaxpr, []), [*more, *extra], new, linear, (*carry_given, *ys_given),
@@ -513,7 +513,7 @@ def _batch(
     extra = batched.consts
     values, where = loop.split(operands), loop.split(axes)
     carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
-    xs = [x if i is None else moved_axis(x, i, 1) for x, i in zip(values[2], where[2], strict=True)]
+    xs = [x if i is None else move_axis(x, i, 1) for x, i in zip(values[2], where[2], strict=True)]
     new = loop._replace(num_consts=loop.num_consts + len(extra))
     results = bind_scan(move_constants_to_inputs(batched), new, [*extra, *values[0], *carry, *xs])
     carry_places, ys_places = _halves(places, loop.num_carry)
@@ -566,7 +566,7 @@ def scan(
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _pair(body)
     if out_tree[0] == carry_tree:
-        promoted = promoted_carry(carry, carry_avals, body.out_avals[: len(carry)])
+        promoted = promote_carry(carry, carry_avals, body.out_avals[: len(carry)])
         if promoted is not None:
             carry, carry_avals = promoted, list(map(aval_of, promoted))
             body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
@@ -583,7 +583,7 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
     """Return how many steps there are; ValueError if what says so does not agree."""
 
     def paths() -> list[str]:
-        return leaf_paths(["xs"], pytree.treedef_tuple([xs_tree]))
+        return argument_leaf_paths(["xs"], pytree.treedef_tuple([xs_tree]))
 
     for position, aval in enumerate(avals):
         if not aval.shape:
@@ -641,7 +641,7 @@ def _pair(body: Body) -> list[Any]:
     """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
     found, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], tuple) or len(found) != 2:
-        shown = pytree.described(body.out_tree, [a.str_short() for a in body.out_avals])
+        shown = pytree.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"

@@ -12,7 +12,7 @@ from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.shape import stack
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
-from xtrace._src.ops.control_flow.bodies import opened
+from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask
 
@@ -32,7 +32,7 @@ class Loop(NamedTuple):
         return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
 
 
-def regrouped(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
+def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
     """Return `jaxpr` with its inputs and outputs in another order, without what the outputs do not need."""
     moved = jaxpr.replace(invars=[v for group in inputs for v in group], outvars=outputs)
     return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
@@ -149,7 +149,7 @@ def _position(atoms: list[Atom], atom: Atom) -> int:
 
 def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     """Return the scans of the parts of a body; the loops say what the known inputs are, and the linear ones."""
-    known, extra = opened(parts.known)
+    known, extra = open_jaxpr(parts.known)
     n = len(extra)
     inputs = known.invars[n:]
     consts, carry, xs = loop.split(inputs)
@@ -180,7 +180,7 @@ def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split
         invars=invariants.inputs, outvars=invariants.outputs, eqns=invariants.equations, effects=NO_EFFECTS
     )
 
-    linear, linear_extra = opened(parts.linear)
+    linear, linear_extra = open_jaxpr(parts.linear)
     m, count = len(linear_extra), len(sources)
     groups = list(moved_loop.split(linear.invars[m + count :]))
     in_every_step = [s[0] == "hoisted" or (s[0] == "operand" and s[1] in fixed) for s in sources]
@@ -190,9 +190,10 @@ def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split
     groups[2] = [*filter_by_mask(residuals, over), *groups[2]]
     linear_consts = [*[("extra", n + i) for i in range(m)], *filter_by_mask(sources, in_every_step)]
     return Split(
-        regrouped([variables, carry, xs], outputs, remaining), loop._replace(num_consts=len(variables)), known_consts,
+        regroup_jaxpr([variables, carry, xs], outputs, remaining), loop._replace(num_consts=len(variables)),
+        known_consts,
         [*extra, *linear_extra], n, ClosedJaxpr(eliminate_dead_code(before)[0], []), fixed,
-        regrouped(groups, linear.outvars, linear),
+        regroup_jaxpr(groups, linear.outvars, linear),
         loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
         linear_consts, filter_by_mask(sources, over), parts.results,
     )

@@ -18,18 +18,18 @@ from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import (
     Body,
-    as_array,
     check_carry,
     check_function,
     leaves_of,
-    opened,
+    open_jaxpr,
     parameter_names,
-    promoted_carry,
+    promote_carry,
     same_type,
     stage_body,
 )
 from xtrace._src.ops.control_flow.scan import Loop, run_scan, unroll_of
 from xtrace._src.ops.elementwise import add, lt
+from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -108,7 +108,7 @@ def _run(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any]
     body_consts = [*filter_by_mask(carry, fixed), *body_consts]
     new = WhileLoop(len(cond_consts), cond, len(body_consts), body)
     results = iter(bind_while(new, cond_consts, body_consts, filter_by_mask(carry, [not f for f in fixed])))
-    return [as_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
+    return [to_array(x) if f else next(results) for x, f in zip(carry, fixed, strict=True)]
 
 
 def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
@@ -195,7 +195,7 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
         if found == carry:
             break
         carry = tuple([a or b for a, b in zip(carry, found, strict=True)])
-    jaxpr, extra = opened(both)
+    jaxpr, extra = open_jaxpr(both)
     n, count = len(extra), len(given)
     values, moved = jaxpr.invars[n : n + count], jaxpr.invars[n + count :]
     split = sum(constant)
@@ -372,7 +372,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_function("while_loop", "body_fun", body_fun)
     if config.disable_jit.value:
         try:
-            return _in_python(cond_fun, body_fun, pytree.tree_map(as_array, init_val))
+            return _in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
         except ConcretizationTypeError:  # under another trace that has no values
             pass
     values, tree, avals = leaves_of("while_loop", "init_val", init_val)
@@ -385,7 +385,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
     cond, body = staged()
     if body.out_tree == tree:
-        promoted = promoted_carry(values, avals, body.out_avals)
+        promoted = promote_carry(values, avals, body.out_avals)
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             cond, body = staged()
@@ -436,7 +436,7 @@ def fori_loop(
     in_tree = pytree.treedef_tuple([pytree.tree_structure(0), tree])
     body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
     if body.out_tree == tree:
-        promoted = promoted_carry(values, avals, body.out_avals)
+        promoted = promote_carry(values, avals, body.out_avals)
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])

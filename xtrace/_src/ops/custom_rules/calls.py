@@ -24,7 +24,7 @@ from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.transforms.lower import emit_equations
 
 
-def closed_over(name: str) -> str:
+def closed_over_message(name: str) -> str:
     """The message of a derivative with respect to what a function with rules of its own closes over."""
     return (
         f"Detected differentiation of the custom_jvp or custom_vjp function {name} with respect to a closed-over "
@@ -37,7 +37,7 @@ def closed_over(name: str) -> str:
 def explicit(name: str, values: Sequence[Any], tangents: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
     """Return the arguments that rules are about, without the `count` closed-over values before them."""
     if any(t is not None for t in tangents[:count]):
-        raise UnexpectedTracerError(closed_over(name))
+        raise UnexpectedTracerError(closed_over_message(name))
     return list(values[count:]), list(tangents[count:])
 
 
@@ -66,7 +66,7 @@ def evaluate_call(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[
         return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))  # type: ignore[no-any-return]
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
-        raise UnexpectedTracerError(closed_over(name))
+        raise UnexpectedTracerError(closed_over_message(name))
     return results
 
 

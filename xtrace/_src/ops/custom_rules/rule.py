@@ -111,7 +111,7 @@ def _reaches_tape(value: Any) -> bool:
     return _reaches_tape(value.value) if kind is BatchTracer else kind is StagedTracer
 
 
-def given(value: Any) -> Any:
+def to_user_operand(value: Any) -> Any:
     """Return an operand as users' functions take it: Python scalars and literals as arrays."""
     return to_constant(value) if isinstance(value, _SCALARS) else value
 

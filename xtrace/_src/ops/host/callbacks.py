@@ -22,8 +22,8 @@ from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_de
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.host.host_calls import written
-from xtrace._src.ops.host.mapped_calls import METHODS, called_in_turn, check_method, with_leading_axis
+from xtrace._src.ops.host.host_calls import emit_host_call
+from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, with_leading_axis
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.callback_errors import Failure
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
@@ -178,7 +178,7 @@ def _debug_callback_emit(
         callback(*arrays)
         return []
 
-    return written(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
+    return emit_host_call(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
 
 
 def _debug_callback_now(*arrays: Any, callback: Function, effect: Effect, **_: Any) -> list[Any]:
@@ -258,7 +258,7 @@ def _now(what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Se
 
 def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: Any) -> Any:
     name = f"the callback {callback.name} of pure_callback"
-    return written(builder, values, callback, name, _called(callback, result_avals), None)
+    return emit_host_call(builder, values, callback, name, _called(callback, result_avals), None)
 
 
 def _pure_now(*arrays: Any, callback: Function, result_avals: Any, **_: Any) -> list[Any]:
@@ -276,7 +276,7 @@ def _pure_batch(
         )
     if method.startswith("sequential"):
         bind = functools.partial(pure_callback_p.bind, **parameters)
-        results = called_in_turn(bind, operands, axes, unroll=method == "sequential_unrolled")
+        results = call_in_turn(bind, operands, axes, unroll=method == "sequential_unrolled")
     else:
         parameters["result_avals"] = tuple([a.update(shape=(mapped.size, *a.shape)) for a in avals])
         results = pure_callback_p.bind(*with_leading_axis(method, operands, axes, mapped.size), **parameters)
@@ -296,7 +296,7 @@ def _io_emit(
     builder: FunctionBuilder, *values: Value, callback: Function, ordered: bool, result_avals: Any, **_: Any
 ) -> Any:
     name = f"the callback {callback.name} of io_callback"
-    return written(builder, values, callback, name, _called(callback, result_avals), _IO[ordered])
+    return emit_host_call(builder, values, callback, name, _called(callback, result_avals), _IO[ordered])
 
 
 def _io_now(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: Any) -> list[Any]:
@@ -313,7 +313,7 @@ def _io_batch(
             f"Cannot `vmap` ordered IO callback: in which order {parameters['callback'].name} should be called for the "
             "indices of the mapped axis is not said. Use ordered=False, or lax.map or scan in place of vmap."
         )
-    results = called_in_turn(functools.partial(io_callback_p.bind, **parameters), operands, axes)
+    results = call_in_turn(functools.partial(io_callback_p.bind, **parameters), operands, axes)
     return results, [0] * len(parameters["result_avals"])
 
 

@@ -17,7 +17,7 @@ from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import debug_effect, ordered_debug_effect
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.ops.host.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static
-from xtrace._src.ops.host.host_calls import written
+from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -100,7 +100,7 @@ def _show(
 def _emit(builder: FunctionBuilder, *values: Value, ordered: bool, **parameters: Any) -> list[Value]:
     effect = ordered_debug_effect if ordered else debug_effect
     key = tuple(parameters.items())
-    return written(builder, values, key, "debug.print", functools.partial(_show, **parameters), effect)
+    return emit_host_call(builder, values, key, "debug.print", functools.partial(_show, **parameters), effect)
 
 
 def _now(*arrays: Any, ordered: bool, **parameters: Any) -> list[Any]:

@@ -22,7 +22,7 @@ _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_ca
 _NUMBER = ShapedArray((), np.dtype(np.float32))
 
 
-def written(
+def emit_host_call(
     builder: FunctionBuilder, values: Sequence[Value], key: Any, name: str, function: _Function, effect: Effect | None
 ) -> list[Value]:
     """Write the call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.

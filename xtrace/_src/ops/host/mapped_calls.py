@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, moved_axis, with_axis
+from xtrace._src.algebra.vector_space import broadcast_in_dim, move_axis, with_axis
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.control_flow.scan import scan
@@ -21,11 +21,11 @@ def check_method(function: str, method: Any) -> None:
         )
 
 
-def called_in_turn(
+def call_in_turn(
     call: Callable[..., Sequence[Any]], operands: Sequence[Any], axes: Sequence[int | None], unroll: bool = False
 ) -> list[Any]:
     """Return the stacked results of ``call(*operands)``, one call for each index of the mapped axis."""
-    moved = [x if i is None else moved_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
+    moved = [x if i is None else move_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
 
     def step(carry: Any, elements: Any) -> tuple[Any, list[Any]]:
         given = iter(elements)

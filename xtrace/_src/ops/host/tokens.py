@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like, shown
+from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -59,5 +59,5 @@ def after_all(*operands: Any) -> Any:
     """Return a token that comes after all tokens given. TypeError for an operand that is none."""
     for position, x in enumerate(operands):
         if not is_array_like(x) or type(aval_of(x)) is not AbstractToken:
-            raise _no_token(position, shown(x))
+            raise _no_token(position, short_repr(x))
     return after_all.bind_positional(operands)

@@ -140,7 +140,7 @@ def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArra
     return f"#sdy.op_sharding_rule<({', '.join(ins)})->({', '.join(outs)}) {{{factors}}}, custom>"
 
 
-def succeeded(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
+def emit_status_check(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
     """Write whether LAPACK's status says that all went well; `singular` accepts positive ones too."""
     zero = builder.constant(0, status.aval)
     return builder.compare("GE" if singular else "EQ", status, zero)

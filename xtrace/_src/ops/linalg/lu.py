@@ -16,7 +16,7 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
 from xtrace._src.ops.arrays.slicing import dynamic_slice, slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val
 from xtrace._src.ops.elementwise import add, eq, select_n
-from xtrace._src.ops.linalg.ffi import foreign_call, lapack_call, nan_unless, succeeded, xla_call
+from xtrace._src.ops.linalg.ffi import emit_status_check, foreign_call, lapack_call, nan_unless, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     as_column,
@@ -127,11 +127,11 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
     # LAPACK counts rows from 1.
     one = builder.constant(1, pivots.aval)
     pivots = builder.elementwise("subtract", pivots, one)
-    factors = nan_unless(builder, succeeded(builder, status, singular=True), factors)
+    factors = nan_unless(builder, emit_status_check(builder, status, singular=True), factors)
     return [factors, pivots, _permutation_emit(builder, pivots, permutation_size=x.aval.shape[-2])]
 
 
-def permuted_rows(x: Any, permutation: Any) -> Any:
+def permute_rows(x: Any, permutation: Any) -> Any:
     """Return matrices with row i being row ``permutation[..., i]`` of `x`."""
     shape = aval_of(x).shape
     if 0 in shape:
@@ -146,11 +146,11 @@ def permuted_rows(x: Any, permutation: Any) -> Any:
     return gather(x, as_column(permutation), numbers, sizes, mode="promise_in_bounds")
 
 
-def unpermuted_rows(x: Any, permutation: Any) -> Any:
+def unpermute_rows(x: Any, permutation: Any) -> Any:
     """Return matrices with row ``permutation[..., i]`` being row i of `x`."""
     shape = aval_of(permutation).shape
     positions = broadcasted_iota(np.int32, shape, len(shape) - 1)
-    return permuted_rows(x, sort_key_val(permutation, positions)[1])
+    return permute_rows(x, sort_key_val(permutation, positions)[1])
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> Any:
@@ -160,8 +160,8 @@ def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> A
         x = triangular_solve(
             factors, x, left_side=True, lower=True, transpose_a=True, conjugate_a=True, unit_diagonal=True
         )
-        return unpermuted_rows(x, permutation)
-    x = triangular_solve(factors, permuted_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True)
+        return unpermute_rows(x, permutation)
+    x = triangular_solve(factors, permute_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, x, left_side=True)
 
 
@@ -189,7 +189,7 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
     one = identity(aval.dtype, (*aval.shape[:-2], rows, rows))
     lower = add(lower_triangle(_squared(tall, rows), -1), one)
     upper = upper_triangle(_squared(wide, columns))
-    moved = permuted_rows(tangents[0], permutation)
+    moved = permute_rows(tangents[0], permutation)
     moved = triangular_solve(lower, moved, left_side=True, lower=True, unit_diagonal=True)
     moved = triangular_solve(upper, moved)
     tangent = add(product(lower, lower_triangle(moved, -1)), product(upper_triangle(moved), upper))

@@ -11,9 +11,9 @@ import numpy as np
 from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
+    broadcast_like,
     converted,
     reduce_sum,
-    spread_like,
     transpose,
     with_axis,
     zeros,
@@ -78,18 +78,18 @@ def constant_of(x: Any, value: Any) -> Literal:
     return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
 
 
-def filled(x: Any, value: Any) -> Any:
+def fill_like(x: Any, value: Any) -> Any:
     """Return an array like `x`, each element of it `value`."""
-    return spread_like(constant_of(x, value), x)
+    return broadcast_like(constant_of(x, value), x)
 
 
-def transposed(x: Any) -> Any:
+def transpose_matrices(x: Any) -> Any:
     """Return each matrix transposed."""
     ndim = aval_of(x).ndim
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def conjugated(x: Any) -> Any:
+def conj_if_complex(x: Any) -> Any:
     """Return the complex conjugate, `x` itself where it is real."""
     return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
@@ -101,10 +101,10 @@ def real_part(x: Any) -> Any:
 
 def adjoint(x: Any) -> Any:
     """Return each matrix transposed and conjugated."""
-    return conjugated(transposed(x))
+    return conj_if_complex(transpose_matrices(x))
 
 
-def symmetrized(x: Any) -> Any:
+def symmetrize(x: Any) -> Any:
     """Return the Hermitian part, half the sum of each matrix and its adjoint."""
     total = add(x, adjoint(x))
     return total / constant_of(total, 2)

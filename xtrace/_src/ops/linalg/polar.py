@@ -15,7 +15,7 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import abs, add, bitwise_and, bitwise_not, eq, gt, lt, mul, rsqrt, select_n, sqrt, sub
-from xtrace._src.ops.linalg.matrices import adjoint, constant_of, filled, identity, product, symmetrized
+from xtrace._src.ops.linalg.matrices import adjoint, constant_of, fill_like, identity, product, symmetrize
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace._src.ops.reductions import reduce_max
@@ -68,7 +68,7 @@ def _bounded(x: Any) -> Any:
     sums = [reduce_sum(size, (axis,)) for axis in (row, row + 1)]
     norms = [reduce_max(total, (row,)) for total in sums]
     scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
-    scale = select_n(eq(norms[0], constant_of(norms[0], 0)), scale, filled(scale, 1))
+    scale = select_n(eq(norms[0], constant_of(norms[0], 0)), scale, fill_like(scale, 1))
     return mul(x, converted(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
 
 
@@ -142,4 +142,4 @@ def qdwh(
     count, u, moving = while_loop(goes_on, further, (len(steps), u, moving))
     # One step of Newton and Schulz for the last digits of orthogonality.
     u = sub(mul(constant_of(u, 1.5), u), mul(constant_of(u, 0.5), product(u, product(adjoint(u), u))))
-    return u, symmetrized(product(adjoint(u), x)), count, bitwise_not(moving)
+    return u, symmetrize(product(adjoint(u), x)), count, bitwise_not(moving)

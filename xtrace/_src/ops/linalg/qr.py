@@ -15,7 +15,7 @@ from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.elementwise import add, complex, mul, real, sub
 from xtrace._src.ops.linalg.ffi import flag, foreign_call, hybrid_call, lapack_call, xla_call
-from xtrace._src.ops.linalg.lu import lu, lu_solve, permuted_rows
+from xtrace._src.ops.linalg.lu import lu, lu_solve, permute_rows
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     adjoint,
@@ -24,7 +24,7 @@ from xtrace._src.ops.linalg.matrices import (
     identity,
     lower_triangle,
     product,
-    transposed,
+    transpose_matrices,
     upper_triangle,
     weak_as_operands,
 )
@@ -267,7 +267,7 @@ def _qr_jvp(
     rows, columns = aval_of(x).shape[-2:]
     row, column = aval_of(x).ndim - 2, aval_of(x).ndim - 1
     if pivoting:
-        x, dx = [transposed(permuted_rows(transposed(y), results[2])) for y in (x, dx)]
+        x, dx = [transpose_matrices(permute_rows(transpose_matrices(y), results[2])) for y in (x, dx)]
     if rows < columns:
         # The first columns, as many as there are rows, determine Q; for the others R₂ = Qᴴ A₂.
         others, dothers = [slice_in_dim(y, rows, columns, 1, column) for y in (x, dx)]

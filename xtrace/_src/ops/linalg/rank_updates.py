@@ -19,7 +19,7 @@ from xtrace._src.ops.linalg.matrices import (
     constant_of,
     lower_triangle,
     product,
-    transposed,
+    transpose_matrices,
     weak_as_operands,
 )
 from xtrace._src.ops.lower_fun import lower_fun
@@ -105,7 +105,7 @@ def _product_abstract(a_matrix: ShapedArray, c_matrix: ShapedArray, *, alpha: fl
 
 @lower_fun
 def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
-    squared = product(a, transposed(a))
+    squared = product(a, transpose_matrices(a))
     return add(mul(constant_of(squared, alpha), squared), mul(constant_of(c, beta), c))
 
 
@@ -113,8 +113,8 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: floa
     a, (da, dc) = primals[0], tangents
     result, total = symmetric_product.bind_positional(primals, (alpha, beta)), None
     if da is not None:
-        half = product(da, transposed(a))
-        total = mul(constant_of(half, alpha), add(half, transposed(half)))
+        half = product(da, transpose_matrices(a))
+        total = mul(constant_of(half, alpha), add(half, transpose_matrices(half)))
     if dc is not None:
         term = mul(constant_of(dc, beta), dc)
         total = term if total is None else add_any(total, term)
@@ -136,5 +136,5 @@ def symmetric_product(
     operand_aval("symmetric_product", a_matrix, "a_matrix")
     found = symmetric_product.bind_positional((a_matrix, c_matrix), (float(alpha), float(beta)))
     if symmetrize_output:
-        return add(lower_triangle(found), transposed(lower_triangle(found, -1)))
+        return add(lower_triangle(found), transpose_matrices(lower_triangle(found, -1)))
     return found

@@ -17,12 +17,12 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import add, mul
 from xtrace._src.ops.linalg.ffi import (
     character,
+    emit_status_check,
     flag,
     foreign_call,
     lapack_call,
     nan_unless,
     no_platform,
-    succeeded,
 )
 from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
@@ -54,7 +54,7 @@ def _schur_emit(
     options = {"mode": character("V" if compute_schur_vectors else "N"), "sort": character("N")}
     results = [form, form, *eigenvalues, status, status]
     found = lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
-    good = succeeded(builder, found[-1])
+    good = emit_status_check(builder, found[-1])
     return [nan_unless(builder, good, y) for y in found[: 2 if compute_schur_vectors else 1]]
 
 
@@ -100,7 +100,7 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     options = {"low": "1 : i32", "high": f"{size} : i32"}
     details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 0}}
     *found, outcome = lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
-    good = succeeded(builder, outcome)
+    good = emit_status_check(builder, outcome)
     return [nan_unless(builder, good, y) for y in found]
 
 
@@ -143,7 +143,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         *found, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
         return lower_fun(tridiagonal_form)(builder, a, lower=lower)
-    good = succeeded(builder, status)
+    good = emit_status_check(builder, status)
     return [nan_unless(builder, good, y) for y in found]
 
 
@@ -212,7 +212,7 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
     results.append(ShapedArray(b.aval.shape[:-2], dtypes.int32))
     aliases = {i: i for i in range(4)}
     *_, solution, status = lapack_call(builder, "gtsv", operands, results, batch=batch, aliases=aliases)
-    return nan_unless(builder, succeeded(builder, status), solution)
+    return nan_unless(builder, emit_status_check(builder, status), solution)
 
 
 def _moved_down(x: Any, axis: int) -> Any:

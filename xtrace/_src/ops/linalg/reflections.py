@@ -32,10 +32,10 @@ from xtrace._src.ops.elementwise import (
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
-    conjugated,
+    conj_if_complex,
     constant_of,
     diagonal,
-    filled,
+    fill_like,
     lower_triangle,
     product,
     real_part,
@@ -77,12 +77,12 @@ def _reflection(column: Any, position: Any) -> tuple[Any, Any, Any]:
         none = bitwise_and(none, eq(turn, constant_of(turn, 0)))
     norm = sqrt(add(mul(length, length), rest))
     beta = select_n(none, select_n(lt(head, constant_of(head, 0)), neg(norm), norm), head)
-    divisor = select_n(none, beta, filled(beta, 1))
+    divisor = select_n(none, beta, fill_like(beta, 1))
     wide = _as_complex(beta, aval.dtype)
     tau = div(sub(wide, first), _as_complex(divisor, aval.dtype))
     tau = select_n(none, tau, zeros(aval_of(tau)))
     scale = sub(first, wide)
-    scale = select_n(none, scale, filled(scale, 1))
+    scale = select_n(none, scale, fill_like(scale, 1))
     return add(div(tail, as_column(scale)), converted(here, aval.dtype)), tau, wide
 
 
@@ -95,7 +95,7 @@ def _from_left(x: Any, v: Any, tau: Any) -> Any:
 def _from_right(x: Any, v: Any, tau: Any) -> Any:
     """Return x (1 - tau v vᴴ)."""
     column = as_column(v)
-    return sub(x, product(product(x, column), adjoint(mul(column, as_column(as_column(conjugated(tau)))))))
+    return sub(x, product(product(x, column), adjoint(mul(column, as_column(as_column(conj_if_complex(tau)))))))
 
 
 def _element(x: Any, step: Any) -> Any:
@@ -133,7 +133,7 @@ def apply_reflections(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool)
         aval = aval_of(column)
         positions = _positions(aval, aval.ndim - 1)
         v = select_n(gt(positions, position), converted(eq(positions, position), aval.dtype), column)
-        tau = conjugated(tau) if transpose else tau
+        tau = conj_if_complex(tau) if transpose else tau
         return [add(count, _count(1)), a, taus, (_from_left if left else _from_right)(c, v, tau)]
 
     return repeat_while(lambda count, *_: lt(count, _count(steps)), step, [_count(0), a, taus, c])[3]
@@ -143,7 +143,7 @@ def _unit_scaled(x: Any) -> tuple[Any, Any]:
     """Return each matrix divided by its largest element, so that squares stay in range, and the divisor."""
     aval = aval_of(x)
     scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
-    scale = select_n(eq(scale, constant_of(scale, 0)), scale, filled(scale, 1))
+    scale = select_n(eq(scale, constant_of(scale, 0)), scale, fill_like(scale, 1))
     scale = converted(as_column(as_column(scale)), aval.dtype)
     return div(x, scale), scale
 
@@ -182,15 +182,15 @@ def pivoted_qr(x: Any, pivots: Any) -> list[Any]:
         size = abs(select_n(lt(_positions(own, row), count), work, zeros(own)))
         lengths = reduce_sum(mul(size, size), (row,))
         positions = _positions(aval_of(lengths), row)
-        lengths = select_n(ne(first, _count(0)), lengths, filled(lengths, math.inf))
-        lengths = select_n(lt(positions, count), lengths, filled(lengths, -1))
+        lengths = select_n(ne(first, _count(0)), lengths, fill_like(lengths, math.inf))
+        lengths = select_n(lt(positions, count), lengths, fill_like(lengths, -1))
         chosen = argmax(lengths, row, np.int32)
         order, first = _exchanged(order, count, chosen), _exchanged(first, count, chosen)
         work = _exchanged(work, count, broadcast_in_dim(chosen, own.shape[:-1], range(row)))
         old = _column(work, count)
         v, tau, beta = _reflection(old, count)
         further = gt(_positions(own, column), count)
-        work = select_n(further, work, _from_left(work, v, conjugated(tau)))
+        work = select_n(further, work, _from_left(work, v, conj_if_complex(tau)))
         work = _replaced(work, _packed(old, v, beta, count), count)
         return [add(count, _count(1)), work, order, first, _replaced(taus, tau, count)]
 
@@ -218,7 +218,7 @@ def hessenberg_form(a: Any) -> list[Any]:
         old = _column(work, count)
         v, tau, beta = _reflection(old, below)
         further = gt(_positions(aval_of(work), last), count)
-        work = select_n(further, work, _from_right(_from_left(work, v, conjugated(tau)), v, tau))
+        work = select_n(further, work, _from_right(_from_left(work, v, conj_if_complex(tau)), v, tau))
         work = _replaced(work, _packed(old, v, beta, below), count)
         return [below, work, _replaced(taus, tau, count)]
 

@@ -33,13 +33,13 @@ from xtrace._src.ops.elementwise import (
 )
 from xtrace._src.ops.linalg.ffi import (
     character,
+    emit_status_check,
     flag,
     foreign_call,
     hybrid_call,
     lapack_call,
     nan_unless,
     no_platform,
-    succeeded,
     xla_call,
 )
 from xtrace._src.ops.linalg.lu import lu, lu_solve
@@ -51,12 +51,12 @@ from xtrace._src.ops.linalg.matrices import (
     check_matrices,
     constant_of,
     diagonal,
-    filled,
+    fill_like,
     identity,
     product,
     real_part,
-    symmetrized,
-    transposed,
+    symmetrize,
+    transpose_matrices,
     weak_as_operands,
 )
 from xtrace._src.ops.linalg.polar import unitary_factors
@@ -175,7 +175,7 @@ def _eigh_emit(
             raise NotImplementedError(f"eigh: {algorithm} is implemented on TPU only; use QR or JACOBI")
         details["options"] = {"algorithm": f"{numbers[algorithm]} : ui8", "lower": flag(lower)}
         vectors, eigenvalues, status = foreign_call(builder, "cusolver_syevd_ffi", [x], results, **details)
-    good = succeeded(builder, status)
+    good = emit_status_check(builder, status)
     return [_part(builder, nan_unless(builder, good, y), -1, subset_by_index) for y in (vectors, eigenvalues)]
 
 
@@ -191,7 +191,7 @@ def _eigh_jvp(
             "Take the part from all of them."
         )
     parameters = (lower, sort_eigenvalues, subset_by_index, algorithm)
-    vectors, values = eigh.bind_positional((symmetrized(primals[0]),), parameters)
+    vectors, values = eigh.bind_positional((symmetrize(primals[0]),), parameters)
     moved = product(product(adjoint(vectors), tangents[0]), vectors)
     gaps = _gaps(values, aval_of(vectors).dtype)
     dvectors = product(vectors, mul(gaps, moved))
@@ -217,7 +217,7 @@ def eigh(
     subset = index_range("eigh", subset_by_index, aval.shape[-1])
     algorithm = _choice("eigh", "implementation", EighImplementation, implementation)
     parameters = (bool(lower), bool(sort_eigenvalues), subset, algorithm)
-    vectors, values = eigh.bind_positional((symmetrized(x) if symmetrize_input else x,), parameters)
+    vectors, values = eigh.bind_positional((symmetrize(x) if symmetrize_input else x,), parameters)
     return vectors, values
 
 
@@ -269,9 +269,9 @@ def _svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]
     if rows > columns:
         outer, x = qr(x, full_matrices=full_matrices and compute_uv)
         x = slice_in_dim(x, 0, columns, 1, row)
-    hermitian = symmetrized(product(adjoint(unitary_factors(x)), x))
+    hermitian = symmetrize(product(adjoint(unitary_factors(x)), x))
     v, values = eigh(hermitian, symmetrize_input=False)
-    values = max(rev(values, (row,)), filled(values, 0))
+    values = max(rev(values, (row,)), fill_like(values, 0))
     if not compute_uv:
         return [values]
     v = rev(v, (column,))
@@ -286,7 +286,7 @@ def _svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]
 
 def _phase(x: Any) -> Any:
     """Return x / |x|, 1 for zero."""
-    return select_n(eq(x, filled(x, 0)), sign(x), filled(x, 1))
+    return select_n(eq(x, fill_like(x, 0)), sign(x), fill_like(x, 1))
 
 
 def _svd_emit(
@@ -309,7 +309,7 @@ def _svd_emit(
             "SvdAlgorithm.POLAR, which is the same there"
         )
     values, left, right, status = found
-    good = succeeded(builder, status)
+    good = emit_status_check(builder, status)
     values = _part(builder, nan_unless(builder, good, values), -1, subset_by_index)
     if not compute_uv:
         return [values]
@@ -514,7 +514,7 @@ def _eig_emit(
     spectrum = eigenvalues[0]
     if not is_complex:
         spectrum = builder.complex(eigenvalues[0], eigenvalues[1], values)
-    good = succeeded(builder, status)
+    good = emit_status_check(builder, status)
     kept = [spectrum, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
     return [nan_unless(builder, good, v) for v in kept]
 
@@ -560,7 +560,7 @@ def _eig_jvp(
     found = eig.bind_positional(primals, (compute_left_eigenvectors, True, True, implementation))
     values, right = found[0], found[-1]
     dx = converted(tangents[0], aval_of(values).dtype)
-    dvalues = reduce_sum(mul(_solved(right, dx), transposed(right)), (aval_of(right).ndim - 1,))
+    dvalues = reduce_sum(mul(_solved(right, dx), transpose_matrices(right)), (aval_of(right).ndim - 1,))
     results, moved = [values], [dvalues]
     if compute_left_eigenvectors:
         results.append(found[1])

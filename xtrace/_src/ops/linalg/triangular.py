@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import add_any, neg
-from xtrace._src.algebra.vector_space import moved_axis, operand_aval, reshape, with_axis
+from xtrace._src.algebra.vector_space import move_axis, operand_aval, reshape, with_axis
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.elementwise import add, div
-from xtrace._src.ops.linalg.ffi import character, flag, foreign_call, lapack_call, nan_unless, succeeded
+from xtrace._src.ops.linalg.ffi import character, emit_status_check, flag, foreign_call, lapack_call, nan_unless
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     adjoint,
@@ -24,8 +24,8 @@ from xtrace._src.ops.linalg.matrices import (
     identity,
     lower_triangle,
     product,
-    symmetrized,
-    transposed,
+    symmetrize,
+    transpose_matrices,
     upper_triangle,
     weak_as_operands,
 )
@@ -54,7 +54,7 @@ def _cholesky_emit(builder: FunctionBuilder, x: Value) -> Value:
     else:
         target = "cusolver_potrf_ffi"
         factor, status = foreign_call(builder, target, [x], results, options={"lower": flag(True)}, **details)
-    return nan_unless(builder, succeeded(builder, status), factor)
+    return nan_unless(builder, emit_status_check(builder, status), factor)
 
 
 def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -77,7 +77,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     Matrices that are not positive definite give NaN. TypeError or ValueError unless they are square and inexact.
     """
     check_matrices("cholesky", (operand_aval("cholesky", x, "x"),), square=True)
-    return lower_triangle(cholesky.bind_positional((symmetrized(x) if symmetrize_input else x,)))
+    return lower_triangle(cholesky.bind_positional((symmetrize(x) if symmetrize_input else x,)))
 
 
 # Triangular systems
@@ -139,9 +139,9 @@ def _solve_jvp(
         k = 1 if unit_diagonal else 0
         da = neg(lower_triangle(da, -k) if lower else upper_triangle(da, k))
         if transpose_a:
-            da = adjoint(da) if conjugate_a else transposed(da)
+            da = adjoint(da) if conjugate_a else transpose_matrices(da)
         elif conjugate_a:
-            da = transposed(adjoint(da))
+            da = transpose_matrices(adjoint(da))
         rows, columns = aval_of(b).shape[-2:]
         if left_side:
             total = product(solve(da), result) if columns > rows else solve(product(da, result))
@@ -171,7 +171,7 @@ def _solve_batch(
         # One matrix for all: the right-hand sides stand side by side, in one system.
         assert axes[1] is not None
         ndim = aval_of(b).ndim
-        b = moved_axis(b, axes[1], ndim - 1 if left_side else ndim - 3)
+        b = move_axis(b, axes[1], ndim - 1 if left_side else ndim - 3)
         shape = aval_of(b).shape
         joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
         solved = triangular_solve.bind_positional((a, reshape(b, joined)), values)

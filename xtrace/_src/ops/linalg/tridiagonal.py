@@ -13,7 +13,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.arrays.shape import concatenate, squeeze
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
 from xtrace._src.ops.elementwise import abs, add, div, eq, ge, lt, max, mul, neg, select_n, sub
-from xtrace._src.ops.linalg.matrices import constant_of, filled
+from xtrace._src.ops.linalg.matrices import constant_of, fill_like
 from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import reduce_max
 
@@ -38,7 +38,7 @@ def _away_from_zero(pivot: Any, smallest: Any) -> Any:
     """Return the pivot, or one of size `smallest` where it is smaller."""
     replaced = converted(smallest, aval_of(pivot).dtype)
     if not dtypes.is_complex(aval_of(pivot).dtype):
-        replaced = select_n(lt(pivot, filled(pivot, 0)), replaced, neg(replaced))
+        replaced = select_n(lt(pivot, fill_like(pivot, 0)), replaced, neg(replaced))
     return select_n(lt(abs(pivot), smallest), pivot, replaced)
 
 
@@ -62,7 +62,7 @@ def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
         pivot = select_n(stays, low, p)
         if threshold is not None:
             pivot = _away_from_zero(pivot, smallest)
-        divisor = select_n(eq(pivot, filled(pivot, 0)), pivot, filled(pivot, 1))
+        divisor = select_n(eq(pivot, fill_like(pivot, 0)), pivot, fill_like(pivot, 1))
         factor = div(select_n(stays, p, low), divisor)
         none = zeros(aval_of(q))
         above, beyond = select_n(stays, m, q), select_n(stays, n, none)
@@ -119,13 +119,13 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: 
         largest = max(max(abs(dl), abs(d)), abs(du))
         info = dtypes.finfo(aval_of(largest).dtype)
         largest = reduce_max(largest, (0,))
-        smallest = max(mul(largest, constant_of(largest, info.eps)), filled(largest, float(info.tiny / info.eps)))
+        smallest = max(mul(largest, constant_of(largest, info.eps)), fill_like(largest, float(info.tiny / info.eps)))
     pivots, upper, second, right = _eliminated(smallest, dl, d, du, right)
-    singular = eq(pivots, filled(pivots, 0))
-    solved = _substituted(select_n(singular, pivots, filled(pivots, 1)), upper, second, right)
+    singular = eq(pivots, fill_like(pivots, 0))
+    solved = _substituted(select_n(singular, pivots, fill_like(pivots, 1)), upper, second, right)
     bad = lt(np.int32(0), reduce_sum(converted(singular, dtypes.int32), (0,)))
     spread = broadcast_in_dim(bad, aval_of(solved).shape, range(1, ndim))
-    solved = select_n(spread, solved, filled(solved, math.nan))
+    solved = select_n(spread, solved, fill_like(solved, math.nan))
     return transpose(solved, (*range(1, ndim), 0, ndim))
 
 

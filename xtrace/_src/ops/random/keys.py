@@ -11,7 +11,7 @@ from xtrace._src.algebra.vector_space import (
     ZERO_DERIVATIVE,
     broadcast_in_dim,
     converted,
-    moved_axis,
+    move_axis,
     reshape,
     with_axis,
 )
@@ -90,7 +90,7 @@ def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
 def _key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
     axis = axes[0]
     assert axis is not None
-    return moved_axis(operands[0], axis, 0)
+    return move_axis(operands[0], axis, 0)
 
 
 # Seeds

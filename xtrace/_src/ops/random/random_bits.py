@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.kinds import no_sharding
-from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, moved_axis, operand_aval, zeros
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, move_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
@@ -66,7 +66,7 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
 def _bits_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...], dtype: Any, **others: Any
 ) -> tuple[list[Any], tuple[int, int]]:
-    keys = moved_axis(operands[0], axes[0], 0)
+    keys = move_axis(operands[0], axes[0], 0)
     if not mapped.size:
         return [keys, zeros(ShapedArray((0, *shape), dtype))], (0, 0)
     # The bits for all keys are drawn with the first one, as jax draws them.

@@ -114,7 +114,7 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
     return Saving(first[::-1], again[::-1], [v for v in dict.fromkeys(saved) if v in read], read)
 
 
-def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
+def inline_call_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return `closed` with the equations of called functions in the place of the calls."""
     jaxpr = closed.jaxpr
     if not any(e.primitive is jit_call for e in jaxpr.eqns):
@@ -195,7 +195,7 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
 
 def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return the body or branch, which has no constants, with calls inlined."""
-    found = inlined(closed)
+    found = inline_call_equations(closed)
     assert not found.consts
     return found
 

@@ -15,8 +15,8 @@ from xtrace._src.core.primitive import Primitive, primitive
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.calls import computed, jit_call
-from xtrace._src.ops.remat.policies import inlined, saving
+from xtrace._src.ops.calls import evaluate_as_program, jit_call
+from xtrace._src.ops.remat.policies import inline_call_equations, saving
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -123,7 +123,7 @@ class _Split(NamedTuple):
         self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: Any
     ) -> tuple[list[Any], list[Any]]:
         """Return the results that are known, and bind the linear part."""
-        results = computed(self.known, operands, "checkpoint")
+        results = evaluate_as_program(self.known, operands, "checkpoint")
         if not any(self.nonzero):
             return results[: self.results_known], []
         rest = [*results[self.results_known :], *moved]
@@ -146,7 +146,7 @@ def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy:
 
 def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
     """Return the parts with what the policy does not save computed by the linear one, and whether it saves anything."""
-    known = parts.known if policy is None else inlined(parts.known)
+    known = parts.known if policy is None else inline_call_equations(parts.known)
     jaxpr, count = known.jaxpr, parts.results
     residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
     found = saving(jaxpr, residuals, policy)
