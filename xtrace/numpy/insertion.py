@@ -28,12 +28,19 @@ def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
     return arr, canonical_axis(function, axis, arr.ndim)
 
 
+def _counted_from_front(positions: Any, length: int) -> Any:
+    """Return integer positions as int32 in [0, length], cut before they are converted where they are too wide."""
+    if dtypes.iinfo(positions.dtype).max > dtypes.iinfo(dtypes.int32).max:
+        positions = clip(positions, -length - 1 if dtypes.is_signed(positions.dtype) else None, length)
+    positions = converted(positions, dtypes.int32)
+    return clip(where(positions < 0, positions + length, positions), 0, length)
+
+
 @inline_jit
 def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
-    positions = ravel(to_array_operand("delete", positions))
-    positions = clip(where(positions < 0, positions + length, positions), 0, length - 1)
+    positions = clip(_counted_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
     gone = sum(shapes.iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
     # A stable sort of what is gone puts what is left first, in its order.
     kept = argsort(gone)[: length - positions.size]
@@ -82,7 +89,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
     """Return `a` with `values` before a position that may be traced."""
     length, count = a.shape[axis], values.shape[axis]
-    position = clip(where(position < 0, position + length, position), 0, length)
+    position = _counted_from_front(position, length)
     # The new elements stand at the end, and every place of the result knows where it takes its element.
     place = shapes.iota(dtypes.int32, length + count)
     source = where(place < position, place, where(place < position + count, length + place - position, place - count))
@@ -93,7 +100,7 @@ def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
 def _with_each(a: Any, positions: Any, values: Any, *, axis: int) -> Any:
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]
-    positions = clip(where(positions < 0, positions + length, positions), 0, length)
+    positions = _counted_from_front(positions, length)
     # Elements sort after the new ones at their place, which keep their order.
     places = concatenate([positions * 2, shapes.iota(positions.dtype, length) * 2 + 1])
     return take(concatenate([values, a], axis), argsort(places), axis, mode="clip")
@@ -125,12 +132,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             values = moveaxis(values, 0, along)
         shape = list(arr.shape)
         shape[along] = values.shape[along]
-        position = converted(ravel(to_array_operand("insert", obj))[0], dtypes.int32)
+        position = ravel(to_array_operand("insert", obj))[0]
         return _with_slice(arr, position, broadcast_to(values, shape), axis=along)
     shape = list(arr.shape)
     shape[along] = aval.size
-    positions = converted(to_array_operand("insert", obj), dtypes.int32)
-    return _with_each(arr, positions, broadcast_to(values, shape), axis=along)
+    return _with_each(arr, to_array_operand("insert", obj), broadcast_to(values, shape), axis=along)
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:

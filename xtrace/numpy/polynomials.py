@@ -126,15 +126,18 @@ def _divided(above: Any, below: Any) -> tuple[Any, Any]:
     count = above.size - below.size + 1
     if count < 1:
         return zeros(1, above.dtype), above
-    first, later = getitem(below, 0), getitem(below, slice(1, None))
+    first = getitem(below, 0)
 
     def step(rest: Any, _: Any) -> tuple[Any, Any]:
         factor = true_divide(getitem(rest, 0), first)
-        near = subtract(getitem(rest, slice(1, below.size)), multiply(factor, later))
-        return concatenate([near, getitem(rest, slice(below.size, None)), zeros(1, rest.dtype)]), factor
+        near = subtract(getitem(rest, slice(0, below.size)), multiply(factor, below))
+        # What is left in front is nearly zero, or NaN where a coefficient is not finite.
+        left = getitem(near, 0)
+        near = getitem(near, slice(1, None))
+        return concatenate([near, getitem(rest, slice(below.size, None)), zeros(1, rest.dtype)]), (factor, left)
 
-    rest, quotient = scan(step, above, None, length=count)
-    remainder = concatenate([zeros(count, above.dtype), getitem(rest, slice(0, below.size - 1))])
+    rest, (quotient, left) = scan(step, above, None, length=count)
+    remainder = concatenate([left, getitem(rest, slice(0, below.size - 1))])
     return converted(quotient, above.dtype, False), converted(remainder, above.dtype, above.weak_type)
 
 
@@ -172,18 +175,19 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     if not count:
         return p
     powers = np.arange(p.size - 1, -1, -1)
-    factors = [
-        1 / np.prod([powers + i + 1.0 for i in range(count)], axis=0),
-        1 / np.array([math.factorial(i) for i in range(count - 1, -1, -1)], float),
+    divisors = [
+        np.prod([powers + i + 1.0 for i in range(count)], axis=0),
+        np.array([math.factorial(i) for i in range(count - 1, -1, -1)], float),
     ]
-    return _integrated(p, given, *[np.asarray(x, p.dtype) for x in factors])
+    return _integrated(p, given, *[np.asarray(x, p.dtype) for x in divisors])
 
 
 @inline_jit
-def _integrated(p: Any, constants: Any, factors: Any, own: Any) -> Any:
+def _integrated(p: Any, constants: Any, divisors: Any, own: Any) -> Any:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
-    parts = (p, factors), (spread, own)
-    return concatenate([elementwise.mul(x, converted(by, p.dtype)) for x, by in parts])
+    parts = (p, divisors), (spread, own)
+    # By divisors that it knows XLA does not divide: it multiplies by their reciprocals, which rounds twice.
+    return concatenate([elementwise.div(x, elementwise.optimization_barrier(converted(y, p.dtype))) for x, y in parts])
 
 
 @inline_jit(static=("unroll",), public=True)
@@ -245,9 +249,10 @@ def _with_zeros(roots_of: Any) -> Any:
     found = full((1,), 1, roots_of.dtype)
     nothing = full((1,), 0, roots_of.dtype)
     for piece in split(roots_of, [1] * roots_of.size, 0):
-        shifted = concatenate([nothing, found])
-        root = broadcast_in_dim(reshape(piece, ()), shifted.shape, ())
-        found = elementwise.sub(concatenate([found, nothing]), elementwise.mul(root, shifted))
+        root = broadcast_in_dim(reshape(piece, ()), found.shape, ())
+        # What is added to align the two is not multiplied: an infinite zero would make NaN of it.
+        product = elementwise.mul(root, found)
+        found = elementwise.sub(concatenate([found, nothing]), concatenate([nothing, product]))
     return found
 
 

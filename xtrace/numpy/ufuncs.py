@@ -1061,17 +1061,23 @@ def _frexp(x: Any) -> tuple[Any, Any]:
         raise NotImplementedError(f"frexp of {dtype.name}; convert to float16 first")
     x = to_array(x)
     bits = _INTEGERS[width]
-    # Subnormal numbers are first scaled into the normal range.
-    subnormal = lax.lt(lax.abs(x), _strong(x, float(limits.tiny)))
-    pattern = lax.bitcast_convert_type(choose(subnormal, operators.multiply(x, 2.0**digits), x), bits)
-    shift = choose(subnormal, cast_as(pattern, -digits), cast_as(pattern, 0))
-    exponent_mask, bias = (1 << limits.nexp) - 1, (1 << (limits.nexp - 1)) - 1
+    exponent_mask, fraction_mask, bias = (1 << limits.nexp) - 1, (1 << digits) - 1, (1 << (limits.nexp - 1)) - 1
+    pattern = lax.bitcast_convert_type(x, bits)
+    # Arithmetic takes subnormal numbers for 0, so they are told by their bits; their fraction is an integer.
+    fraction = operators.bitwise_and(pattern, fraction_mask)
+    subnormal = operators.equal(operators.bitwise_and(pattern, exponent_mask << digits), 0)
+    unscaled = lax.bitwise_or(
+        lax.bitwise_not(lax.is_finite(x)), lax.bitwise_and(subnormal, operators.equal(fraction, 0))
+    )
+    sign = operators.bitwise_and(pattern, ~((exponent_mask << digits) | fraction_mask))
+    scaled = operators.bitwise_or(lax.bitcast_convert_type(converted(fraction, dtype), bits), sign)
+    pattern = choose(subnormal, scaled, pattern)
+    shift = choose(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
     exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
     exponent = operators.add(operators.subtract(exponent, bias - 1), shift)
     # The bits of the exponent are replaced by those of numbers in [0.5, 1).
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
     mantissa = lax.bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
-    unscaled = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), operators.equal(x, 0))
     exponent = converted(choose(unscaled, 0, exponent), dtypes.int32)
     return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
 

@@ -465,35 +465,44 @@ def random_gamma_grad(*args: Any) -> Any:
     return random_gamma_grad.bind_positional(args)
 
 
-# The incomplete beta function by its continued fraction (DLMF 8.17.22), evaluated by the modified Lentz method
-# (Thompson and Barnett, 1986). It converges fast for x < (a + 1) / (a + b + 2); elsewhere I_x(a, b) = 1 - I_1-x(b, a).
-def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
+# The incomplete beta function by the even part of its continued fraction (DLMF 8.17.22), evaluated by the modified
+# Lentz method (Thompson and Barnett, 1986). It converges fast for x < (a + 1) / (a + b + 2); elsewhere
+# I_x(a, b) = 1 - I_1-x(b, a). In terms of a y - b x, y = 1 - x, nothing cancels where a or b is large (Didonato and
+# Morris, 1992).
+def _beta_fraction(a: Any, b: Any, x: Any, y: Any, active: Any) -> Any:
     tiny, smallest = float(dtypes.finfo(x.dtype).tiny), float(dtypes.finfo(x.dtype).eps)
 
     def nonzero(y: Any) -> Any:
         return select(abs(y) < tiny, constants_like(y, tiny), y)
 
-    def step(n: Any, found: Any, c: Any, d: Any, a: Any, b: Any, x: Any) -> Any:
-        factor: Any = None
-        twice = n + n
-        # d_2n = n (b - n) x / ((a + 2n - 1) (a + 2n)) and d_2n+1 = -(a + n) (a + b + n) x / ((a + 2n) (a + 2n + 1))
-        for numerator in (
-            n * (b - n) * x / ((a + twice - 1) * (a + twice)),
-            -(a + n) * (a + b + n) * x / ((a + twice) * (a + twice + 1)),
-        ):
-            d = 1 / nonzero(1 + numerator * d)
-            c = nonzero(1 + numerator / c)
-            factor = c * d
-            found = found * factor
-        return abs(factor - 1) > smallest, (found, c, d)
+    def step(n: Any, found: Any, c: Any, d: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+        below, above = a + n + n - 1, a + n + n + 1
+        # a is taken out of the first numerator, which it may be too small for.
+        first = select(n < 1.5, 1 / below, (a + n - 1) / below)
+        term = n * (b - n) * x / below
+        numerator = first * ((a + b + n - 1) * x) * term
+        denominator = n + term + (a + n) * (1 + (a * y - b * x) + n * (1 + y)) / above
+        c = nonzero(denominator + numerator / c)
+        d = 1 / nonzero(denominator + numerator * d)
+        factor = c * d
+        return abs(factor - 1) > smallest, (found / factor, c, d)
 
-    one = constants_like(x, 1)
-    d = 1 / nonzero(1 - (a + b) * x / (a + 1))
-    found, _, _ = _until_small(step, active, [d, one, d], [a, b, x])
+    start = nonzero((1 + (a * y - b * x)) / (a + 1))
+    found, _, _ = _until_small(step, active, [1 / start, start, constants_like(x, 0)], [a, b, x, y])
     return found
 
 
-def _log_beta_density(p: Any, q: Any, y: Any, z: Any) -> Any:
+def _log_gamma_ratio(p: Any, q: Any) -> Any:
+    """Return log(Γ(p + q) / Γ(q)): where q is large by Stirling's formula, in which the large terms cancel exactly."""
+    large = (q > _LARGE) & (p < q)
+    q_, ratio = select(large, q, constants_like(q, _LARGE)), select(large, p / q, constants_like(q, 0))
+    below = ratio < 0.5
+    rest = select(below, _log1p_rest(select(below, ratio, constants_like(q, 0))), log1p(ratio) - ratio)
+    found = p * log(q_) + (p + q_ - 0.5) * rest + (p - 0.5) * ratio + _stirling_rest(p + q_) - _stirling_rest(q_)
+    return select(large, found, lgamma(p + q) - lgamma(q))
+
+
+def _log_beta_density(p: Any, q: Any, y: Any, z: Any, log_y: Any, log_z: Any) -> Any:
     """Return log(y**p z**q / (p B(p, q))), where y + z = 1."""
     distance = y * q - p * z
     u, v = distance / p, -distance / q
@@ -501,7 +510,9 @@ def _log_beta_density(p: Any, q: Any, y: Any, z: Any) -> Any:
     u, v = [select(near, w, constants_like(w, 0)) for w in (u, v)]
     rests = _stirling_rest(p + q) - _stirling_rest(p) - _stirling_rest(q)
     central = p * _log1p_rest(u) + q * _log1p_rest(v) + 0.5 * log(q / (2 * math.pi * p * (p + q))) + rests
-    return select(near, central, p * log(y) + q * log(z) + lgamma(p + q) - lgamma(p + 1) - lgamma(q))
+    # One of the two ratios is by Stirling's formula if a parameter is large.
+    constant = select(p < q, _log_gamma_ratio(p, q) - lgamma(p + 1), _log_gamma_ratio(q, p) - log(p) - lgamma(q))
+    return select(near, central, p * log_y + q * log_z + constant)
 
 
 @lower_fun
@@ -513,8 +524,10 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     swapped = inner_x > (inner_a + 1) / (inner_a + inner_b + 2)
     p, q = select(swapped, inner_b, inner_a), select(swapped, inner_a, inner_b)
     y, z = select(swapped, 1 - inner_x, inner_x), select(swapped, inner_x, 1 - inner_x)
-    factor = exp(_log_beta_density(p, q, y, z))
-    fraction = _beta_fraction(p, q, y, regular)
+    log_x, log_rest = log(inner_x), log1p(-inner_x)
+    logarithms = select(swapped, log_rest, log_x), select(swapped, log_x, log_rest)
+    factor = exp(_log_beta_density(p, q, y, z, *logarithms))
+    fraction = _beta_fraction(p, q, y, z, regular)
     inside = select(swapped, 1 - fraction * factor, fraction * factor)
     # In the limits of a and b all is at 0, or all at 1.
     below, above = (a == 0) | (b == math.inf), (b == 0) | (a == math.inf)
