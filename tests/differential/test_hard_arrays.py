@@ -199,7 +199,7 @@ ROWS: dict[str, Row] = {
                         "laplace": "logpdf pdf cdf", "uniform": "logpdf pdf"}.items() for n in names.split()},
     "image.resize nearest": Row(lambda p, x: p.image.resize(x, (x.shape[0], 5), "nearest"), FLOAT, empty=False),
     "image.resize linear": Row(lambda p, x: p.image.resize(x, (x.shape[0], 5), "linear"), FLOAT[:1], empty=False),
-    "nn.one_hot": Row(lambda p, x: p.nn.one_hot(x, 3), _REAL, cotangents=False),
+    "nn.one_hot": Row(lambda p, x: p.nn.one_hot(x, 3), INTEGER, cotangents=False),
     "ops.segment_max": Row(lambda p, x: p.ops.segment_max(x, np.arange(x.shape[0]) % 5, 5), _REAL),
     **{f"at.{n}": Row(lambda p, x, n=n: getattr(x.at[:, np.array([0, -1])], n)(x[:1, :1]), _REAL, empty=False)
        for n in ("set", "add", "multiply", "min", "max")},
