@@ -91,7 +91,7 @@ class CheckTrace(Trace):
         try:
             if primitive in CALLS:
                 return CALLS[primitive](self, operands, **named)
-            if primitive not in AS_ONE:
+            if primitive.multiple_results and primitive not in AS_ONE:
                 called = called_jaxpr(parameters, map(aval_of, operands))
                 if called is not None:
                     return self.inline(called, operands)

@@ -201,14 +201,15 @@ def called_jaxpr(parameters: Sequence[Any], avals: Iterable[ShapedArray]) -> Clo
     None if it holds no closed jaxpr: functions of elements, such as that of a reduction, are open ones. TypeError if it
     holds closed jaxprs in any other way.
     """
-    held = [x for x in parameters if isinstance(x, ClosedJaxpr)]
-    tuples = [x for x in parameters if isinstance(x, tuple)]
-    inside = any(isinstance(x, ClosedJaxpr) for part in tuples for x in part)
-    if len(held) == 1 and not inside and [a.shape for a in held[0].in_avals] == [a.shape for a in avals]:
-        return held[0]
-    if held or inside:
+    called, count = None, 0
+    for value in parameters:
+        if isinstance(value, ClosedJaxpr):
+            called, count = value, count + 1
+        elif isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
+            count += 2
+    if count > 1 or (called is not None and [a.shape for a in called.in_avals] != [a.shape for a in avals]):
         raise TypeError("the operation holds jaxprs that are not called on its operands")
-    return None
+    return called
 
 
 def can_be_remembered(parameters: Sequence[Any]) -> bool:

@@ -149,20 +149,21 @@ class custom_vjp(CustomFunction):
     def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], found: Any) -> list[Any]:
         """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
         found = tuple(found) if isinstance(found, list) else found
-        try:
-            if not isinstance(found, tuple):
-                raise TypeError("the cotangents are no tuple")
+        cotangents, tree = pytree.tree_flatten(found)
+        if tree != call.in_tree:
             # In place of a container, a cotangent is that of each leaf in it.
             full = pytree.tree_unflatten(call.in_tree, [object()] * len(avals))
-            cotangents = pytree.broadcast_prefix(found, full, is_leaf=lambda x: x is None)
-        except (KeyError, TypeError, ValueError):
-            shown = pytree.tree_structure(found)
+            try:
+                cotangents = pytree.broadcast_prefix(found, full, is_leaf=lambda x: x is None)
+            except (KeyError, TypeError, ValueError):
+                cotangents = []
+        if not isinstance(found, tuple) or len(cotangents) != len(avals):
             raise TypeError(
                 f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same container (pytree) "
                 "structure as the args tuple of the primal function, and in particular must produce a tuple of length "
-                f"equal to the number of arguments to the primal function, but got bwd output structure {shown} for "
+                f"equal to the number of arguments to the primal function, but got bwd output structure {tree} for "
                 f"primal input structure {call.in_tree}."
-            ) from None
+            )
         return [
             self._cotangent_in(rule, call, position, aval, c)
             for position, (c, aval) in enumerate(zip(cotangents, avals, strict=True))
