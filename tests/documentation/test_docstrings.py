@@ -25,17 +25,16 @@ NOT_CONVERTED = (
     "xtrace", "xtrace._src.*", "xtrace.ad_checkpoint", "xtrace.core", "xtrace.custom_batching",
     "xtrace.custom_derivatives", "xtrace.debug", "xtrace.dtypes", "xtrace.experimental.*", "xtrace.extend.*",
     "xtrace.ffi", "xtrace.flatten_util", "xtrace.image", "xtrace.lax", "xtrace.lax.linalg", "xtrace.memory",
-    "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*",
-    "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*",
-    "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*",
-    "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages",
-    "xtrace.test_util", "xtrace.tree_util", "xtrace.numpy.creation", "xtrace.numpy.einstein_sums",
-    "xtrace.numpy.fft", "xtrace.numpy.files", "xtrace.numpy.histograms", "xtrace.numpy.index_tricks",
-    "xtrace.numpy.indexing", "xtrace.numpy.insertion", "xtrace.numpy.linalg.*", "xtrace.numpy.manipulation",
-    "xtrace.numpy.namespace_info", "xtrace.numpy.nan_reductions", "xtrace.numpy.ordering", "xtrace.numpy.padding",
-    "xtrace.numpy.put_and_place", "xtrace.numpy.polynomials", "xtrace.numpy.quantiles", "xtrace.numpy.reductions",
-    "xtrace.numpy.segments", "xtrace.numpy.sets", "xtrace.numpy.signals", "xtrace.numpy.spectral_windows",
-    "xtrace.numpy.vectorization",
+    "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*", "xtrace.scipy.cluster.*",
+    "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize",
+    "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special",
+    "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util",
+    "xtrace.tree_util", "xtrace.numpy.einstein_sums", "xtrace.numpy.fft", "xtrace.numpy.files",
+    "xtrace.numpy.histograms", "xtrace.numpy.index_tricks", "xtrace.numpy.indexing", "xtrace.numpy.insertion",
+    "xtrace.numpy.linalg.*", "xtrace.numpy.namespace_info", "xtrace.numpy.nan_reductions", "xtrace.numpy.ordering",
+    "xtrace.numpy.padding", "xtrace.numpy.put_and_place", "xtrace.numpy.polynomials", "xtrace.numpy.quantiles",
+    "xtrace.numpy.reductions", "xtrace.numpy.segments", "xtrace.numpy.sets", "xtrace.numpy.signals",
+    "xtrace.numpy.spectral_windows", "xtrace.numpy.vectorization",
 )
 
 # Functions that accept every argument, so that there is no error to name.
@@ -60,7 +59,7 @@ ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Reference")
 VERBS = frozenset(re.findall(r"\w+", """
     Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute Concatenate
-    Convert Copy Count Create Decorate Declare Decompose Delete Describe Differentiate Divide Draw Evaluate Exchange
+    Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide Draw Evaluate Exchange
     Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert Integrate Interpolate Invert
     Iterate Join List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize Pack Pad Partition Place Print
     Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape Resize Return Reverse Roll Rotate Round

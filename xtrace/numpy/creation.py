@@ -49,10 +49,31 @@ def array(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Return `object` as an array: a scalar, an array, a NumPy array, or nested lists of these.
+    """Return `object` as an array.
 
-    Python scalars are weakly typed unless `dtype` is given; NumPy data is copied unless `copy` is False.
-    TypeError for strings and objects, ValueError for ragged lists and None; OverflowError for integers that do not fit.
+    Args:
+        object: a scalar, an array, a NumPy array, or nested sequences of these; Python scalars give weakly typed
+            arrays.
+        dtype: the dtype of the result; None for that of the object.
+        args: nothing; further arguments are given by name.
+        copy: whether NumPy's data are copied; None for only where needed.
+        order: makes no difference to ``"K"``, ``"A"`` and ``"C"``.
+        ndmin: the least number of axes; axes of size 1 are added in front.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        OverflowError: an integer does not fit into the dtype.
+        TypeError: `object` is text or another object without numbers.
+        ValueError: nested sequences have different lengths, or hold None.
+
+    Example:
+        >>> jnp.array([[1, 2], [3, 4]], dtype=jnp.float32)
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
     """
     if len(args) > 3:
         raise TypeError(f"array: at most 5 arguments are given by position, got {2 + len(args)}")
@@ -72,9 +93,28 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Return `a` as an array, itself if it is one. With ``copy=False`` a NumPy array's memory is shared if it can be.
+    """Return `a` as an array, itself if it is one of the dtype.
 
-    TypeError for strings and objects, ValueError for ragged lists and None; OverflowError for integers that do not fit.
+    Args:
+        a: a scalar, an array, a NumPy array, or nested sequences of these.
+        dtype: the dtype of the result; None for that of `a`.
+        order: makes no difference to ``"K"``, ``"A"`` and ``"C"``.
+        copy: True for a copy; False to share a NumPy array's memory where that is possible; None for a copy where
+            needed.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        OverflowError: an integer does not fit into the dtype.
+        TypeError: `a` is text or another object without numbers.
+        ValueError: nested sequences have different lengths, or hold None.
+
+    Example:
+        >>> jnp.asarray(np.array([1, 2]))
+        Array([1, 2], dtype=int32)
     """
     return _array("asarray", a, dtype, copy, order, 0, device, out_sharding)
 
@@ -247,7 +287,24 @@ def to_array_operand(function: str, value: Any, position: int = 0) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """Return `x` with elements of type `dtype` (None: float). Complex to real drops the imaginary part and warns."""
+    """Return `x` with elements of another dtype; complex to real drops the imaginary part and warns.
+
+    Args:
+        x: an array or a scalar.
+        dtype: the dtype; None for the default floating dtype.
+        copy: whether a copy is made where the dtype is the same.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        An array of the shape of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no scalar, or `dtype` is no dtype.
+
+    Example:
+        >>> jnp.astype(jnp.array([1.5, 2.5]), jnp.int32)
+        Array([1, 2], dtype=int32)
+    """
     return convert_array("astype", x, dtype, copy, device)
 
 
@@ -268,10 +325,25 @@ def _nonzero(x: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """Return an array that shares the host memory of an object with ``__dlpack__``, or has a copy of it with `copy`.
+    """Return the array behind an object that speaks the DLPack protocol.
 
-    Memory that XLA cannot use as it is (not aligned to 64 bytes, with gaps) is copied; ValueError for it if `copy` is
-    False. TypeError without ``__dlpack__``, ValueError for memory of another device, BufferError for unknown types.
+    Args:
+        x: an object with ``__dlpack__``.
+        device: the device or its position; None for the default device.
+        copy: whether the memory is copied; None for only where XLA cannot use it: it is not aligned to 64 bytes, or
+            has gaps.
+
+    Returns:
+        An array that shares host memory with `x`, or a copy.
+
+    Raises:
+        BufferError: the dtype is not known.
+        TypeError: `x` has no ``__dlpack__``.
+        ValueError: the memory is on another device, or `copy` is False and a copy is needed.
+
+    Example:
+        >>> jnp.from_dlpack(np.array([1.0, 2.0], np.float32))
+        Array([1., 2.], dtype=float32)
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: {type(x)} has no __dlpack__; xtrace.numpy.asarray copies any array-like")
@@ -309,24 +381,92 @@ def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Return an array of zeros; `dtype` None is float. TypeError for a shape or dtype that is none."""
+    """Return an array of zeros.
+
+    Args:
+        shape: the lengths of the axes, integers, or one integer.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+
+    Example:
+        >>> jnp.zeros(2)
+        Array([0., 0.], dtype=float32)
+    """
     return _zero_or_one("zeros", 0, shape, dtype, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Return an array of ones; `dtype` None is float. TypeError for a shape or dtype that is none."""
+    """Return an array of ones.
+
+    Args:
+        shape: the lengths of the axes, integers, or one integer.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+
+    Example:
+        >>> jnp.ones(2)
+        Array([1., 1.], dtype=float32)
+    """
     return _zero_or_one("ones", 1, shape, dtype, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Return an array of zeros: there are no uninitialised arrays."""
+    """Return an array of zeros, since there are no uninitialised arrays.
+
+    Args:
+        shape: the lengths of the axes, integers, or one integer.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+
+    Example:
+        >>> jnp.empty(2)
+        Array([0., 0.], dtype=float32)
+    """
     return _zero_or_one("empty", 0, shape, dtype, device, out_sharding)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Return an array of `fill_value`, a scalar or an array that broadcasts to `shape`.
+    """Return an array of one value.
 
-    Without `dtype` the result has the dtype and weak type of `fill_value`.
+    Args:
+        shape: the lengths of the axes, integers, or one integer.
+        fill_value: the value, a scalar or an array that broadcasts to `shape`.
+        dtype: the dtype; None for that of the value, with its weak type.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of `shape`.
+
+    Raises:
+        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+        ValueError: `fill_value` does not broadcast to `shape`.
+
+    Example:
+        >>> jnp.full((2, 2), 7)
+        Array([[7, 7],
+               [7, 7]], dtype=int32, weak_type=True)
     """
     refuse("full", out_sharding=out_sharding)
     aval = type_of("full", fill_value, 1)
@@ -385,24 +525,97 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Return zeros of the shape and dtype of `a`, an array, scalar or ShapeDtypeStruct, or of those given instead."""
+    """Return an array of zeros in the shape and dtype of another one.
+
+    Args:
+        a: an array, a scalar or a `ShapeDtypeStruct`.
+        dtype: the dtype; None for that of `a`.
+        shape: the shape; None for that of `a`.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `a` is none of these, or the dtype or the shape is none.
+
+    Example:
+        >>> jnp.zeros_like(jnp.array([1, 2]))
+        Array([0, 0], dtype=int32)
+    """
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Return ones of the shape and dtype of `a`, an array, scalar or ShapeDtypeStruct, or of those given instead."""
+    """Return an array of ones in the shape and dtype of another one.
+
+    Args:
+        a: an array, a scalar or a `ShapeDtypeStruct`.
+        dtype: the dtype; None for that of `a`.
+        shape: the shape; None for that of `a`.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `a` is none of these, or the dtype or the shape is none.
+
+    Example:
+        >>> jnp.ones_like(jnp.array([1, 2]))
+        Array([1, 1], dtype=int32)
+    """
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Return zeros of the shape and dtype of `prototype`: there are no uninitialised arrays."""
+    """Return an array of zeros, since there are no uninitialised arrays, in the shape and dtype of another one.
+
+    Args:
+        prototype: an array, a scalar or a `ShapeDtypeStruct`.
+        dtype: the dtype; None for that of `prototype`.
+        shape: the shape; None for that of `prototype`.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `prototype` is none of these, or the dtype or the shape is none.
+
+    Example:
+        >>> jnp.empty_like(jnp.array([1, 2]))
+        Array([0, 0], dtype=int32)
+    """
     return _like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Return `fill_value` in the shape and dtype of `a`, or in those given instead."""
+    """Return an array of one value in the shape and dtype of another array.
+
+    Args:
+        a: an array, a scalar or a `ShapeDtypeStruct`.
+        fill_value: the value, a scalar or an array that broadcasts to the shape.
+        dtype: the dtype; None for that of `a`.
+        shape: the shape; None for that of `a`.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `a` is none of these, or the dtype or the shape is none.
+        ValueError: `fill_value` does not broadcast to the shape.
+
+    Example:
+        >>> jnp.full_like(jnp.array([1, 2]), 7)
+        Array([7, 7], dtype=int32)
+    """
     return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
@@ -442,7 +655,27 @@ def _diagonal_ones(offset: Any, *, rows: int, columns: int, below: bool, dtype: 
 
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """Return an `N` by `M` array with ones on the diagonal `k`, counted to the right, and zeros elsewhere."""
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: the number of rows.
+        M: the number of columns; None for `N`.
+        k: the diagonal, above the main one if positive; it may be traced.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        An array of shape (N, M).
+
+    Raises:
+        TypeError: a size is no integer, or `dtype` is no dtype.
+        ValueError: a size is negative.
+
+    Example:
+        >>> jnp.eye(2)
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
     wanted = requested_dtype("eye", float if dtype is None else dtype)
     rows = _size("eye", "N", N)
     columns = rows if M is None else _size("eye", "M", M)
@@ -451,14 +684,49 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
-    """Return the `n` by `n` identity matrix."""
+    """Return an identity matrix.
+
+    Args:
+        n: the number of rows and columns.
+        dtype: the dtype; None for the default floating dtype.
+
+    Returns:
+        An array of shape (n, n).
+
+    Raises:
+        TypeError: `n` is no integer, or `dtype` is no dtype.
+        ValueError: `n` is negative.
+
+    Example:
+        >>> jnp.identity(2)
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
     size = _size("identity", "n", n)
     wanted = requested_dtype("identity", float if dtype is None else dtype)
     return _diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
 
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Any:
-    """Return an `N` by `M` array with ones on and below the diagonal `k` and zeros above, float32 as in JAX."""
+    """Return a matrix with ones on and below a diagonal, and zeros above.
+
+    Args:
+        N: the number of rows.
+        M: the number of columns; None for `N`.
+        k: the diagonal, above the main one if positive.
+        dtype: the dtype; None for float32.
+
+    Returns:
+        An array of shape (N, M).
+
+    Raises:
+        TypeError: a size is no integer, or `dtype` is no dtype.
+
+    Example:
+        >>> jnp.tri(2)
+        Array([[1., 0.],
+               [1., 1.]], dtype=float32)
+    """
     wanted = dtypes.float32 if dtype is None else requested_dtype("tri", dtype)
     rows = _size("tri", "N", N)
     columns = rows if M is None else _size("tri", "M", M)
@@ -489,13 +757,47 @@ def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
 
 @inline_jit(static=("k",), public=True)
 def tril(m: Any, k: int = 0) -> Any:
-    """Return `m` with zeros above the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
+    """Return matrices with zeros above a diagonal.
+
+    Args:
+        m: an array of at least two axes; the last two are matrices.
+        k: the diagonal, above the main one if positive.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is no array.
+        ValueError: `m` has fewer than two axes.
+
+    Example:
+        >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 0],
+               [3, 4]], dtype=int32)
+    """
     return _checked_triangle("tril", m, k, True)
 
 
 @inline_jit(static=("k",), public=True)
 def triu(m: Any, k: int = 0) -> Any:
-    """Return `m` with zeros below the diagonal `k` of its last two axes. ValueError if it has fewer than two."""
+    """Return matrices with zeros below a diagonal.
+
+    Args:
+        m: an array of at least two axes; the last two are matrices.
+        k: the diagonal, above the main one if positive.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is no array.
+        ValueError: `m` has fewer than two axes.
+
+    Example:
+        >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 2],
+               [0, 4]], dtype=int32)
+    """
     return _checked_triangle("triu", m, k, False)
 
 
@@ -540,10 +842,28 @@ def _counted_from(first: Any, *, length: int, dtype: Any) -> Any:
 def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Return the numbers from `start` (with one argument: from 0 to it) to before `stop` in steps of `step`.
+    """Return evenly spaced numbers in an interval, the end not included.
 
-    The dtype is the one the arguments promote to. ConcretizationTypeError for a traced argument, ValueError for one
-     that is no real scalar, ZeroDivisionError for a step of zero, OverflowError for infinitely many numbers.
+    Args:
+        start: the first number; the only argument is the end, and the first number is 0.
+        stop: the end of the interval.
+        step: the distance; None for 1.
+        dtype: the dtype; None for the one that the arguments promote to.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ConcretizationTypeError: an argument is traced.
+        ValueError: an argument is no real scalar.
+        ZeroDivisionError: `step` is 0.
+        OverflowError: there are infinitely many numbers.
+
+    Example:
+        >>> jnp.arange(1, 6, 2)
+        Array([1, 3, 5], dtype=int32)
     """
     refuse("arange", out_sharding=out_sharding)
     wanted = requested_dtype("arange", dtype)
@@ -635,10 +955,27 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """Return `num` evenly spaced samples from `start` to `stop`, the latter included if `endpoint`.
+    """Return evenly spaced samples.
 
-    Arrays broadcast, and the samples lie along the new axis `axis`. With `retstep`, a pair with their distance.
-    Integer dtypes round towards minus infinity. ValueError for a negative `num`.
+    Args:
+        start, stop: the first and the last sample, scalars or arrays that broadcast.
+        num: the number of samples.
+        endpoint: whether `stop` is a sample; otherwise it follows the last one.
+        retstep: whether the distance is returned, too.
+        dtype: the dtype; integers are rounded down. None for a floating dtype.
+        axis: the place of the axis of samples.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        An array, or with `retstep` a pair of it and the distance.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.linspace(0, 1, 3)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     wanted = requested_dtype("linspace", dtype)
     found = _linspace(to_number_operand(start), to_number_operand(stop), num, endpoint, retstep, wanted, axis)
@@ -674,7 +1011,27 @@ def _powers(exponents: Any, base: Any, *, dtype: Any) -> Any:
 def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Return ``base ** linspace(start, stop, num)``. ValueError for a negative `num`."""
+    """Return samples that are evenly spaced on a logarithmic scale.
+
+    Args:
+        start, stop: the logarithms of the first and the last sample, scalars or arrays that broadcast.
+        num: the number of samples.
+        endpoint: whether `stop` belongs to a sample.
+        base: the base of the logarithms.
+        dtype: the dtype; None for a floating dtype.
+        axis: the place of the axis of samples.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.logspace(0, 3, 4, base=2.0)
+        Array([1., 2., 4., 8.], dtype=float32)
+    """
     wanted = requested_dtype("logspace", dtype)
     return _logspace(*map(to_number_operand, (start, stop, base)), num, endpoint, wanted, axis)
 
@@ -706,7 +1063,26 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
-    """Return `num` samples from `start` to `stop`, each the same multiple of the one before."""
+    """Return samples each of which is the same multiple of the one before.
+
+    Args:
+        start, stop: the first and the last sample, scalars or arrays that broadcast.
+        num: the number of samples.
+        endpoint: whether `stop` is a sample.
+        dtype: the dtype; None for a floating dtype.
+        axis: the place of the axis of samples.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.geomspace(1, 8, 4).round(3)
+        Array([1., 2., 4., 8.], dtype=float32)
+    """
     wanted = requested_dtype("geomspace", dtype)
     count = _size("geomspace", "num", num)
     rank = (
@@ -720,7 +1096,25 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """Return `array` repeated to fill `shape`, as NumPy broadcasts it. ValueError if the shapes do not fit."""
+    """Return an array repeated to fill a shape.
+
+    Args:
+        array: an array or a scalar.
+        shape: the lengths of the axes, integers, or one integer.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of `shape` and the dtype of `array`.
+
+    Raises:
+        TypeError: `array` is no array and no scalar.
+        ValueError: the array does not broadcast to `shape`.
+
+    Example:
+        >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
     refuse("broadcast_to", out_sharding=out_sharding)
     return broadcast_operand_to(
         "broadcast_to", array, type_of("broadcast_to", array).shape, canonical_shape("broadcast_to", shape)
@@ -728,22 +1122,66 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
-    """Return the arguments broadcast to their common shape, as a list. ValueError if they have none."""
+    """Return arrays broadcast to their common shape.
+
+    Args:
+        args: arrays or scalars.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones(2), jnp.ones((3, 1)))]
+        [(3, 2), (3, 2)]
+    """
     own = [type_of("broadcast_arrays", x, i).shape for i, x in enumerate(args)]
     shape = check_broadcast("broadcast_arrays", own)
     return [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape that arrays of the given shapes broadcast to. ValueError if there is none."""
+    """Return the shape that arrays of some shapes broadcast to.
+
+    Args:
+        shapes: tuples of integers, or integers.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.broadcast_shapes((2,), (3, 1))
+        (3, 2)
+    """
     return check_broadcast("broadcast_shapes", [canonical_shape("broadcast_shapes", s) for s in shapes])
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Return one grid of coordinates for each of the 1-D arrays `xi`.
+    """Return a grid of coordinates for each of several vectors.
 
-    With ``indexing='xy'`` the second array runs along the first axis, as images do. `sparse` ones have size 1 along
-    the other axes. ValueError for arrays that are not 1-D.
+    Args:
+        xi: vectors or scalars.
+        copy: must be True.
+        sparse: whether the grids have size 1 along the axes of the other vectors.
+        indexing: ``"xy"``: the second vector runs along the first axis, as in images; ``"ij"``: the first one does.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an operand has more than one axis, `copy` is False, or `indexing` is another text.
+
+    Example:
+        >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([3, 4]))[0]
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviated(indexing)}")
@@ -769,7 +1207,24 @@ def _along(x: Any, size: int, axis: int, rank: int, shape: tuple[int, ...] | Non
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
-    """Return the index of every element of an array of shape `dimensions`: one array an axis, stacked or as a tuple."""
+    """Return the indices of all elements of an array of a shape.
+
+    Args:
+        dimensions: the lengths of the axes.
+        dtype: the dtype; None for the default integer.
+        sparse: whether arrays have size 1 along the other axes.
+
+    Returns:
+        An array with one more axis in front, for the axes; if `sparse`, a tuple of arrays.
+
+    Raises:
+        TypeError: a length is no integer.
+
+    Example:
+        >>> jnp.indices((2, 2))[0]
+        Array([[0, 0],
+               [1, 1]], dtype=int32)
+    """
     wanted = requested_dtype("indices", int if dtype is None else dtype)
     shape = canonical_shape("indices", dimensions)
     rank = len(shape)

@@ -100,10 +100,26 @@ def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
-    """Return the elements of `a` in a new shape, in which one size may be -1; with ``order='F'`` column by column.
+    """Return the elements of `a` in a new shape.
 
-    A NumPy array is reshaped by NumPy and stays one. TypeError if the number of elements differs, or the shape is not
-    known while tracing.
+    Args:
+        a: an array or a scalar.
+        shape: the lengths of the axes, integers, or one integer; one length may be -1, which follows from the
+            others.
+        order: ``"C"`` for row by row, ``"F"`` for column by column.
+        copy: whether a copy is made; False raises an error where one is needed.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of the dtype of `a`; a NumPy array of a NumPy array.
+
+    Raises:
+        TypeError: the number of elements differs, `a` is no array, or a length is traced or no integer.
+
+    Example:
+        >>> jnp.reshape(jnp.arange(4), (2, -1))
+        Array([[0, 1],
+               [2, 3]], dtype=int32)
     """
     try:
         refuse("reshape", out_sharding=out_sharding)
@@ -120,7 +136,23 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
 
 @inline_jit(static=("order", "out_sharding"), public=True)
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """Return the elements of `a` as a 1-D array, with ``order='F'`` column by column."""
+    """Return the elements of `a` as a vector.
+
+    Args:
+        a: an array or a scalar.
+        order: ``"C"`` for row by row, ``"F"`` for column by column.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        A vector of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array and no scalar.
+
+    Example:
+        >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
+        Array([1, 2, 3, 4], dtype=int32)
+    """
     refuse("ravel", out_sharding=out_sharding)
     return _reshaped("ravel", a, (type_of("ravel", a).size,), order)
 
@@ -130,7 +162,23 @@ def _permuted(a: Any, permutation: Sequence[int]) -> Any:
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    """Return `a` with its axes in the order `axes`, reversed without it. TypeError unless they are a permutation."""
+    """Return `a` with its axes in another order.
+
+    Args:
+        a: an array or a scalar.
+        axes: the axes of `a` in the new order; None for the reverse order.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `axes` is no permutation of the axes, or `a` is no array.
+
+    Example:
+        >>> jnp.transpose(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     a = to_array_operand("transpose", a)
     if axes is None:
         return _permuted(a, range(a.ndim)[::-1])
@@ -146,12 +194,44 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: Any) -> Any:
-    """Return `a` with its axes in the order `axes`."""
+    """Return `a` with its axes in another order.
+
+    Args:
+        a: an array or a scalar.
+        axes: the axes of `a` in the new order.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `axes` is no permutation of the axes, or `a` is no array.
+
+    Example:
+        >>> jnp.permute_dims(jnp.array([[1, 2], [3, 4]]), (1, 0))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """Return `x` with its last two axes exchanged. ValueError if it has fewer."""
+    """Return `x` with its last two axes exchanged.
+
+    Args:
+        x: an array of at least two axes.
+
+    Returns:
+        An array of the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has fewer than two axes.
+
+    Example:
+        >>> jnp.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     x = to_array_operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose: x must be at least two-dimensional; got ndim={x.ndim}")
@@ -160,9 +240,22 @@ def matrix_transpose(x: Any, /) -> Any:
 
 @inline_jit(static=("axis1", "axis2"), public=True)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Return `a` with two axes exchanged. NumPy's AxisError, an IndexError and a ValueError, for axes it has not.
+    """Return `a` with two axes exchanged.
 
-    Other than in NumPy, an axis that is no integer is an IndexError, and None, a boolean or a list a ValueError.
+    Args:
+        a: an array or a scalar.
+        axis1, axis2: the axes, integers; negative ones count from the end.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        IndexError: `a` has no such axis, as NumPy's AxisError, or an axis is no integer.
+        TypeError: `a` is no array.
+
+    Example:
+        >>> jnp.swapaxes(jnp.ones((2, 3)), 0, 1).shape
+        (3, 2)
     """
     a = to_array_operand("swapaxes", a)
     order = list(range(a.ndim))
@@ -173,9 +266,23 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 @inline_jit(static=("source", "destination"), public=True)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Return `a` with the axes `source` moved to the places `destination`, the others in their order.
+    """Return `a` with some axes moved to other places, the others in their order.
 
-    ValueError if the two differ in number or name an axis twice.
+    Args:
+        a: an array or a scalar.
+        source: an axis or several.
+        destination: the places of these axes in the result, as many.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `source` and `destination` differ in number, or name an axis twice or one that is missing.
+
+    Example:
+        >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
     """
     a = to_array_operand("moveaxis", a)
     listed = [x if is_sequence_of_axes(x) else (x,) for x in (source, destination)]
@@ -190,7 +297,24 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 @inline_jit(static=("axis", "start"), public=True)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """Return `a` with `axis` moved to before the axis `start`; `moveaxis` says the same more plainly."""
+    """Return `a` with `axis` moved to before the axis `start`; `moveaxis` is plainer.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that moves.
+        start: the axis that it is placed before.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+        (4, 2, 3)
+    """
     a = to_array_operand("rollaxis", a)
     number, place = canonical_axis("rollaxis", axis, a.ndim), operator.index(start)
     if not -a.ndim <= place <= a.ndim:
@@ -200,7 +324,23 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """Return `a` with axes of size 1 at the places `axis` of the result."""
+    """Return `a` with further axes of size 1.
+
+    Args:
+        a: an array or a scalar.
+        axis: the place of the new axis in the result, or several places.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array and no scalar.
+        ValueError: a place is out of range or repeated.
+
+    Example:
+        >>> jnp.expand_dims(jnp.ones(2), 0).shape
+        (1, 2)
+    """
     a = to_array_operand("expand_dims", a)
     count = len(axis) if is_sequence_of_axes(axis) else 1
     rank = a.ndim + count
@@ -211,7 +351,23 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Return `a` without the axes `axis`, or without all axes, of size 1. ValueError for one of another size."""
+    """Return `a` without axes of size 1.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is removed, or several; None for all of size 1.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array and no scalar.
+        ValueError: an axis is missing or has another size.
+
+    Example:
+        >>> jnp.squeeze(jnp.ones((1, 2, 1))).shape
+        (2,)
+    """
     a = to_array_operand("squeeze", a)
     axes = tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axes_of("squeeze", axis, a.ndim)
     for i in axes:
@@ -273,9 +429,23 @@ def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) ->
 
 @inline_jit(static=("axis", "dtype"), trees=True)
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """Return the arrays joined along an axis they have (None: flattened), in their promoted dtype.
+    """Join arrays along an axis that they have.
 
-    TypeError if their ranks or other axes differ, ValueError for no array or an axis that is not there.
+    Args:
+        arrays: a sequence of arrays, equal in rank and in the lengths of the other axes.
+        axis: the axis; None to flatten the arrays.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array, or the arrays have no such axis.
+
+    Example:
+        >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
+        Array([1, 2, 3], dtype=int32)
     """
     found = _sequence("concatenate", arrays)
     wanted = requested_dtype("concatenate", dtype)
@@ -286,13 +456,48 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 @inline_jit(static=("axis",), trees=True)
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """Return the arrays joined along an axis they have; the array API's name of `concatenate`."""
+    """Join arrays along an axis that they have; the array API's name of `concatenate`.
+
+    Args:
+        arrays: a sequence of arrays, equal in rank and in the lengths of the other axes.
+        axis: the axis; None to flatten the arrays.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array, or the arrays have no such axis.
+
+    Example:
+        >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
+        Array([1, 2, 3], dtype=int32)
+    """
     return concatenate(arrays, axis)
 
 
 @inline_jit(static=("axis", "out", "dtype"), trees=True)
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Return the arrays, all of one shape, joined along a new axis. ValueError if their shapes differ."""
+    """Join arrays of one shape along a new axis.
+
+    Args:
+        arrays: a sequence of arrays.
+        axis: the place of the new axis in the result.
+        out: not supported; leave it at None.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array with one more axis than the operands.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        ValueError: there is no array, the shapes differ, or the place is out of range.
+
+    Example:
+        >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
     refuse("stack", out=out)
     found = _sequence("stack", arrays)
     wanted = requested_dtype("stack", dtype)
@@ -318,19 +523,61 @@ def _at_least(function: str, arys: tuple[Any, ...], raised: Callable[[Any], Any]
 
 @inline_jit(public=True)
 def atleast_1d(*arys: Any) -> Any:
-    """Return the arguments with one axis at least, scalars as vectors; a list if there are several."""
+    """Return arrays with at least one axis, scalars as vectors.
+
+    Args:
+        arys: arrays or scalars.
+
+    Returns:
+        An array for one operand, otherwise a list of arrays.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.atleast_1d(1.0).shape
+        (1,)
+    """
     return _at_least("atleast_1d", arys, lambda x: x if x.ndim else set_shape(x, (1,)))
 
 
 @inline_jit(public=True)
 def atleast_2d(*arys: Any) -> Any:
-    """Return the arguments with two axes at least, vectors as rows; a list if there are several."""
+    """Return arrays with at least two axes, vectors as rows.
+
+    Args:
+        arys: arrays or scalars.
+
+    Returns:
+        An array for one operand, otherwise a list of arrays.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.atleast_2d(1.0).shape
+        (1, 1)
+    """
     return _at_least("atleast_2d", arys, lambda x: x if x.ndim > 1 else set_shape(x, (1, x.size)))
 
 
 @inline_jit(public=True)
 def atleast_3d(*arys: Any) -> Any:
-    """Return the arguments with three axes at least, vectors along the second; a list if there are several."""
+    """Return arrays with at least three axes, vectors along the second.
+
+    Args:
+        arys: arrays or scalars.
+
+    Returns:
+        An array for one operand, otherwise a list of arrays.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+
+    Example:
+        >>> jnp.atleast_3d(1.0).shape
+        (1, 1, 1)
+    """
 
     def raised(x: Any) -> Any:
         if x.ndim > 2:
@@ -350,41 +597,136 @@ def _raised(function: str, tup: Any, raise_rank: Callable[..., Any]) -> list[Any
 
 @inline_jit(static=("dtype",), trees=True)
 def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Return the arrays joined along the first axis, 1-D ones as rows."""
+    """Join arrays along the first axis, vectors as rows.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
     return _concatenated("vstack", _raised("vstack", tup, atleast_2d), 0, requested_dtype("vstack", dtype))
 
 
 @inline_jit(static=("dtype",), trees=True)
 def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Return the arrays joined along the second axis, 1-D ones along their only one."""
+    """Join arrays along the second axis, vectors along their only one.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([1, 2, 3, 4], dtype=int32)
+    """
     found = _raised("hstack", tup, atleast_1d)
     return _concatenated("hstack", found, 0 if found[0].ndim == 1 else 1, requested_dtype("hstack", dtype))
 
 
 @inline_jit(static=("dtype",), trees=True)
 def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Return the arrays joined along the third axis."""
+    """Join arrays along the third axis.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[[1, 3],
+                [2, 4]]], dtype=int32)
+    """
     return _concatenated("dstack", _raised("dstack", tup, atleast_3d), 2, requested_dtype("dstack", dtype))
 
 
 @inline_jit(trees=True)
 def column_stack(tup: Any) -> Any:
-    """Return the arrays joined along the second axis, 1-D ones as columns."""
+    """Join arrays along the second axis, vectors as columns.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     found = [x if x.ndim > 1 else set_shape(x, (x.size, 1)) for x in _sequence("column_stack", tup)]
     return _concatenated("column_stack", found, 1, None)
 
 
 @inline_jit(static=("axis",), public=True)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Return `values` joined to the end of `arr` along `axis` (None: both flattened)."""
+    """Join `values` to the end of `arr`.
+
+    Args:
+        arr, values: arrays, equal in rank and in the lengths of the other axes unless `axis` is None.
+        axis: the axis; None to flatten both.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: the arrays have no such axis.
+
+    Example:
+        >>> jnp.append(jnp.array([1, 2]), 3)
+        Array([1, 2, 3], dtype=int32)
+    """
     return concatenate([to_array_operand("append", arr, 0), to_array_operand("append", values, 1)], axis)
 
 
 @inline_jit(trees=True)
 def block(arrays: Any) -> Any:
-    """Return nested lists of arrays assembled: innermost lists along the last axis, the next ones along the one before.
+    """Join nested lists of arrays: innermost lists along the last axis, the next ones along the one before.
 
-    TypeError for tuples, ValueError for lists of different depth.
+    Args:
+        arrays: an array, or nested lists of arrays of one depth.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: there is a tuple, or the lengths of other axes differ.
+        ValueError: the lists differ in depth, or one is empty.
+
+    Example:
+        >>> jnp.block([[jnp.array([1, 2]), 3], [4, jnp.array([5, 6])]])
+        Array([[1, 2, 3],
+               [4, 5, 6]], dtype=int32)
     """
 
     def depth(item: Any) -> int:
@@ -455,36 +797,136 @@ def _integer(function: str, name: str, value: Any) -> int:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Return `ary` cut along `axis` into equal sections, or before the given indices.
+    """Cut an array along an axis into equal sections, or before given indices.
 
-    ValueError if the axis does not divide into that many.
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+        axis: the axis.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has no such axis.
+
+    Example:
+        >>> jnp.split(jnp.arange(4), 2)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis, True)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Return `ary` cut along `axis` into sections, the first ones longer by one if need be, or before the indices."""
+    """Cut an array along an axis into sections of about the same length, or before given indices.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, or a sequence of indices that sections begin at; it must be
+            concrete.
+        axis: the axis.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the number of sections is not positive, or `ary` has no such axis.
+
+    Example:
+        >>> jnp.array_split(jnp.arange(3), 2)
+        [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Return `ary` cut along its first axis."""
+    """Cut an array along its first axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has too few axes.
+
+    Example:
+        >>> [x.shape for x in jnp.vsplit(jnp.ones((2, 2, 2)), 2)]
+        [(1, 2, 2), (1, 2, 2)]
+    """
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Return `ary` cut along its second axis, or its only one."""
+    """Cut an array along its second axis, or its only one.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has too few axes.
+
+    Example:
+        >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 2, 2)), 2)]
+        [(2, 1, 2), (2, 1, 2)]
+    """
     return _split("hsplit", ary, indices_or_sections, 0 if type_of("hsplit", ary).ndim == 1 else 1, True)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Return `ary` cut along its third axis."""
+    """Cut an array along its third axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has too few axes.
+
+    Example:
+        >>> [x.shape for x in jnp.dsplit(jnp.ones((2, 2, 2)), 2)]
+        [(2, 2, 1), (2, 2, 1)]
+    """
     return _split("dsplit", ary, indices_or_sections, 2, True)
 
 
 @inline_jit(static=("axis",), public=True)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """Return the arrays along `axis`, without it. ValueError for a scalar."""
+    """Return the arrays along an axis, without it.
+
+    Args:
+        x: an array of at least one axis.
+        axis: the axis.
+
+    Returns:
+        A tuple of arrays.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` is a scalar or has no such axis.
+
+    Example:
+        >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     x = to_array_operand("unstack", x)
     along = canonical_axis("unstack", axis, x.ndim)
     if x.ndim == 0:
@@ -494,7 +936,23 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 @inline_jit(static=("reps",), public=True)
 def tile(A: Any, reps: Any) -> Any:
-    """Return `A` repeated `reps` times along each axis, missing leading axes of either counted as 1."""
+    """Return an array repeated along each axis.
+
+    Args:
+        A: an array or a scalar.
+        reps: the number of repetitions, or one for each axis; missing leading axes of `A`, and missing leading
+            numbers, count as 1.
+
+    Returns:
+        An array of the dtype of `A`.
+
+    Raises:
+        TypeError: `A` is no array and no scalar, or a number is no integer.
+
+    Example:
+        >>> jnp.tile(jnp.array([1, 2]), 2)
+        Array([1, 2, 1, 2], dtype=int32)
+    """
     A = to_array_operand("tile", A)
     counts = canonical_shape("tile", reps)
     counts = (1,) * (A.ndim - len(counts)) + counts
@@ -506,9 +964,27 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
 ) -> Any:
-    """Return `a` with each element (along `axis`; None: of the flattened array) repeated, an integer or one for each.
+    """Return `a` with each element repeated along an axis.
 
-    With `total_repeat_length` the result is cut to it, or filled with the last element; traced `repeats` need it.
+    Args:
+        a: an array or a scalar.
+        repeats: the number of repetitions, an integer, or a vector with one for each element.
+        axis: the axis; None for the flattened array.
+        total_repeat_length: the length of the result, which traced `repeats` need: it is cut, or filled with the
+            last element.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `repeats` has another length than the axis, or `a` has no such axis.
+
+    Example:
+        >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]))
+        Array([1, 1, 2], dtype=int32)
     """
     refuse("repeat", out_sharding=out_sharding)
     a = to_array_operand("repeat", a)
@@ -557,7 +1033,23 @@ def _repeated(a: Any, *, count: int, axis: int) -> Any:
 
 @inline_jit(static=("axis",), public=True)
 def flip(m: Any, axis: Any = None) -> Any:
-    """Return `m` with its elements in reverse order along `axis` (None: all axes)."""
+    """Return the elements in reverse order.
+
+    Args:
+        m: an array.
+        axis: the axis that is reversed, or several; None for all.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is no array.
+        ValueError: `m` has no such axis.
+
+    Example:
+        >>> jnp.flip(jnp.array([1, 2, 3]))
+        Array([3, 2, 1], dtype=int32)
+    """
     return _flipped("flip", m, axis)
 
 
@@ -569,19 +1061,69 @@ def _flipped(function: str, m: Any, axis: Any) -> Any:
 
 @inline_jit(public=True)
 def fliplr(m: Any) -> Any:
-    """Return `m` reversed along its second axis. ValueError if it has none."""
+    """Return the elements in reverse order along the second axis.
+
+    Args:
+        m: an array that has the axis.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is no array.
+        ValueError: `m` does not have the axis.
+
+    Example:
+        >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
+    """
     return _flipped("fliplr", m, 1)
 
 
 @inline_jit(public=True)
 def flipud(m: Any) -> Any:
-    """Return `m` reversed along its first axis. ValueError if it has none."""
+    """Return the elements in reverse order along the first axis.
+
+    Args:
+        m: an array that has the axis.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is no array.
+        ValueError: `m` does not have the axis.
+
+    Example:
+        >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+        Array([[3, 4],
+               [1, 2]], dtype=int32)
+    """
     return _flipped("flipud", m, 0)
 
 
 @inline_jit(static=("k", "axes"), public=True)
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """Return `m` turned by `k` right angles in the plane of two axes, from the first towards the second."""
+    """Return an array turned by right angles in the plane of two axes.
+
+    Args:
+        m: an array of at least two axes.
+        k: the number of right angles.
+        axes: the two axes; it is turned from the first towards the second.
+
+    Returns:
+        An array of the dtype of `m`.
+
+    Raises:
+        TypeError: `m` is no array.
+        ValueError: `m` has no such axes, or they are the same.
+
+    Example:
+        >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+        Array([[2, 4],
+               [1, 3]], dtype=int32)
+    """
     m = to_array_operand("rot90", m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, got shape {m.shape}")
@@ -601,10 +1143,23 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 @inline_jit(static=("shift", "axis"), public=True)
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Return `a` shifted along `axis`, what falls off the end coming back at the start; None: the flattened array.
+    """Return an array shifted along axes; elements that fall off the end come back at the start.
 
-    `shift` is a number, of which the fraction is dropped, or one for each axis, and may be traced. ValueError for
-    shifts of more than one axis, and where there are not as many of them as axes.
+    Args:
+        a: an array.
+        shift: the number of places, or one for each axis; it may be traced.
+        axis: the axis, or several; None for the flattened array.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: there are not as many shifts as axes, or `a` has no such axis.
+
+    Example:
+        >>> jnp.roll(jnp.array([1, 2, 3]), 1)
+        Array([3, 1, 2], dtype=int32)
     """
     a = to_array_operand("roll", a)
     if axis is None:
@@ -689,7 +1244,22 @@ def _rolled_at(a: Any, shift: Any, *, axis: int, step: int) -> Any:
 
 @inline_jit(static=("new_shape",), public=True)
 def resize(a: Any, new_shape: Any) -> Any:
-    """Return the elements of `a`, repeated from the start as often as it takes, in a new shape."""
+    """Return the elements of `a` in a new shape, repeated from the start as often as needed.
+
+    Args:
+        a: an array or a scalar.
+        new_shape: the lengths of the axes, or one length.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array and no scalar, or a length is negative.
+
+    Example:
+        >>> jnp.resize(jnp.array([1, 2, 3]), 5)
+        Array([1, 2, 3, 1, 2], dtype=int32)
+    """
     a = to_array_operand("resize", a)
     target = canonical_shape("resize", new_shape)
     size = math.prod(target)
@@ -699,7 +1269,22 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """Return a copy of `a` in memory of its own."""
+    """Return a copy of `a` in memory of its own.
+
+    Args:
+        a: an array, a scalar, or nested lists of numbers.
+        order: makes no difference to ``"C"``, ``"A"`` and ``"K"``; None for ``"K"``.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: `a` does not convert to an array.
+
+    Example:
+        >>> jnp.copy(jnp.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
@@ -718,9 +1303,23 @@ def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
 
 @inline_jit(static=("offset", "axis1", "axis2"), public=True)
 def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the diagonal `offset` of the matrices along `axis1` and `axis2`, along a new last axis.
+    """Return diagonals of matrices, along a new last axis.
 
-    ValueError for an array with fewer than two axes, or the same axis twice.
+    Args:
+        a: an array of at least two axes.
+        offset: the diagonal, above the main one if positive.
+        axis1, axis2: the axes of the rows and the columns.
+
+    Returns:
+        An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axes, or they are the same.
+
+    Example:
+        >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
     """
     a = to_array_operand("diagonal", a)
     if a.ndim < 2:
@@ -747,7 +1346,24 @@ def _with_diagonal(v: Any, *, offset: int) -> Any:
 
 @inline_jit(static=("k",), public=True)
 def diag(v: Any, k: int = 0) -> Any:
-    """Return the diagonal `k` of a matrix, or the matrix that has a vector there. ValueError for any other rank."""
+    """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    Args:
+        v: a matrix or a vector.
+        k: the diagonal, above the main one if positive.
+
+    Returns:
+        A vector or a matrix of the dtype of `v`.
+
+    Raises:
+        TypeError: `v` is no array.
+        ValueError: `v` has another rank.
+
+    Example:
+        >>> jnp.diag(jnp.array([1, 2]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
     v = to_array_operand("diag", v)
     if v.ndim == 2:
         return diagonal(v, k)
@@ -758,7 +1374,23 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @inline_jit(static=("k",), public=True)
 def diagflat(v: Any, k: int = 0) -> Any:
-    """Return the matrix that has the flattened array `v` on its diagonal `k`."""
+    """Return the matrix with the elements of an array on its diagonal.
+
+    Args:
+        v: an array or a scalar, which is flattened.
+        k: the diagonal, above the main one if positive.
+
+    Returns:
+        A matrix of the dtype of `v`.
+
+    Raises:
+        TypeError: `v` is no array and no scalar.
+
+    Example:
+        >>> jnp.diagflat(jnp.array([[1], [2]]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
     v = ravel(v)
     return _with_diagonal(converted(v, v.dtype, False), offset=_integer("diagflat", "k", k))
 
@@ -791,7 +1423,26 @@ def sort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
 ) -> Any:
-    """Return `a` sorted along `axis` (None: flattened), NaN last."""
+    """Return the elements sorted along an axis, NaN last.
+
+    Args:
+        a: an array; complex numbers are sorted by real part first.
+        axis: the axis; None for the flattened array.
+        kind, order: not supported; leave them at None.
+        stable: whether equal elements keep their order.
+        descending: whether the largest element comes first.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: `a` is no array, or `kind` or `order` is given.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.sort(jnp.array([3, 1, 2]))
+        Array([1, 2, 3], dtype=int32)
+    """
     return _checked_sort("sort", a, axis, kind, order, stable, descending)
 
 
@@ -800,6 +1451,26 @@ def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
 ) -> Any:
-    """Return the positions that sort `a` along `axis` (None: flattened), equal elements in their order."""
+    """Return the positions that sort the elements along an axis, NaN last.
+
+    Args:
+        a: an array; complex numbers are sorted by real part first.
+        axis: the axis; None for the flattened array.
+        kind, order: not supported; leave them at None.
+        stable: whether equal elements keep their order.
+        descending: whether the largest element comes first.
+        dtype: the dtype of the positions; None for the default integer.
+
+    Returns:
+        An array of the shape of `a` and an integer dtype.
+
+    Raises:
+        TypeError: `a` is no array, or `kind` or `order` is given.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.argsort(jnp.array([3, 1, 2]))
+        Array([1, 2, 0], dtype=int32)
+    """
     found = _checked_sort("argsort", a, axis, kind, order, stable, descending)
     return found if dtype is None else cast_to(found, found.aval, requested_dtype("argsort", dtype))
