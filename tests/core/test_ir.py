@@ -68,13 +68,13 @@ def test_the_jaxprs_among_parameters():
 
 def test_the_jaxpr_that_an_equation_calls_is_its_only_closed_one():
     closed = xtrace.make_jaxpr(lambda x: lax.sin(x))(SCALAR)
-    assert called_jaxpr((1, closed, "name"), [F32]) is closed
-    assert called_jaxpr((1, closed.jaxpr, (closed.jaxpr,)), [F32]) is None
+    assert called_jaxpr(lax.sin, (1, closed, "name"), [F32]) is closed
+    assert called_jaxpr(lax.sin, (1, closed.jaxpr, (closed.jaxpr,)), [F32]) is None
     for parameters in ((closed, closed), ((closed,),), (closed, (closed,))):
-        with pytest.raises(TypeError, match="not called on its operands"):
-            called_jaxpr(parameters, [F32])
-    with pytest.raises(TypeError, match="not called on its operands"):
-        called_jaxpr((closed,), [VECTOR])
+        with pytest.raises(TypeError, match="sin holds jaxprs that are not called on its operands"):
+            called_jaxpr(lax.sin, parameters, [F32])
+    with pytest.raises(TypeError, match="sin holds jaxprs that are not called on its operands"):
+        called_jaxpr(lax.sin, (closed,), [VECTOR])
 
 
 def test_debug_info_says_whose_jaxpr_it_is():

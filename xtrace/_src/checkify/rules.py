@@ -69,52 +69,15 @@ if TYPE_CHECKING:
 
 
 # Results are NaN only where operands are; of `custom_lin` only the transpose is computed.
-KEEPS_NUMBERS = frozenset(
-    (
-        all_gather_p,
-        all_to_all_p,
-        approx_top_k,
-        broadcasted_iota,
-        checkpoint_name,
-        convert_element_type,
-        copy,
-        custom_lin,
-        device_put_p,
-        elementwise.abs,
-        elementwise.bitcast_convert_type,
-        elementwise.ceil,
-        elementwise.clamp,
-        elementwise.complex,
-        elementwise.conj,
-        elementwise.floor,
-        elementwise.imag,
-        elementwise.max,
-        elementwise.min,
-        elementwise.neg,
-        elementwise.nextafter,
-        elementwise.optimization_barrier,
-        elementwise.real,
-        elementwise.reduce_precision,
-        elementwise.round,
-        elementwise.sign,
-        elementwise.square,
-        empty,
-        pmax,
-        pmin,
-        ppermute_p,
-        reduce_max,
-        reduce_min,
-        reduce_window_max,
-        reduce_window_min,
-        scatter_max,
-        scatter_min,
-        select_and_gather_add,
-        sort,
-        stage,
-        stop_gradient_of_one,
-        top_k,
-    )
-)
+KEEPS_NUMBERS = frozenset((
+    elementwise.abs, elementwise.bitcast_convert_type, elementwise.ceil, elementwise.clamp, elementwise.complex,
+    elementwise.conj, elementwise.floor, elementwise.imag, elementwise.max, elementwise.min, elementwise.neg,
+    elementwise.nextafter, elementwise.optimization_barrier, elementwise.real, elementwise.reduce_precision,
+    elementwise.round, elementwise.sign, elementwise.square,
+    all_gather_p, all_to_all_p, approx_top_k, broadcasted_iota, checkpoint_name, convert_element_type, copy,
+    custom_lin, device_put_p, empty, pmax, pmin, ppermute_p, reduce_max, reduce_min, reduce_window_max,
+    reduce_window_min, scatter_max, scatter_min, select_and_gather_add, sort, stage, stop_gradient_of_one, top_k,
+))
 
 
 def _divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
@@ -149,13 +112,8 @@ def _index_vectors(
 
 
 def _gather(
-    checker: CheckTrace,
-    operands: Sequence[Any],
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...],
-    mode: GatherScatterMode,
-    **_: Any,
+    checker: CheckTrace, operands: Sequence[Any], *, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: Any,
 ) -> None:
     # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
     if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
@@ -181,7 +139,7 @@ CHECKS: dict[Primitive, Callable[..., None]] = {
 }
 
 
-# Operations that hold jaxprs
+# Operations that hold jaxprs, or an error
 
 
 def _check(
@@ -216,12 +174,7 @@ def _jit(
 
 
 def _remat(
-    checker: CheckTrace,
-    operands: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    prevent_cse: Any,
-    differentiated: bool,
+    checker: CheckTrace, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: Any, differentiated: bool,
     policy: Any,
 ) -> list[Any]:
     inner = checker.of(jaxpr)
@@ -339,37 +292,31 @@ class _CheckedCall:
     def jvp(self, rule: Any) -> Any:
         """Return the jvp rule of the function, given that of the function without errors."""
 
-        def and_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        def jvp_with_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             results, moved = rule.function(*explicit(self.name, primals, tangents, self.skipped))
             error = self.error(primals)
             return [*error, *results], [*[None] * len(error), *moved]
 
-        return rule.batched(and_error)
+        return rule.batched(jvp_with_error)
 
     def fwd(self, rule: Any) -> Any:
         """Return the forward rule of the function, given that of the function without errors."""
 
-        def and_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
+        def fwd_with_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
             values, _ = explicit(self.name, primals, [n or None for n in nonzero], self.skipped)
             results, residuals, backward = rule.function(values, nonzero[self.skipped :])
             error = self.error(primals)
 
-            def without_error(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            def backward_without_error(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
                 return [None] * self.skipped + list(backward.function(residuals, cotangents[len(error) :]))
 
-            return [*error, *results], residuals, backward.batched(without_error)
+            return [*error, *results], residuals, backward.batched(backward_without_error)
 
-        return rule.batched(and_error)
+        return rule.batched(fwd_with_error)
 
 
 def _custom_jvp(
-    checker: CheckTrace,
-    operands: Sequence[Any],
-    *,
-    name: str,
-    call_jaxpr: Any,
-    jvp: Rule,
-    num_consts: int,
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int,
     symbolic_zeros: bool,
 ) -> list[Any]:
     found = _CheckedCall(checker, name, call_jaxpr, num_consts)
@@ -379,14 +326,7 @@ def _custom_jvp(
 
 
 def _custom_vjp(
-    checker: CheckTrace,
-    operands: Sequence[Any],
-    *,
-    name: str,
-    call_jaxpr: Any,
-    fwd: Rule,
-    bwd: str,
-    num_consts: int,
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, bwd: str, num_consts: int,
     symbolic_zeros: bool,
 ) -> list[Any]:
     found = _CheckedCall(checker, name, call_jaxpr, num_consts)

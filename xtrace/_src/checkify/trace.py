@@ -92,7 +92,7 @@ class CheckTrace(Trace):
             if primitive in CALLS:
                 return CALLS[primitive](self, operands, **named)
             if primitive.multiple_results and primitive not in AS_ONE:
-                called = called_jaxpr(parameters, map(aval_of, operands))
+                called = called_jaxpr(primitive, parameters, map(aval_of, operands))
                 if called is not None:
                     return self.inline(called, operands)
             results = self.parent.process(primitive, operands, parameters)

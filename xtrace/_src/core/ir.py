@@ -195,7 +195,9 @@ def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
     return found
 
 
-def called_jaxpr(parameters: Sequence[Any], avals: Iterable[ShapedArray]) -> ClosedJaxpr | None:
+def called_jaxpr(
+    primitive: Primitive, parameters: Sequence[Any], avals: Iterable[ShapedArray]
+) -> ClosedJaxpr | None:
     """Return the jaxpr that an equation calls on its operands, of types `avals`: the only closed one it holds.
 
     None if it holds no closed jaxpr: functions of elements, such as that of a reduction, are open ones. TypeError if it
@@ -208,7 +210,10 @@ def called_jaxpr(parameters: Sequence[Any], avals: Iterable[ShapedArray]) -> Clo
         elif isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             count += 2
     if count > 1 or (called is not None and [a.shape for a in called.in_avals] != [a.shape for a in avals]):
-        raise TypeError("the operation holds jaxprs that are not called on its operands")
+        raise TypeError(
+            f"{primitive.name} holds jaxprs that are not called on its operands: the feature that follows programs "
+            "into operations needs a rule for it, in its rules.py"
+        )
     return called
 
 

@@ -229,7 +229,7 @@ class _Search:
         rule = RULES.get(equation.primitive)
         if rule is not None:
             return rule(self.run, operands, **equation.params)
-        called = called_jaxpr(equation.parameters, [aval_of(x) for x in operands])
+        called = called_jaxpr(equation.primitive, equation.parameters, [aval_of(x) for x in operands])
         return () if called is None else self.run("", called, operands)
 
     @contextmanager

@@ -68,7 +68,7 @@ def _results(equation: JaxprEqn, given: Accounts) -> Accounts:
     rule = RULES.get(primitive)
     if rule is not None:
         found = rule(given, **equation.params)
-    elif (called := called_jaxpr(equation.parameters, [x.aval for x in equation.invars])) is not None:
+    elif (called := called_jaxpr(primitive, equation.parameters, [x.aval for x in equation.invars])) is not None:
         found = follow(called, given)
     elif any(x is not None for x in given) and not _compares(equation):
         source = equation.source if equation.source is not None else user_position()
