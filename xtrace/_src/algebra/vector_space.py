@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,48 @@ def _zero_derivative_jvp(
 # jvp rules that follow from what an operation is: linear in all its floating and complex operands together, or with
 # derivative zero wherever it has one.
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp), Derived(_zero_derivative_jvp)
+
+
+def _same_type(operand: ShapedArray, **_: Any) -> ShapedArray:
+    return operand
+
+
+def linear(
+    name: str, parameters: Sequence[str] = (), *, transpose: Callable[..., Any], axes: Sequence[str] = (),
+    abstract: Callable[..., ShapedArray] = _same_type, **rules: Any,
+) -> Callable[[Callable[..., Any]], Primitive]:
+    """Decorate the public function of a linear operation of one operand; its name becomes the primitive.
+
+    Args:
+        name: its name in the IR.
+        parameters: the names of its parameters, in order.
+        transpose: ``transpose(cotangent, operand, **parameters)`` returns the cotangent of the operand, of which the
+            type is known only, or None for zero.
+        axes: the parameters that hold axes of the operand, integers or tuples of these. `batch` follows from them, for
+            results of the operand's rank.
+        abstract: the type of the result; by default that of the operand.
+        rules: `emit` and the other rules of a primitive.
+    """
+
+    def batch(
+        primitive: Primitive, mapped: Any, operands: Sequence[Any], places: Sequence[int], **values: Any
+    ) -> tuple[Any, int]:
+        place = places[0]
+        for key in axes:
+            value = values[key]
+            values[key] = value + (value >= place) if isinstance(value, int) else shift_past(place, value)
+        return primitive.bind_positional(operands, tuple(values.values())), place
+
+    def transpose_one(cotangent: Any, operand: Any, **values: Any) -> list[Any]:
+        return [transpose(cotangent, operand, **values)]
+
+    rules = {"batch": Derived(batch), "moves_elements": True} | rules
+    return primitive(name, parameters, abstract=abstract, jvp=LINEAR, transpose=transpose_one, **rules)
+
+
+def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
+    """Return where axes are once one at position `axis` has been added."""
+    return tuple([d + (d >= axis) for d in dimensions])
 
 
 def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
@@ -141,14 +183,14 @@ def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions:
 
 def _broadcast_transpose(
     cotangent: Any, operand: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
-) -> list[Any]:
+) -> Any:
     own = operand.aval.shape
     repeated = [d for n, d in zip(own, broadcast_dimensions, strict=True) if n != shape[d]]
     summed = reduce_sum(cotangent, (*[d for d in range(len(shape)) if d not in broadcast_dimensions], *repeated))
     kept = [d for d in broadcast_dimensions if d not in repeated]
     # The summed cotangent has its axes in the order of the result, the operand in that of the dimensions.
     summed = transpose(summed, [sorted(kept).index(d) for d in kept])
-    return [reshape.bind_positional((summed,), (own, None, None)) if repeated else summed]
+    return reshape.bind_positional((summed,), (own, None, None)) if repeated else summed
 
 
 def _broadcast_batch(
@@ -159,16 +201,10 @@ def _broadcast_batch(
     return broadcast_in_dim.bind_positional((x,), ((mapped.size, *shape), dimensions, sharding)), 0
 
 
-@primitive(
-    "broadcast_in_dim",
-    ("shape", "broadcast_dimensions", "sharding"),
-    abstract=_broadcast_abstract,
-    emit=_broadcast_emit,
-    jvp=LINEAR,
-    transpose=_broadcast_transpose,
-    batch=_broadcast_batch,
+@linear(
+    "broadcast_in_dim", ("shape", "broadcast_dimensions", "sharding"), abstract=_broadcast_abstract,
+    emit=_broadcast_emit, transpose=_broadcast_transpose, batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
-    moves_elements=True,
 )
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
@@ -206,12 +242,12 @@ def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, 
     return builder.cast("reshape", x, aval)
 
 
-def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> list[Any]:
+def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> Any:
     own = operand.aval.shape
     if dimensions is None:
-        return [reshape.bind_positional((cotangent,), (own, None, None))]
+        return reshape.bind_positional((cotangent,), (own, None, None))
     permuted = reshape.bind_positional((cotangent,), (tuple([own[d] for d in dimensions]), None, None))
-    return [transpose(permuted, _inverse(dimensions))]
+    return transpose(permuted, _inverse(dimensions))
 
 
 def _reshape_batch(
@@ -223,9 +259,9 @@ def _reshape_batch(
     return reshape.bind_positional((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
 
 
-@primitive(
+@linear(
     "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
-    jvp=LINEAR, transpose=_reshape_transpose, batch=_reshape_batch, moves_elements=True,
+    transpose=_reshape_transpose, batch=_reshape_batch,
 )
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
     """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
@@ -259,20 +295,19 @@ def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-def _transpose_transpose(cotangent: Any, operand: Any, *, permutation: tuple[int, ...]) -> list[Any]:
-    return [transpose.bind_positional((cotangent,), (_inverse(permutation),))]
+def _transpose_transpose(cotangent: Any, operand: Any, *, permutation: tuple[int, ...]) -> Any:
+    return transpose.bind_positional((cotangent,), (_inverse(permutation),))
 
 
 def _transpose_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, permutation: tuple[int, ...]
 ) -> tuple[Any, int]:
-    axis = axes[0]
-    return transpose.bind_positional(operands, ((axis, *[p + (p >= axis) for p in permutation]),)), 0
+    return transpose.bind_positional(operands, ((axes[0], *shift_past(axes[0], permutation)),)), 0
 
 
-@primitive(
-    "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit,
-    jvp=LINEAR, transpose=_transpose_transpose, batch=_transpose_batch, moves_elements=True,
+@linear(
+    "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit, transpose=_transpose_transpose,
+    batch=_transpose_batch,
 )
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""

@@ -36,7 +36,7 @@ from xtrace._src.ops.arrays.gathering import (
     scatter_sub,
     window_sizes,
 )
-from xtrace._src.ops.arrays.shape import broadcasted_iota, copy, empty
+from xtrace._src.ops.arrays.shape import broadcasted_iota, empty
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.calls import bind_jit, evaluate_as_program, jit_call
@@ -74,7 +74,7 @@ KEEPS_NUMBERS = frozenset((
     elementwise.conj, elementwise.floor, elementwise.imag, elementwise.max, elementwise.min, elementwise.neg,
     elementwise.nextafter, elementwise.optimization_barrier, elementwise.real, elementwise.reduce_precision,
     elementwise.round, elementwise.sign, elementwise.square,
-    all_gather_p, all_to_all_p, approx_top_k, broadcasted_iota, checkpoint_name, convert_element_type, copy,
+    all_gather_p, all_to_all_p, approx_top_k, broadcasted_iota, checkpoint_name, convert_element_type,
     custom_lin, device_put_p, empty, pmax, pmin, ppermute_p, reduce_max, reduce_min, reduce_window_max,
     reduce_window_min, scatter_max, scatter_min, select_and_gather_add, sort, stage, stop_gradient_of_one, top_k,
 ))

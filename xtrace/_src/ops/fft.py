@@ -9,12 +9,11 @@ from typing import Any
 
 from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.monoids import integer_tuple
-from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, converted, move_axis, operand_aval
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, linear, move_axis, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.elementwise import conj, div
 from xtrace._src.stablehlo import attributes
@@ -101,33 +100,33 @@ def _multiplicity(length: int, like: Any) -> Any:
     return broadcast_in_dim(terms, aval.shape, (aval.ndim - 1,))
 
 
-def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[Any]:
+def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     if fft_type in (FftType.FFT, FftType.IFFT):
         # The matrix of the transform is symmetric.
-        return [fft.bind_positional((cotangent,), (fft_type, fft_lengths))]
+        return fft.bind_positional((cotangent,), (fft_type, fft_lengths))
     size = math.prod(fft_lengths)
     if fft_type is FftType.RFFT:
         if not aval_of(cotangent).size:
-            return [None]
+            return None
         # The inverse transform counts the terms whose conjugates were dropped twice, and divides by the size.
         once = div(conj(cotangent), _multiplicity(fft_lengths[-1], cotangent))
         found = fft.bind_positional((once,), (FftType.IRFFT, fft_lengths))
-        return [mul(found, broadcast_in_dim(_scalar(size, aval_of(found).dtype), aval_of(found).shape, ()))]
+        return mul(found, broadcast_in_dim(_scalar(size, aval_of(found).dtype), aval_of(found).shape, ()))
     if not aval_of(cotangent).size:
-        return [None]
+        return None
     found = fft.bind_positional((cotangent,), (FftType.RFFT, fft_lengths))
     aval = aval_of(found)
     scale = broadcast_in_dim(_scalar(1 / size, aval.dtype), aval.shape, ())
-    return [conj(mul(mul(scale, _multiplicity(fft_lengths[-1], found)), found))]
+    return conj(mul(mul(scale, _multiplicity(fft_lengths[-1], found)), found))
 
 
 def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
     return fft.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
 
 
-@primitive(
-    "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit,
-    jvp=LINEAR, transpose=_fft_transpose, batch=_fft_batch,
+@linear(
+    "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit, transpose=_fft_transpose,
+    batch=_fft_batch, moves_elements=False,
 )
 def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     """Transform the last axes of `x`, up to three, as `fft_type` says, an FftType or its name.

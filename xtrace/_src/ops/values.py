@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import LINEAR
+from xtrace._src.algebra.vector_space import linear
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array, short_repr
-from xtrace._src.core.primitive import primitive
+from xtrace._src.core.avals import aval_of, not_an_array, short_repr
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_constant
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["dtype", "stage"]
 
@@ -32,25 +29,7 @@ def dtype(x: Any) -> Any:
         raise TypeError(f"dtype: Cannot determine dtype of {short_repr(x)}: {error}") from None
 
 
-def _stage_abstract(x: ShapedArray) -> ShapedArray:
-    return x
-
-
-def _stage_emit(builder: FunctionBuilder, x: Value) -> Value:
-    return x
-
-
-def _stage_transpose(cotangent: Any, x: Any) -> list[Any]:
-    return [cotangent]
-
-
-def _stage_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
-    return stage.bind_positional(operands), axes[0]
-
-
-@primitive(
-    "stage", abstract=_stage_abstract, emit=_stage_emit, jvp=LINEAR, transpose=_stage_transpose, batch=_stage_batch,
-)
+@linear("stage", emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
 def stage(x: Any, /) -> Any:
     """Return `x` as a value of the program being traced, so that what Python does with it is recorded.
 

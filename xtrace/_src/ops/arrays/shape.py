@@ -18,9 +18,11 @@ from xtrace._src.algebra.vector_space import (
     canonical_axis,
     canonical_shape,
     converted,
+    linear,
     operand_aval,
     reduce_sum,
     reshape,
+    shift_past,
     with_axis,
     zeros,
 )
@@ -43,11 +45,6 @@ __all__ = [
     "concatenate", "empty", "expand_dims", "full", "full_like", "iota", "rev", "shape_as_value", "split", "squeeze",
     "stack", "tile", "unstack",
 ]
-
-
-def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
-    """Return where axes are once one at position `axis` has been added."""
-    return tuple([d + (d >= axis) for d in dimensions])
 
 
 def shift_over(axis: int, entries: Sequence[Any], entry: Any) -> tuple[Any, ...]:
@@ -271,10 +268,6 @@ def _reshape_to_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
     return builder.cast("reshape", x, builder.results[0])
 
 
-def _squeeze_transpose(cotangent: Any, array: Any, **_: Any) -> list[Any]:
-    return [reshape.bind_positional((cotangent,), (array.aval.shape, None, None))]
-
-
 def _squeeze_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
 ) -> tuple[Any, int]:
@@ -282,9 +275,9 @@ def _squeeze_batch(
     return squeeze.bind_positional(operands, (dropped,)), axis - sum(d < axis for d in dropped)
 
 
-@primitive(
-    "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result,
-    jvp=LINEAR, transpose=_squeeze_transpose, batch=_squeeze_batch, moves_elements=True,
+@linear(
+    "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result, batch=_squeeze_batch,
+    transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
 )
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """Drop axes of size 1; negative axes count from the end.
@@ -520,20 +513,17 @@ def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> 
     return builder.cast("reshape", builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
 
 
-def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> list[Any]:
+def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> Any:
     own = operand.aval.shape
     apart = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
-    return [reduce_sum(reshape.bind_positional((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))]
+    return reduce_sum(reshape.bind_positional((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))
 
 
 def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]) -> tuple[Any, int]:
     return tile.bind_positional(operands, (shift_over(axes[0], reps, 1),)), axes[0]
 
 
-@primitive(
-    "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit,
-    jvp=LINEAR, transpose=_tile_transpose, batch=_tile_batch, moves_elements=True,
-)
+@linear("tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch)
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """Repeat `operand` ``reps[i]`` times along its axis i."""
     return tile.bind_positional((operand,), (integer_tuple("tile", "reps", reps),))
@@ -555,42 +545,23 @@ def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]
     return builder.line(f"stablehlo.reverse {x.name}, dims = {axes} : {x.aval.mlir_type}", x.aval)
 
 
-def _rev_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...]) -> list[Any]:
-    return [rev.bind_positional((cotangent,), (dimensions,))]
+def _rev_transpose(cotangent: Any, operand: Any, **dimensions: Any) -> Any:
+    return rev.bind(cotangent, **dimensions)
 
 
-def _rev_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
-) -> tuple[Any, int]:
-    return rev.bind_positional(operands, (shift_past(axes[0], dimensions),)), axes[0]
-
-
-@primitive(
-    "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit,
-    jvp=LINEAR, transpose=_rev_transpose, batch=_rev_batch, moves_elements=True,
+@linear(
+    "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose, axes=("dimensions",)
 )
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """Reverse the order of elements along axes."""
     return rev.bind_positional((operand,), (integer_tuple("rev", "dimensions", dimensions),))
 
 
-def _copy_abstract(x: ShapedArray) -> ShapedArray:
-    """A copy, in memory of its own."""
-    return x
+def _copy_transpose(cotangent: Any, operand: Any) -> Any:
+    return copy.bind(cotangent)
 
 
-def _copy_emit(builder: FunctionBuilder, x: Value) -> Value:
-    return x
-
-
-def _copy_transpose(cotangent: Any, x: Any) -> list[Any]:
-    return [copy.bind_positional((cotangent,))]
-
-
-def _copy_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return copy.bind_positional(operands), axes[0]
-
-
-copy = Primitive(
-    "copy", abstract=_copy_abstract, emit=_copy_emit, jvp=LINEAR, transpose=_copy_transpose, batch=_copy_batch,
-)
+@linear("copy", emit=lambda builder, x: x, transpose=_copy_transpose)
+def copy(x: Any) -> Any:
+    """Return a copy, in memory of its own."""
+    return copy.bind(x)

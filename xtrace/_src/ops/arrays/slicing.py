@@ -15,6 +15,7 @@ from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     canonical_axis,
     converted,
+    linear,
     operand_aval,
     reduce_sum,
     with_axis,
@@ -87,7 +88,7 @@ def _slice_emit(
 def _slice_transpose(
     cotangent: Any, operand: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
-) -> list[Any]:
+) -> Any:
     configuration = []
     steps = strides or (1,) * len(start_indices)
     counts = aval_of(cotangent).shape
@@ -95,7 +96,7 @@ def _slice_transpose(
         # The elements that were read end before `end`.
         end = start + (count - 1) * step + 1 if count else start
         configuration.append((start, size - end, step - 1))
-    return [pad.bind_positional((cotangent, _zero_like(cotangent)), (tuple(configuration),))]
+    return pad.bind_positional((cotangent, _zero_like(cotangent)), (tuple(configuration),))
 
 
 def _slice_batch(
@@ -108,9 +109,9 @@ def _slice_batch(
     return slice.bind_positional(operands, (*ranges, steps)), axis
 
 
-@primitive(
+@linear(
     "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
-    jvp=LINEAR, transpose=_slice_transpose, batch=_slice_batch, moves_elements=True,
+    transpose=_slice_transpose, batch=_slice_batch,
 )
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
