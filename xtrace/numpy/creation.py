@@ -55,9 +55,9 @@ def array(
         object: a scalar, an array, a NumPy array, or nested sequences of these; Python scalars give weakly typed
             arrays.
         dtype: the dtype of the result; None for that of the object.
-        args: nothing; further arguments are given by name.
+        args: `copy`, `order` and `ndmin` by position, which is deprecated.
         copy: whether NumPy's data are copied; None for only where needed.
-        order: makes no difference to ``"K"``, ``"A"`` and ``"C"``.
+        order: the order in memory, ``"K"``, since arrays have none of their own.
         ndmin: the least number of axes; axes of size 1 are added in front.
         device: the device or its position; None for the default device.
         out_sharding: not supported; leave it at None.
@@ -66,6 +66,7 @@ def array(
         An array.
 
     Raises:
+        NotImplementedError: `order` is another one.
         OverflowError: an integer does not fit into the dtype.
         TypeError: `object` is text or another object without numbers.
         ValueError: nested sequences have different lengths, or hold None.
@@ -98,7 +99,7 @@ def asarray(
     Args:
         a: a scalar, an array, a NumPy array, or nested sequences of these.
         dtype: the dtype of the result; None for that of `a`.
-        order: makes no difference to ``"K"``, ``"A"`` and ``"C"``.
+        order: the order in memory, ``"K"`` or None, since arrays have none of their own.
         copy: True for a copy; False to share a NumPy array's memory where that is possible; None for a copy where
             needed.
         device: the device or its position; None for the default device.
@@ -108,6 +109,7 @@ def asarray(
         An array.
 
     Raises:
+        NotImplementedError: `order` is another one.
         OverflowError: an integer does not fit into the dtype.
         TypeError: `a` is text or another object without numbers.
         ValueError: nested sequences have different lengths, or hold None.

@@ -155,93 +155,423 @@ def _checked_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """Return the Fourier transform along `axis`, cut off or continued by zeros to `n` elements.
+    """Compute the discrete Fourier transform along an axis.
 
-    norm: "backward" (None) divides the inverse transform by n, "forward" this one, "ortho" both by its root. An `axis`
-    of None means all, as in `fftn`. ValueError for an axis that is not there, `n` below 1 and another norm.
+    Args:
+        a: an array of numbers.
+        n: the length that `a` is cut or filled with zeros to; None for its length.
+        axis: the axis of the transform.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array, with `n` terms along the axis.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+
+    Example:
+        >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+        Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
     return _checked_one("fft", FftType.FFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """Return the inverse of `fft`; arguments and errors as there."""
+    """Compute the inverse of `fft`.
+
+    Args:
+        a: an array of numbers.
+        n: the length that `a` is cut or filled with zeros to; None for its length.
+        axis: the axis of the transform.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array, with `n` terms along the axis.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+
+    Example:
+        >>> jnp.fft.ifft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+        Array([0.25+0.j, 0.25+0.j, 0.25+0.j, 0.25+0.j], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """Return the first n // 2 + 1 terms of `fft` of real numbers; ValueError for complex ones."""
+    """Compute the Fourier transform of real numbers along an axis.
+
+    Args:
+        a: an array of real numbers.
+        n: the length that `a` is cut or filled with zeros to; None for its length.
+        axis: the axis of the transform.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array, with the first ``n // 2 + 1`` terms along the axis; the others are conjugates of these.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text, or `a` is complex.
+
+    Example:
+        >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+        Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """Return the inverse of `rfft`: `n` real numbers, by default twice as many as terms after the first."""
+    """Compute the inverse of `rfft`.
+
+    Args:
+        a: an array of numbers.
+        n: the length of the result; None for twice the number of terms after the first.
+        axis: the axis of the transform.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A real array of `n` numbers along the axis.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+
+    Example:
+        >>> jnp.fft.irfft(jnp.ones(3))
+        Array([1., 0., 0., 0.], dtype=float32)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """Return `fft` of `n` numbers of which the first half is given and the others are their conjugates: real ones."""
+    """Compute the Fourier transform of a signal that is conjugate symmetric, of which the first half is given.
+
+    Args:
+        a: an array of numbers.
+        n: the length of the result; None for twice the number of terms after the first.
+        axis: the axis of the transform.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A real array of `n` terms along the axis.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+
+    Example:
+        >>> jnp.fft.hfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+        Array([1., 1., 1., 1., 1., 1.], dtype=float32)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_one("hfft", FftType.IRFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """Return the inverse of `hfft`: the first n // 2 + 1 terms of `ifft` of real numbers."""
+    """Compute the inverse of `hfft`.
+
+    Args:
+        a: an array of real numbers.
+        n: the length that `a` is cut or filled with zeros to; None for its length.
+        axis: the axis of the transform.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array, with the first ``n // 2 + 1`` numbers along the axis.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text, or `a` is complex.
+
+    Example:
+        >>> abs(jnp.fft.ihfft(jnp.array([1.0, 0.0, 0.0, 0.0])))
+        Array([0.25, 0.25, 0.25], dtype=float32)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_one("ihfft", FftType.RFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """Return the Fourier transform along two axes; see `fftn`."""
+    """Compute the discrete Fourier transform along two axes.
+
+    Args:
+        a: an array of numbers.
+        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        axes: the two axes.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text.
+
+    Example:
+        >>> jnp.fft.fft2(jnp.ones((2, 2)))
+        Array([[4.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j]], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """Return the inverse of `fft2`."""
+    """Compute the inverse of `fft2`.
+
+    Args:
+        a: an array of numbers.
+        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        axes: the two axes.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text.
+
+    Example:
+        >>> jnp.fft.ifft2(jnp.ones((2, 2)))
+        Array([[1.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j]], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """Return `fft2` of real numbers, the first half of its terms along the last of `axes`."""
+    """Compute the Fourier transform of real numbers along two axes.
+
+    Args:
+        a: an array of real numbers.
+        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        axes: the two axes.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array, with the first half of the terms along the last of `axes`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text, or `a` is complex.
+
+    Example:
+        >>> jnp.fft.rfft2(jnp.ones((2, 2)))
+        Array([[4.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j]], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """Return the inverse of `rfft2`."""
+    """Compute the inverse of `rfft2`.
+
+    Args:
+        a: an array of numbers.
+        s: the lengths along the axes; the last one is that of the result. None for the lengths of `a`.
+        axes: the two axes.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A real array.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text.
+
+    Example:
+        >>> jnp.fft.irfft2(jnp.ones((2, 2)))
+        Array([[1., 0.],
+               [0., 0.]], dtype=float32)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """Return the Fourier transform along `axes` (None: all, or the last ones, as many as there are lengths `s`).
+    """Compute the discrete Fourier transform along axes.
 
-    ValueError for axes that are not there or are repeated, lengths below 1 or not as many as axes, and other norms
-    than those of `fft`.
+    Args:
+        a: an array of numbers.
+        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text.
+
+    Example:
+        >>> jnp.fft.fftn(jnp.ones((2, 2)))
+        Array([[4.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j]], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
     return _checked("fftn", FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def ifftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """Return the inverse of `fftn`."""
+    """Compute the inverse of `fftn`.
+
+    Args:
+        a: an array of numbers.
+        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text.
+
+    Example:
+        >>> jnp.fft.ifftn(jnp.ones((2, 2)))
+        Array([[1.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j]], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def rfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """Return `fftn` of real numbers, the first half of its terms along the last of `axes`."""
+    """Compute the Fourier transform of real numbers along axes.
+
+    Args:
+        a: an array of real numbers.
+        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A complex array, with the first half of the terms along the last of `axes`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text, or `a` is complex.
+
+    Example:
+        >>> jnp.fft.rfftn(jnp.ones((2, 2)))
+        Array([[4.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j]], dtype=complex64)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
 def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
-    """Return the inverse of `rfftn`; the last length is that of the result, as in `irfft`."""
+    """Compute the inverse of `rfftn`.
+
+    Args:
+        a: an array of numbers.
+        s: the lengths along the axes; the last one is that of the result. None for the lengths of `a`.
+        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
+        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
+            ``"ortho"`` both by its square root.
+
+    Returns:
+        A real array.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
+            `norm` is another text.
+
+    Example:
+        >>> jnp.fft.irfftn(jnp.ones((2, 2)))
+        Array([[1., 0.],
+               [0., 0.]], dtype=float32)
+
+    Reference:
+        J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
+        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+    """
     return _checked("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
@@ -273,15 +603,46 @@ def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any,
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Return the frequencies of the terms of `fft` of `n` samples, `d` apart: first those from zero up, then negative.
+    """Return the frequencies of the terms of `fft`, first those from zero up, then the negative ones.
 
-    ValueError if `n` is no integer.
+    Args:
+        n: the number of samples, a Python integer.
+        d: the distance of samples.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ValueError: `n` is no integer.
+
+    Example:
+        >>> jnp.fft.fftfreq(4)
+        Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Return the frequencies of the terms of `rfft` of `n` samples, `d` apart. ValueError if `n` is no integer."""
+    """Return the frequencies of the terms of `rfft`.
+
+    Args:
+        n: the number of samples, a Python integer.
+        d: the distance of samples.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ValueError: `n` is no integer.
+
+    Example:
+        >>> jnp.fft.rfftfreq(4)
+        Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
     return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
 
 
@@ -293,13 +654,45 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
 
 @inline_jit(static=("axes",), public=True)
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """Return `x` with the term of frequency zero in the middle of `axes` (None: all). ValueError for missing axes."""
+    """Move the term of frequency zero to the middle.
+
+    Args:
+        x: an array.
+        axes: an axis or several; None for all.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
+        Array([-2, -1,  0,  1], dtype=int32)
+    """
     return _shifted("fftshift", x, axes, 1)
 
 
 @inline_jit(static=("axes",), public=True)
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """Return the inverse of `fftshift`."""
+    """Move the term in the middle to the front; the inverse of `fftshift`.
+
+    Args:
+        x: an array.
+        axes: an axis or several; None for all.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> jnp.fft.ifftshift(jnp.array([0, 1, -2, -1]))
+        Array([-2, -1,  0,  1], dtype=int32)
+    """
     return _shifted("ifftshift", x, axes, -1)
 
 

@@ -1273,12 +1273,13 @@ def copy(a: Any, order: str | None = None) -> Any:
 
     Args:
         a: an array, a scalar, or nested lists of numbers.
-        order: makes no difference to ``"C"``, ``"A"`` and ``"K"``; None for ``"K"``.
+        order: the order in memory, ``"K"`` or None, since arrays have none of their own.
 
     Returns:
         An array of the shape and dtype of `a`.
 
     Raises:
+        NotImplementedError: `order` is another one.
         TypeError: `a` does not convert to an array.
 
     Example:

@@ -66,9 +66,27 @@ def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initia
 def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Return the largest element that is not NaN over `axis` (None: all); NaN if all are and there is no `initial`.
+    """Return the largest elements that are not NaN over axes; NaN if all are.
 
-    ValueError for no elements, or a mask, without `initial`.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+
+    Example:
+        >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(3., dtype=float32)
     """
     return _extremum("nanmax", a, axis, out, keepdims, initial, where, "max")
 
@@ -77,9 +95,27 @@ def nanmax(
 def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Return the smallest element that is not NaN over `axis` (None: all); NaN if all are and there is no `initial`.
+    """Return the smallest elements that are not NaN over axes; NaN if all are.
 
-    ValueError for no elements, or a mask, without `initial`.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+
+    Example:
+        >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(1., dtype=float32)
     """
     return _extremum("nanmin", a, axis, out, keepdims, initial, where, "min")
 
@@ -104,32 +140,102 @@ def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: s
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Return the index of the first largest element that is not NaN along `axis` (None: flattened); -1 if all are.
+    """Return the index of the first largest element that is not NaN along an axis; -1 if all are.
 
-    ValueError if there are no elements, TypeError for complex ones.
+    Args:
+        a: an array or a scalar of real numbers.
+        axis: the axis, an integer; None for the flattened array.
+        out: not supported; leave it at None.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An array of the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is complex, or no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element.
+
+    Example:
+        >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(2, dtype=int32)
     """
     return _position("nanargmax", a, axis, out, keepdims, "argmax")
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Return the index of the first smallest element that is not NaN along `axis` (None: flattened); -1 if all are.
+    """Return the index of the first smallest element that is not NaN along an axis; -1 if all are.
 
-    ValueError if there are no elements, TypeError for complex ones.
+    Args:
+        a: an array or a scalar of real numbers.
+        axis: the axis, an integer; None for the flattened array.
+        out: not supported; leave it at None.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An array of the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is complex, or no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element.
+
+    Example:
+        >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(0, dtype=int32)
     """
     return _position("nanargmin", a, axis, out, keepdims, "argmin")
 
 
 @inline_jit(static=("axis", "out"), public=True)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Return the running sum along `axis` (None: of the flattened array), NaN counted as zero."""
+    """Return the running sums along an axis, NaN counted as zero.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis, an integer; None for the flattened array.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `a`, of its dtype; booleans count as the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
+        Array([1., 1., 4.], dtype=float32)
+    """
     refuse("nancumsum", out=out)
     return _running("nancumsum", a, axis, dtype, "cumsum")
 
 
 @inline_jit(static=("axis", "out"), public=True)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Return the running product along `axis` (None: of the flattened array), NaN counted as one."""
+    """Return the running products along an axis, NaN counted as one.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis, an integer; None for the flattened array.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `a`, of its dtype; booleans count as the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nancumprod(jnp.array([1.0, jnp.nan, 3.0]))
+        Array([1., 1., 3.], dtype=float32)
+    """
     refuse("nancumprod", out=out)
     return _running("nancumprod", a, axis, dtype, "cumprod")
 
@@ -165,7 +271,29 @@ def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, kee
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
-    """Return the mean over `axis` (None: all) of the elements that are not NaN where `where` holds; NaN for none."""
+    """Return the means over axes of the elements that are not NaN; NaN if there are none.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(2., dtype=float32)
+    """
     may_hold_nan, axes = _checked("nanmean", a, axis, out)
     if not may_hold_nan:
         return reductions.mean(a, axes, dtype, None, keepdims, where=where)
@@ -232,9 +360,30 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """Return the variance over `axis` (None: all) of the elements that are not NaN, over their number less `ddof`.
+    """Return the variances over axes of the elements that are not NaN.
 
-    `mean` gives the mean, with the reduced axes kept. NaN where the divisor is not positive.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        mean: the mean, with the reduced axes kept; None to compute it.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean, real for complex numbers.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(1., dtype=float32)
     """
     return _variance(a, ddof, "nanvar", axis, dtype, out, keepdims, where, mean, False)
 
@@ -250,5 +399,29 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """Return the standard deviation over `axis` (None: all), the square root of `nanvar`."""
+    """Return the standard deviations over axes of the elements that are not NaN.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        mean: the mean, with the reduced axes kept; None to compute it.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean, real for complex numbers.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(1., dtype=float32)
+    """
     return _variance(a, ddof, "nanstd", axis, dtype, out, keepdims, where, mean, True)

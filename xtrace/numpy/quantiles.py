@@ -220,11 +220,36 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """Return the values below which the shares `q`, in [0, 1], of the elements over `axis` (None: all) lie.
+    """Return the values below which shares of the elements lie, over axes.
 
-    Shares outside count as 0 or 1; a vector of them gives the result a first axis. NaN among the elements gives NaN.
-    method: 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', which alone takes `weights`, of the
-    array's shape or its axes' lengths. ValueError for complex elements, none at all, or q of rank 2 and more.
+    Args:
+        a: an array or a scalar of real numbers.
+        q: the shares, in [0, 1], a number or a vector.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        overwrite_input: not supported; leave it at False.
+        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+            ``"nearest"``, or ``"inverted_cdf"``.
+        keepdims: whether the reduced axes stay, with size 1.
+        weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
+            ``"inverted_cdf"``.
+
+    Returns:
+        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
+        the first axis. NaN among the elements gives NaN.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+            given.
+
+    Example:
+        >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.5)
+        Array(2., dtype=float32)
+
+    Reference:
+        R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
+        names of the methods are those of ``numpy.quantile``.
     """
     return _checked(a, q, "quantile", axis, out, overwrite_input, method, keepdims, weights)
 
@@ -241,7 +266,37 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """Return the quantiles of the elements that are not NaN; the rest is as for `quantile`."""
+    """Return the values below which shares of the elements that are not NaN lie, over axes.
+
+    Args:
+        a: an array or a scalar of real numbers.
+        q: the shares, in [0, 1], a number or a vector.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        overwrite_input: not supported; leave it at False.
+        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+            ``"nearest"``, or ``"inverted_cdf"``.
+        keepdims: whether the reduced axes stay, with size 1.
+        weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
+            ``"inverted_cdf"``.
+
+    Returns:
+        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
+        the first axis.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+            given.
+
+    Example:
+        >>> jnp.nanquantile(jnp.array([1.0, 2.0, 4.0]), 0.5)
+        Array(2., dtype=float32)
+
+    Reference:
+        R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
+        names of the methods are those of ``numpy.quantile``.
+    """
     return _checked(a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True)
 
 
@@ -258,7 +313,38 @@ def percentile(
     weights: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Return the quantiles for shares `q` in percent, integers too; the rest is as for `quantile`."""
+    """Return the values below which shares of the elements lie, over axes.
+
+    Args:
+        a: an array or a scalar of real numbers.
+        q: the shares, in percent, a number or a vector.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        overwrite_input: not supported; leave it at False.
+        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+            ``"nearest"``, or ``"inverted_cdf"``.
+        keepdims: whether the reduced axes stay, with size 1.
+        weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
+            ``"inverted_cdf"``.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
+        the first axis. NaN among the elements gives NaN.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+            given.
+
+    Example:
+        >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 50)
+        Array(2., dtype=float32)
+
+    Reference:
+        R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
+        names of the methods are those of ``numpy.quantile``.
+    """
     refuse("percentile", out_sharding=out_sharding)
     return _checked(a, q, "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
 
@@ -275,17 +361,87 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """Return the quantiles for shares `q` in percent of the elements that are not NaN."""
+    """Return the values below which shares of the elements that are not NaN lie, over axes.
+
+    Args:
+        a: an array or a scalar of real numbers.
+        q: the shares, in percent, a number or a vector.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        overwrite_input: not supported; leave it at False.
+        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+            ``"nearest"``, or ``"inverted_cdf"``.
+        keepdims: whether the reduced axes stay, with size 1.
+        weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
+            ``"inverted_cdf"``.
+
+    Returns:
+        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
+        the first axis.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+            given.
+
+    Example:
+        >>> jnp.nanpercentile(jnp.array([1.0, 2.0, 4.0]), 50)
+        Array(2., dtype=float32)
+
+    Reference:
+        R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
+        names of the methods are those of ``numpy.quantile``.
+    """
     return _checked(a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """Return the middle element over `axis` (None: all), of two in the middle their mean; NaN if there is a NaN."""
+    """Return the middle elements over axes; NaN if there is one.
+
+    Args:
+        a: an array or a scalar of real numbers.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        overwrite_input: not supported; leave it at False.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of a floating dtype, of the axes that are not reduced. Of two elements in the middle it is the
+        mean.
+
+    Raises:
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` is complex or has no such axis, or `out` or `overwrite_input` is given.
+
+    Example:
+        >>> jnp.median(jnp.array([1.0, 2.0, 4.0, 8.0]))
+        Array(3., dtype=float32)
+    """
     return _checked(a, 0.5, "median", axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
 def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """Return the middle element that is not NaN over `axis` (None: all); NaN if all are."""
+    """Return the middle elements over axes, leaving out NaN.
+
+    Args:
+        a: an array or a scalar of real numbers.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        overwrite_input: not supported; leave it at False.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of a floating dtype, of the axes that are not reduced. Of two elements in the middle it is the
+        mean.
+
+    Raises:
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` is complex or has no such axis, or `out` or `overwrite_input` is given.
+
+    Example:
+        >>> jnp.nanmedian(jnp.array([1.0, 2.0, 4.0, 8.0]))
+        Array(3., dtype=float32)
+    """
     return _checked(a, 0.5, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

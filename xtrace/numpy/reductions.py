@@ -180,10 +180,30 @@ def sum(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """Return the sum over `axis` (None: all) of the elements where `where` holds, plus `initial`.
+    """Return the sums of elements over axes.
 
-    Small integers and booleans become the default integer unless `promote_integers` is off; float16 and bfloat16
-    add up in float32. Raises ValueError for an axis that is not there.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        promote_integers: whether small integers and booleans become the default integer.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a` if `promote_integers` does not change it.
+        float16 and bfloat16 are added or multiplied in float32.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([4, 6], dtype=int32)
     """
     return _accumulate("sum", "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
@@ -199,9 +219,29 @@ def prod(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """Return the product over `axis` (None: all) of the elements where `where` holds, times `initial`.
+    """Return the products of elements over axes.
 
-    Small integers and booleans become the default integer unless `promote_integers` is off.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        promote_integers: whether small integers and booleans become the default integer.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a` if `promote_integers` does not change it.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([3, 8], dtype=int32)
     """
     return _accumulate("prod", "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
@@ -226,9 +266,27 @@ def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Return the largest element over `axis` (None: all), NaN if there is one; `initial` takes part.
+    """Return the largest elements over axes, NaN if there is one.
 
-    ValueError for no elements, or a mask, without `initial`.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+
+    Example:
+        >>> jnp.max(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([3, 4], dtype=int32)
     """
     return extremum("max", a, axis, out, keepdims, initial, where, "max")
 
@@ -237,9 +295,27 @@ def max(
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Return the smallest element over `axis` (None: all), NaN if there is one; `initial` takes part.
+    """Return the smallest elements over axes, NaN if there is one.
 
-    ValueError for no elements, or a mask, without `initial`.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+
+    Example:
+        >>> jnp.min(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1, 2], dtype=int32)
     """
     return extremum("min", a, axis, out, keepdims, initial, where, "min")
 
@@ -248,7 +324,28 @@ def min(
 def amax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Alias of `max`."""
+    """Return the largest elements over axes, NaN if there is one; another name of `max`.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+
+    Example:
+        >>> jnp.amax(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([3, 4], dtype=int32)
+    """
     return extremum("amax", a, axis, out, keepdims, initial, where, "max")
 
 
@@ -256,19 +353,80 @@ def amax(
 def amin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Alias of `min`."""
+    """Return the smallest elements over axes, NaN if there is one; another name of `min`.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+
+    Example:
+        >>> jnp.amin(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1, 2], dtype=int32)
+    """
     return extremum("amin", a, axis, out, keepdims, initial, where, "min")
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Return whether an element over `axis` (None: all) is not zero."""
+    """Return whether any element is true or not zero over axes.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of dtype bool.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.any(jnp.array([[1, 2], [3, 4]]) > 1, axis=1)
+        Array([ True,  True], dtype=bool)
+    """
     return _reduce("any", a, axis, dtypes.bool_, out, keepdims, None, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Return whether no element over `axis` (None: all) is zero."""
+    """Return whether all elements are true or not zero over axes.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of dtype bool.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.all(jnp.array([[1, 2], [3, 4]]) > 1, axis=1)
+        Array([False,  True], dtype=bool)
+    """
     return _reduce("all", a, axis, dtypes.bool_, out, keepdims, None, where)
 
 
@@ -282,7 +440,26 @@ def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """Return the largest minus the smallest element over `axis` (None: all). ValueError if there are none."""
+    """Return the largest minus the smallest elements over axes.
+
+    Args:
+        a: an array or a scalar of numbers.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` has booleans, or is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element.
+
+    Example:
+        >>> jnp.ptp(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([2, 2], dtype=int32)
+    """
     refuse("ptp", out=out)
     aval = type_of("ptp", a)
     axes = axes_of("ptp", axis, aval.ndim)
@@ -335,9 +512,28 @@ def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Return the mean over `axis` (None: all) of the elements where `where` holds; NaN if there are none.
+    """Return the means of elements over axes, NaN if there are none.
 
-    Integers give the default float; float16 and bfloat16 add up in float32, unless `dtype` is given.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean. float16 and bfloat16 are added in float32.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([2., 3.], dtype=float32)
     """
     refuse("mean", out=out)
     aval = type_of("mean", a)
@@ -466,10 +662,31 @@ def var(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """Return the variance over `axis` (None: all): squared distances from the mean over their number less `ddof`.
+    """Return the variances of elements over axes.
 
-    `mean` gives the mean, with the reduced axes kept; `correction` is another name of `ddof`. NaN where the divisor
-    is not positive.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        mean: the mean, with the reduced axes kept; None to compute it.
+        correction: another name of `ddof`.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean, real for complex numbers.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or `ddof` and `correction` are given.
+
+    Example:
+        >>> jnp.var(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1., 1.], dtype=float32)
     """
     ddof = _correction("var", ddof, correction)
     return _checked_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
@@ -488,7 +705,32 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """Return the standard deviation over `axis` (None: all), the square root of `var`."""
+    """Return the standard deviations of elements over axes.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        mean: the mean, with the reduced axes kept; None to compute it.
+        correction: another name of `ddof`.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean, real for complex numbers.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or `ddof` and `correction` are given.
+
+    Example:
+        >>> jnp.std(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1., 1.], dtype=float32)
+    """
     ddof = _correction("std", ddof, correction)
     return _checked_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
 
@@ -519,18 +761,50 @@ def position(function: str, a: Any, axis: Any, out: Any, keepdims: bool | None, 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Return the index of the first largest element along `axis` (None: in the flattened array); NaN is largest.
+    """Return the index of the first largest element along an axis, or of the first NaN.
 
-    ValueError if there are no elements, TypeError for complex ones.
+    Args:
+        a: an array or a scalar of real numbers.
+        axis: the axis, an integer; None for the flattened array.
+        out: not supported; leave it at None.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An array of the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is complex, or no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element.
+
+    Example:
+        >>> jnp.argmax(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1, 1], dtype=int32)
     """
     return position("argmax", a, axis, out, keepdims, "argmax")
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Return the index of the first smallest element along `axis` (None: in the flattened array); NaN is smallest.
+    """Return the index of the first smallest element along an axis, or of the first NaN.
 
-    ValueError if there are no elements, TypeError for complex ones.
+    Args:
+        a: an array or a scalar of real numbers.
+        axis: the axis, an integer; None for the flattened array.
+        out: not supported; leave it at None.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An array of the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is complex, or no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element.
+
+    Example:
+        >>> jnp.argmin(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([0, 0], dtype=int32)
     """
     return position("argmin", a, axis, out, keepdims, "argmin")
 
@@ -566,14 +840,52 @@ def running(
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Return the running sum along `axis` (None: of the flattened array); booleans count as the default integer."""
+    """Return the running sums along an axis.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis, an integer; None for the flattened array.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `a`, of its dtype; booleans count as the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.cumsum(jnp.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+    """
     refuse("cumsum", out=out)
     return running("cumsum", a, axis, dtype, "cumsum")
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Return the running product along `axis` (None: of the flattened array)."""
+    """Return the running products along an axis.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis, an integer; None for the flattened array.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `a`, of its dtype; booleans count as the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.cumprod(jnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+    """
     refuse("cumprod", out=out)
     return running("cumprod", a, axis, dtype, "cumprod")
 
@@ -589,9 +901,24 @@ def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
 
 @inline_jit(static=("axis", "include_initial"), public=True)
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Return the running sum along `axis`, which only 1-D arrays may leave out, after a 0 with `include_initial`.
+    """Return the running sums along an axis.
 
-    Small integers become the default one.
+    Args:
+        x: an array of at least one axis.
+        axis: the axis, which only vectors may leave out.
+        dtype: the dtype of the computation and the result; None for the one below.
+        include_initial: whether the result begins with a 0 and is one element longer.
+
+    Returns:
+        An array of the dtype of `x`; small integers become the default one.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `axis` is None and `x` is no vector, or `x` has no such axis.
+
+    Example:
+        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
     """
     along = _cumulative_axis("cumulative_sum", x, axis)
     return running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
@@ -599,7 +926,25 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 @inline_jit(static=("axis", "include_initial"), public=True)
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Return the running product along `axis`, which only 1-D arrays may leave out; `include_initial`: after a 1."""
+    """Return the running products along an axis.
+
+    Args:
+        x: an array of at least one axis.
+        axis: the axis, which only vectors may leave out.
+        dtype: the dtype of the computation and the result; None for the one below.
+        include_initial: whether the result begins with a 1 and is one element longer.
+
+    Returns:
+        An array of the dtype of `x`; small integers become the default one.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `axis` is None and `x` is no vector, or `x` has no such axis.
+
+    Example:
+        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
+    """
     along = _cumulative_axis("cumulative_prod", x, axis)
     return running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
 
@@ -614,7 +959,24 @@ def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any)
 
 @inline_jit(static=("axis", "keepdims"), public=True)
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return how many elements over `axis` (None: all) are not zero."""
+    """Count the elements over axes that are true or not zero.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the axes that are not reduced, of the default integer.
+
+    Raises:
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.count_nonzero(jnp.array([0, 3, 0, 4]))
+        Array(2, dtype=int32)
+    """
     axes = axes_of("count_nonzero", axis, type_of("count_nonzero", a).ndim)
     return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
 
@@ -629,7 +991,30 @@ def nansum(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """Return the sum over `axis` (None: all), NaN counted as zero; the rest is as for `sum`."""
+    """Return the sums of elements over axes, NaN counted as zero.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`; small integers and booleans become the
+        default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(4., dtype=float32)
+    """
     begun = begun_with("nansum", initial)
     return _accumulate("nansum", "sum", _without_nan("nansum", a, 0), axis, dtype, out, keepdims, begun, where)
 
@@ -644,7 +1029,30 @@ def nanprod(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """Return the product over `axis` (None: all), NaN counted as one; the rest is as for `prod`."""
+    """Return the products of elements over axes, NaN counted as one.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`; small integers and booleans become the
+        default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nanprod(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(3., dtype=float32)
+    """
     begun = begun_with("nanprod", initial)
     return _accumulate("nanprod", "prod", _without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
 
@@ -667,9 +1075,26 @@ def _without(a: Any, *, value: int) -> Any:
 
 @inline_jit(static=("axis", "returned", "keepdims"), public=True)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
-    """Return the mean over `axis` (None: all) weighted by `weights`, or a pair with the sum of weights if `returned`.
+    """Return weighted means over axes.
 
-    `weights` have the shape of `a`, or its length along `axis`. ValueError if they do not.
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        weights: the weights, an array of the shape of `a`, or a vector of its length along `axis`; None for equal
+            weights.
+        returned: whether the sums of the weights are returned, too.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of a floating or complex dtype, or with `returned` a pair of it and the sums.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `weights` do not have the shape, or `a` has no such axis.
+
+    Example:
+        >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3, 1]))
+        Array(1.25, dtype=float32)
     """
     aval = type_of("average", a)
     axes = axes_of("average", axis, aval.ndim)
