@@ -345,11 +345,11 @@ def compare(
         return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
 
     kinds = ORDERED if ordered else ANY
-    found = binary(
+    comparison = binary(
         name, op, kinds if of_words is None else (*kinds, EXTENDED), doc, result=as_bool, promoting=promoting,
         derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
     )
-    return found
+    return comparison
 
 
 def align_mapped_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
@@ -380,7 +380,7 @@ def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tupl
     avals = [aval_of(x) for x in operands]
     ranks = [a.ndim - (i is not None) for a, i in zip(avals, axes, strict=True)]
     rank = max(ranks)
-    found = []
+    moved = []
     for x, aval, axis, own in zip(operands, avals, axes, ranks, strict=True):
         if axis is None:
             if own:
@@ -389,8 +389,8 @@ def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tupl
             x = reshape(x, (aval.shape[0], *[1] * rank))
         else:
             x = move_axis(x, axis, 0)
-        found.append(x)
-    return found, 0
+        moved.append(x)
+    return moved, 0
 
 
 neg = unary("neg", "stablehlo.negate", NUMBER, "Negation; of unsigned integers, modulo their range.", derivatives=-1)
@@ -409,10 +409,10 @@ def _product_dtype(x: Any, y: Any, *, out_dtype: Any) -> Any:
 
 def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> list[Any]:
     linear, known = (x, y) if type(x) is UndefinedPrimal else (y, x)
-    found = unbroadcast(mul.bind_positional((cotangent, known), (None,)), linear.aval)
-    if aval_of(found).dtype != linear.aval.dtype:
-        found = converted(found, linear.aval.dtype)
-    return [found, None] if linear is x else [None, found]
+    result = unbroadcast(mul.bind_positional((cotangent, known), (None,)), linear.aval)
+    if aval_of(result).dtype != linear.aval.dtype:
+        result = converted(result, linear.aval.dtype)
+    return [result, None] if linear is x else [None, result]
 
 
 @elementwise(

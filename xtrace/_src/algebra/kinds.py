@@ -56,10 +56,10 @@ def check_kind(name: str, avals: Sequence[ShapedArray], kinds: Sequence[Sequence
 def check_same_dtype(name: str, avals: Sequence[ShapedArray], promoting: str | None = None) -> None:
     """Raise TypeError if operands differ in dtype; `promoting` is the function that promotes."""
     if len({a.dtype for a in avals}) > 1:
-        found = ", ".join(a.dtype.name for a in avals)
+        dtype_names = ", ".join(a.dtype.name for a in avals)
         tip = f" (Tip: xtrace.numpy.{promoting} is a similar function that does automatic type promotion on inputs)."
         raise TypeError(
-            f"lax.{name} requires arguments to have the same dtypes, got {found}.{tip if promoting else ''}"
+            f"lax.{name} requires arguments to have the same dtypes, got {dtype_names}.{tip if promoting else ''}"
         )
 
 

@@ -39,9 +39,9 @@ def _extreme(dtype: Any, side: str, infinity: float) -> Any:
     if dtypes.is_complex(dtype):
         return complex(infinity, 0)
     with np.errstate(all="ignore"):
-        found = np.asarray(infinity).astype(dtype)
+        extreme = np.asarray(infinity).astype(dtype)
     # Some eight-bit and narrower floats have no infinity: it converts to NaN or to their largest value.
-    return found if np.isinf(found.astype(np.float64)) else getattr(dtypes.finfo(dtype), side)
+    return extreme if np.isinf(extreme.astype(np.float64)) else getattr(dtypes.finfo(dtype), side)
 
 
 def all_bits(dtype: Any) -> Any:
@@ -109,15 +109,15 @@ def integer_tuple(name: str, argument: str, values: Any) -> tuple[int, ...]:
 
 def canonical_axes(name: str, axes: Any, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
     """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError name what is not."""
-    found = integer_tuple(name, parameter, axes)
-    if len(set(found)) != len(found):
-        raise ValueError(f"{name}: duplicate value in {parameter} {found}; name each axis once")
-    if any(not 0 <= a < aval.ndim for a in found):
+    canonical = integer_tuple(name, parameter, axes)
+    if len(set(canonical)) != len(canonical):
+        raise ValueError(f"{name}: duplicate value in {parameter} {canonical}; name each axis once")
+    if any(not 0 <= a < aval.ndim for a in canonical):
         raise ValueError(
-            f"{name}: {parameter} {found} contains out-of-bounds indices for {aval.str_short()}; "
+            f"{name}: {parameter} {canonical} contains out-of-bounds indices for {aval.str_short()}; "
             f"the axes are 0 to {aval.ndim - 1}, counted from the front"
         )
-    return found
+    return canonical
 
 
 def write_reduction(

@@ -146,9 +146,9 @@ def canonical_axis(name: str, axis: Any, ndim: int) -> int:
 
 def operand_aval(name: str, value: Any, argument: str = "operand") -> ShapedArray:
     """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
-    found = getattr(value, "aval", None)
-    if found is not None:
-        return found
+    aval = getattr(value, "aval", None)
+    if aval is not None:
+        return aval
     try:
         return aval_of(value)
     except TypeError:
@@ -400,8 +400,8 @@ def _integer_constant(value: Any, aval: ShapedArray) -> Any:
     NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
     """
     number = dtypes.cast(value, aval.dtype)
-    found = current_trace.get().constant(number, aval)
-    return array_from_host(number, aval) if found is None and isinstance(value, np.generic) else found
+    constant = current_trace.get().constant(number, aval)
+    return array_from_host(number, aval) if constant is None and isinstance(value, np.generic) else constant
 
 
 def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: Any) -> list[Any]:

@@ -71,9 +71,9 @@ class ShapedArray:
         # Enumerations hash slowly, and nearly all arrays are in the device's memory.
         place = sharding if memory_space is _DEVICE else (sharding, memory_space)
         key = (shape, dtype, weak_type, place)
-        found = _interned.get(key)
-        if found is not None:
-            return found
+        known = _interned.get(key)
+        if known is not None:
+            return known
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
             return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space)
         shape = tuple(map(operator.index, shape))
@@ -296,11 +296,11 @@ class ShapeDtypeStruct:
 def scalar_aval(scalar_type: type) -> ShapedArray:
     """The weakly typed rank-0 aval of a Python bool, int, float or complex (a bool's is strong, as in NumPy)."""
     key = (scalar_type, config.enable_x64.value)
-    found = _scalar_avals.get(key)
-    if found is None:
+    aval = _scalar_avals.get(key)
+    if aval is None:
         dtype = dtypes.canonicalize(scalar_type, key[1])
-        found = _scalar_avals[key] = ShapedArray((), dtype, scalar_type is not bool)
-    return found
+        aval = _scalar_avals[key] = ShapedArray((), dtype, scalar_type is not bool)
+    return aval
 
 
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}

@@ -62,9 +62,9 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
     except (TypeError, ValueError) as error:
         raise JaxprTypeError(f"{primitive.name} does not accept its operands or parameters: {error}") from error
     types = list(types) if primitive.multiple_results else [types]
-    found = [v.aval for v in equation.outvars]
-    if types != found:
-        raise JaxprTypeError(f"{primitive.name} gives {types}, the equation binds {found}")
+    bound_types = [v.aval for v in equation.outvars]
+    if types != bound_types:
+        raise JaxprTypeError(f"{primitive.name} gives {types}, the equation binds {bound_types}")
     if effects != equation.effects:
         raise JaxprTypeError(f"{primitive.name} has the effects {set(effects)}, the equation {set(equation.effects)}")
     for variable in equation.outvars:

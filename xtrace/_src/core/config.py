@@ -187,9 +187,9 @@ class Option:
 
     def set(self, value: Any) -> None:
         """Set the value for all threads."""
-        found = self.parsed(value)
-        self._tell(found, True)
-        _store.set(self.name, found)
+        parsed = self.parsed(value)
+        self._tell(parsed, True)
+        _store.set(self.name, parsed)
 
     def watch(self, watcher: Callable[[Any, bool], None]) -> None:
         """Call `watcher` when the value changes, and now if it is not the default."""
@@ -204,13 +204,13 @@ class Option:
     def parsed(self, value: Any) -> Any:
         """Return the value that `value` stands for; a TypeError or ValueError names the setting."""
         try:
-            found = self.kind.parse(value)
-            hash(found)
+            parsed = self.kind.parse(value)
+            hash(parsed)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{self.name}: {error}") from None
-        if self.note and found != self.default:
+        if self.note and parsed != self.default:
             self.say_note()
-        return found
+        return parsed
 
     def say_note(self) -> None:
         """Log, the first time, that the setting changes nothing."""
@@ -267,10 +267,10 @@ def one_of(*choices: str | None) -> Kind:
 
     def parse(value: Any) -> Any:
         # JAX has enumerations for some of its settings.
-        found = getattr(value, "value", value)
-        if not isinstance(found, (str, type(None))) or found not in choices:
+        text = getattr(value, "value", value)
+        if not isinstance(text, (str, type(None))) or text not in choices:
             raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {abbreviated(value)}")
-        return found
+        return text
 
     return Kind("enum", parse, choices)
 
@@ -312,18 +312,18 @@ def option(name: str, default: Any, kind: Kind, doc: str, *, keyed: bool = False
     """
     if keyed:
         _store.keyed.append(name)
-    _options[name] = found = Option(name, kind, doc, default, note)
-    variables = f"XTRACE_{found._short.upper()}", name.upper()
+    _options[name] = made = Option(name, kind, doc, default, note)
+    variables = f"XTRACE_{made._short.upper()}", name.upper()
     text = _environment.get(variables[0], _environment.get(variables[1]))
     value = default
     if text is not None:
         try:
-            value = found.parsed(text)
+            value = made.parsed(text)
         except ValueError as error:
             words = str(error).removeprefix(f"{name}: ")
             raise ValueError(f"environment variable {' (or '.join(variables)}): {words}") from None
     _store.set(name, value)
-    return found
+    return made
 
 
 _PRECISIONS = (
@@ -559,8 +559,8 @@ def _show_logs(names: list[str], level: str) -> None:
 
 def _log_modules(names: str | None, everywhere: bool) -> None:
     # Programs written for JAX name its modules.
-    found = [part.strip() for part in (names or "").split(",") if part.strip()]
-    _show_logs([n.replace("jax", "xtrace", 1) if n.partition(".")[0] == "jax" else n for n in found], "DEBUG")
+    modules = [part.strip() for part in (names or "").split(",") if part.strip()]
+    _show_logs([n.replace("jax", "xtrace", 1) if n.partition(".")[0] == "jax" else n for n in modules], "DEBUG")
 
 
 every_transfer_guard.watch(_set_every_transfer_guard)
@@ -638,12 +638,12 @@ def _absl_flags() -> Any:
 
 def named(name: str) -> Option:
     """Return the setting called `name`; an AttributeError names the nearest one."""
-    found = _options.get(name)
-    if found is None:
+    setting = _options.get(name)
+    if setting is None:
         near = difflib.get_close_matches(str(name), _options, 1)
         hint = f"did you mean {near[0]!r}?" if near else "xtrace.config.values has all of them"
         raise AttributeError(f"there is no setting {name!r}; {hint}")
-    return found
+    return setting
 
 
 def options() -> list[Option]:

@@ -178,8 +178,8 @@ _bit_widths: dict[DType, int] = {
 
 def short_name(dtype: Any) -> str:
     """Return the name that jaxprs print: ``f32``, ``bool``, ``bf16``, ``f8_e4m3fn``; an extended dtype's own name."""
-    found = _short_names.get(dtype)
-    return found if found is not None else str(dtype.name)
+    known = _short_names.get(dtype)
+    return known if known is not None else str(dtype.name)
 
 
 def full_name(dtype: Any) -> str:
@@ -195,15 +195,15 @@ def mlir_name(dtype: Any) -> str:
     """
     if isinstance(dtype, ExtendedDType):
         dtype = dtype.physical
-    found = _mlir_names.get(dtype)
-    if found is None:
+    known = _mlir_names.get(dtype)
+    if known is None:
         if dtype in all_dtypes.values():
             raise TypeError(
                 f"no operation takes or gives {dtype.name}: the narrowest integers in XLA's programs have two bits. "
                 "Convert before, in NumPy: np.asarray(x).astype(np.int8)"
             )
         raise _unsupported(dtype)
-    return found
+    return known
 
 
 def bit_width(dtype: Any) -> int:
@@ -212,10 +212,10 @@ def bit_width(dtype: Any) -> int:
     A ValueError tells that float0 and extended dtypes have no bits of their own.
     """
     resolved = resolve(dtype)
-    found = _bit_widths.get(resolved)
-    if found is None:
+    width = _bit_widths.get(resolved)
+    if width is None:
         raise ValueError(f"{full_name(resolved)} has no bit width; its elements are not stored as numbers")
-    return found
+    return width
 
 
 def is_boolean(dtype: Any) -> bool:
@@ -273,11 +273,11 @@ def _scalar_class(dtype: Any) -> type:
     if isinstance(wrapped, np.dtype):
         return wrapped.type
     try:
-        found: DType = np.dtype(dtype)
+        resolved: DType = np.dtype(dtype)
     except Exception:
         # NumPy's message holds the whole repr.
         raise TypeError(f"Cannot interpret {abbreviated(dtype)} as a data type") from None
-    return found.type
+    return resolved.type
 
 
 _python_scalars: dict[type, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
@@ -502,13 +502,13 @@ def promote(
     """
     wide = x64 if wide is None else wide
     key = (dtypes_and_weak, x64, mode, wide)
-    found = _promotions.get(key)
-    if found is None:
+    promoted = _promotions.get(key)
+    if promoted is None:
         if not dtypes_and_weak:
             raise ValueError("promotion of no values; give at least one array or dtype")
-        found = _promote(dtypes_and_weak, x64, mode, wide)
-        _promotions.remember(key, found)
-    return found
+        promoted = _promote(dtypes_and_weak, x64, mode, wide)
+        _promotions.remember(key, promoted)
+    return promoted
 
 
 def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str, wide: bool) -> tuple[Any, bool]:

@@ -17,11 +17,11 @@ def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
     """Return the names of the flags of a plain function, each with its position (None: by keyword only)."""
     code, defaults = function.__code__, function.__defaults__ or ()
     first = code.co_argcount - len(defaults)
-    found: dict[str, int | None] = {
+    flags: dict[str, int | None] = {
         code.co_varnames[first + i]: first + i for i, value in enumerate(defaults) if type(value) is bool
     }
-    found |= {name: None for name, value in (function.__kwdefaults__ or {}).items() if type(value) is bool}
-    return {name: position for name, position in found.items() if name not in _READ_AS_THEY_ARE}
+    flags |= {name: None for name, value in (function.__kwdefaults__ or {}).items() if type(value) is bool}
+    return {name: position for name, position in flags.items() if name not in _READ_AS_THEY_ARE}
 
 
 def check_flags(

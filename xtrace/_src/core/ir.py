@@ -184,15 +184,15 @@ class ClosedJaxpr:
 
 def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
     """Return the jaxprs among an equation's parameters, closed ones opened, tuples of them flattened."""
-    found: list[Jaxpr] = []
+    jaxprs: list[Jaxpr] = []
     for value in parameters:
         if isinstance(value, Jaxpr):
-            found.append(value)
+            jaxprs.append(value)
         elif isinstance(value, ClosedJaxpr):
-            found.append(value.jaxpr)
+            jaxprs.append(value.jaxpr)
         elif isinstance(value, (tuple, list)):
-            found.extend(jaxprs_of(value))
-    return found
+            jaxprs.extend(jaxprs_of(value))
+    return jaxprs
 
 
 def called_jaxpr(

@@ -29,12 +29,12 @@ def public(module: str, name: str, value: Any, bounded: bool = True) -> Any:
         _name_module(module, name, value)
     if not isinstance(value, FunctionType) or not is_internal(value.__code__.co_filename):
         return value
-    found = _boundaries.get(value)
-    if found is None:
+    wrapped = _boundaries.get(value)
+    if wrapped is None:
         of_arrays = not _OF_ARRAYS.isdisjoint(module.split(".")[1:2])
         wrap = operation if of_arrays else boundary
-        found = _boundaries[value] = wrap(value) if bounded else value
-    return found
+        wrapped = _boundaries[value] = wrap(value) if bounded else value
+    return wrapped
 
 
 def _name_module(module: str, name: str, value: Any) -> None:

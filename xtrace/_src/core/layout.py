@@ -82,14 +82,14 @@ def lay_out(document: Document, width: int) -> str:
 def _with_remarks(out: list[str], remarks: list[tuple[int, str]]) -> str:
     """Return the text of the pieces `out`, with each remark behind the line of the piece that it stands before."""
     lines = "".join(out).split("\n")
-    found: dict[int, list[str]] = {}
+    remarks_by_line: dict[int, list[str]] = {}
     line = done = 0
     for position, text in remarks:
         line += sum(piece.count("\n") for piece in out[done:position])
         done = position
-        found.setdefault(line, []).append(text)
-    column = max(len(lines[n]) for n in found)
-    for n, texts in found.items():
+        remarks_by_line.setdefault(line, []).append(text)
+    column = max(len(lines[n]) for n in remarks_by_line)
+    for n, texts in remarks_by_line.items():
         lines[n] = f"{lines[n]:{column}}  {'  '.join(texts)}"
     return "\n".join(lines)
 

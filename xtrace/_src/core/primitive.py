@@ -159,10 +159,10 @@ class Primitive:
             pass
         except TypeError:  # an unhashable parameter
             return self._apply_abstract_rule(avals, parameters)
-        found = self._apply_abstract_rule(avals, parameters)
+        types = self._apply_abstract_rule(avals, parameters)
         if self.memoised:
-            self._types.remember((parameters, avals), found)
-        return found
+            self._types.remember((parameters, avals), types)
+        return types
 
     def _apply_abstract_rule(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         try:
@@ -178,15 +178,15 @@ class Primitive:
         """Infer the type of an only result, which is in the memory of the operands."""
         space = common_memory_space(self.name, avals)
         on_device = [a.update(memory_space=MemorySpace.Device) for a in avals]
-        found: ShapedArray = self.abstract(*on_device, **dict(zip(self.parameters, parameters, strict=True)))
-        return found.update(memory_space=space)
+        aval: ShapedArray = self.abstract(*on_device, **dict(zip(self.parameters, parameters, strict=True)))
+        return aval.update(memory_space=space)
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""
-        found = getattr(self, kind)
-        if found is None:
+        rule = getattr(self, kind)
+        if rule is None:
             raise NotImplementedError(f"{_RULES[kind]} for '{self.name}' not implemented")
-        return found  # type: ignore[no-any-return]
+        return rule  # type: ignore[no-any-return]
 
     def effects_of(self, parameters: tuple[Any, ...]) -> Effects:
         """Return the effects of an equation with these parameters."""

@@ -104,10 +104,10 @@ class _Printer:
         self.names: dict[Var, str] = {}
 
     def name(self, variable: Var) -> str:
-        found = self.names.get(variable)
-        if found is None:
-            found = self.names[variable] = "_" if isinstance(variable, DropVar) else next(self.fresh)
-        return found
+        printed = self.names.get(variable)
+        if printed is None:
+            printed = self.names[variable] = "_" if isinstance(variable, DropVar) else next(self.fresh)
+        return printed
 
     def binder(self, variable: Var) -> str:
         return f"{self.name(variable)}:{variable.aval.str_short()}" if self.style.print_shapes else self.name(variable)
@@ -247,8 +247,8 @@ _BLUE, _MAGENTA, _PLAIN_AGAIN = "\x1b[34;1m", "\x1b[35m", "\x1b[39;22m"
 
 
 def _coloured(text: str) -> str:
-    def colour(found: re.Match[str]) -> str:
-        return f"{_MAGENTA if found[0].startswith(':') else _BLUE}{found[0]}{_PLAIN_AGAIN}"
+    def colour(match: re.Match[str]) -> str:
+        return f"{_MAGENTA if match[0].startswith(':') else _BLUE}{match[0]}{_PLAIN_AGAIN}"
 
     return _COLOURED.sub(colour, text)
 

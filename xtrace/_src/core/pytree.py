@@ -112,9 +112,9 @@ def leaf_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
     """
     positions = list(range(tree.num_leaves))
     try:
-        found = flatten_with_path(tree.unflatten(positions), None)[0]
-        if [x for _, x in found] == positions:
-            return [path for path, _ in found]
+        paths_and_leaves = flatten_with_path(tree.unflatten(positions), None)[0]
+        if [x for _, x in paths_and_leaves] == positions:
+            return [path for path, _ in paths_and_leaves]
     except Exception:
         pass
     return _counted_paths(tree)
@@ -330,18 +330,18 @@ def is_tree_node(typ: type) -> bool:
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """Return (children, metadata) of the node `tree`; a ValueError when it is a leaf."""
-    found = pytree_registry.flatten_one_level(tree)
-    if found is None:
+    children = pytree_registry.flatten_one_level(tree)
+    if children is None:
         raise ValueError(f"a value of type {type(tree).__name__} is a leaf and has no children")
-    return found
+    return children
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """Return ((key, child) pairs, metadata) of the node `tree`; a ValueError when it is a leaf."""
-    found = pytree_registry.flatten_one_level_with_keys(tree)
-    if found is None:
+    children = pytree_registry.flatten_one_level_with_keys(tree)
+    if children is None:
         raise ValueError(f"a value of type {type(tree).__name__} is a leaf and has no children")
-    return found
+    return children
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -506,11 +506,11 @@ def _check_class(cls: Any, operation: str, name: str) -> None:
 
 def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]:
     _check_class(cls, operation, "cls")
-    found = [getattr(cls, name, None) for name in names]
-    for name, method in zip(names, found):
+    methods = [getattr(cls, name, None) for name in names]
+    for name, method in zip(names, methods):
         if not callable(method):
             raise TypeError(f"{operation}: the class {cls.__name__} has no method {name}")
-    return found  # type: ignore[return-value]
+    return methods  # type: ignore[return-value]
 
 
 def _check_unregistered(cls: type) -> None:
@@ -530,9 +530,9 @@ def explain_flatten_error(error: Exception, tree: Any, is_leaf: Any = None) -> N
         return
     if is_leaf is not None and not callable(is_leaf):
         raise TypeError(f"is_leaf must be a function; got {abbreviated(is_leaf)}") from None
-    found = _unsortable(tree, ())
-    if found is not None:
-        path, keys = found
+    unsortable = _unsortable(tree, ())
+    if unsortable is not None:
+        path, keys = unsortable
         raise ValueError(
             f"the keys of the dict at {_place(path)} cannot be sorted, which gives its leaves their order: "
             f"{abbreviated(keys)}; use keys of one type, or an OrderedDict"
@@ -553,9 +553,9 @@ def _unsortable(tree: Any, path: tuple[Any, ...]) -> tuple[tuple[Any, ...], list
         # A registered class failed to flatten; its own error is the one to show.
         return None
     for key, child in pairs:
-        found = _unsortable(child, (*path, key))
-        if found is not None:
-            return found
+        inner = _unsortable(child, (*path, key))
+        if inner is not None:
+            return inner
     return None
 
 
@@ -648,18 +648,18 @@ def treedef_difference(first: PyTreeDef, other: PyTreeDef) -> str | None:
         return None
     try:
         trees = [treedef.unflatten([_PLACEHOLDER] * treedef.num_leaves) for treedef in (first, other)]
-        found = structure_difference(*trees, prefix=False)
+        difference = structure_difference(*trees, prefix=False)
     except Exception:
         # A registered class may reject placeholders for its children.
-        found = None
-    return found if found is not None else f"between {first} and {other}"
+        difference = None
+    return difference if difference is not None else f"between {first} and {other}"
 
 
 def describe_leaves(treedef: PyTreeDef, descriptions: Sequence[str]) -> Any:
     """Return the structure with a text for each leaf, for messages; as it is if a registered class takes no texts."""
     try:
-        found = treedef.unflatten(descriptions)
-        return found if tree_leaves(found) == list(descriptions) else treedef
+        described = treedef.unflatten(descriptions)
+        return described if tree_leaves(described) == list(descriptions) else treedef
     except Exception:
         return treedef
 

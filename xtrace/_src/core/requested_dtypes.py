@@ -20,11 +20,11 @@ def requested_dtype(function: str, dtype: Any) -> Any:
         return None
     x64 = config.enable_x64.value
     try:
-        found = dtypes.canonicalize(dtype, x64)
+        canonical = dtypes.canonicalize(dtype, x64)
     except TypeError as error:
         raise type(error)(f"{function}: {error}") from None
-    if x64 or dtypes.canonicalize(dtype, True) == found or dtype in _PYTHON_TYPES:
-        return found
+    if x64 or dtypes.canonicalize(dtype, True) == canonical or dtype in _PYTHON_TYPES:
+        return canonical
     wanted, handling = dtypes.resolve(dtype), config.explicit_x64_dtypes.value
     if handling == "allow":
         return wanted
@@ -33,7 +33,7 @@ def requested_dtype(function: str, dtype: Any) -> Any:
     if handling == "error":
         raise ValueError(f"{problem}. {advice}, or jax_explicit_x64_dtypes='allow'.")
     warn_user(
-        f"{problem}, and will be truncated to dtype {found.name}. {advice} or the XTRACE_ENABLE_X64 environment "
+        f"{problem}, and will be truncated to dtype {canonical.name}. {advice} or the XTRACE_ENABLE_X64 environment "
         "variable."
     )
-    return found
+    return canonical

@@ -90,8 +90,8 @@ _internal: dict[str, bool] = {}
 
 def is_internal(filename: str) -> bool:
     """Whether the file is one of xtrace's, or code that it wrote."""
-    found = _internal[filename] = filename.startswith((_PACKAGE, "<xtrace "))
-    return found
+    internal = _internal[filename] = filename.startswith((_PACKAGE, "<xtrace "))
+    return internal
 
 
 class Place(NamedTuple):

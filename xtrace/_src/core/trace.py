@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviated
@@ -15,6 +16,8 @@ from xtrace._src.core.avals import ShapedArray
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive
 
+
+_Function = TypeVar("_Function")
 
 # Which functions of the library a trace evaluates as one compiled program each, which rounds otherwise than the steps
 # of a rule do: none, since operations are recorded (0); those of several operations; under differentiation also those
@@ -111,6 +114,17 @@ class BaseTrace(Trace):
 
     def __init__(self) -> None:
         super().__init__(None)
+
+
+# The code of functions that evaluate those of the library in place, operation by operation; `debug_nans` looks for
+# their frames.
+codes_in_place: set[CodeType] = set()
+
+
+def evaluates_in_place(function: _Function) -> _Function:
+    """Decorate a function that evaluates functions of the library in place."""
+    codes_in_place.add(function.__code__)  # type: ignore[attr-defined]
+    return function
 
 
 base_trace = BaseTrace()

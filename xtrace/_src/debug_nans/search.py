@@ -24,7 +24,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
 from xtrace._src.core.source import Position, is_internal, user_position
-from xtrace._src.core.trace import base_trace, use_trace
+from xtrace._src.core.trace import base_trace, codes_in_place, use_trace
 from xtrace._src.debug_nans.rules import RULES
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -89,10 +89,6 @@ def check_results(
     return run_checked
 
 
-# The functions that call those of the library in place.
-_IN_PLACE = frozenset(["_call_of.<locals>.call", "Jitted._bind"])
-
-
 def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
     """Return whether the operation broadcasts a value for a library function that is evaluated in place.
 
@@ -102,7 +98,7 @@ def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
         return False
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code.co_filename):
-        if frame.f_code.co_qualname in _IN_PLACE and frame.f_locals.get("trace") is not base_trace:
+        if frame.f_code in codes_in_place and frame.f_locals.get("trace") is not base_trace:
             return True
         frame = frame.f_back
     return False

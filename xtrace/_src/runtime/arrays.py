@@ -48,11 +48,11 @@ _lock = threading.Lock()
 def placement(aval: ShapedArray, device: Any, committed: bool = True) -> Placement:
     """Return the one `Placement` of `aval` on `device`."""
     key = (aval, device, committed)
-    found = _placements.get(key)
-    if found is None:
+    known = _placements.get(key)
+    if known is None:
         with _lock:
-            found = _placements.setdefault(key, Placement(*key))
-    return found
+            known = _placements.setdefault(key, Placement(*key))
+    return known
 
 
 class _Deleted:

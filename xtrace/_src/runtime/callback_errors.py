@@ -33,9 +33,9 @@ class Failure(NamedTuple):
         if not isinstance(error, Exception):
             return error
         text = f"INTERNAL: {self.callback} raised {type(error).__name__}: {error}"
-        found: BaseException = CompileError(text)
-        found.__cause__ = error
-        return found
+        raised: BaseException = CompileError(text)
+        raised.__cause__ = error
+        return raised
 
 
 def keep(failure: Failure) -> str:
@@ -50,5 +50,5 @@ def keep(failure: Failure) -> str:
 def failure_behind(error: BaseException) -> BaseException | None:
     """Return the error to raise in place of the runtime's `error`, if a callback is behind that."""
     mark = _MARK.search(str(error))
-    found = _kept.get(int(mark[1])) if mark is not None else None
-    return None if found is None else found.raised()
+    failure = _kept.get(int(mark[1])) if mark is not None else None
+    return None if failure is None else failure.raised()

@@ -77,8 +77,8 @@ class HostCallback:
             with inside_callback():
                 arrays = [self._array(x, a) for x, a in zip(operands[self.ordered :], self.in_avals, strict=True)]
                 results = [np.asarray(x, order="C") for x in self.function(*arrays)]
-                found = [(x.shape, x.dtype) for x in results]
-                assert found == [(a.shape, a.dtype) for a in self.out_avals], found
+                kinds = [(x.shape, x.dtype) for x in results]
+                assert kinds == [(a.shape, a.dtype) for a in self.out_avals], kinds
         except BaseException as error:
             failure = Failure(error, f"{self.name}, called at {describe(self.place)},")
             raise RuntimeError(keep(failure)) from None

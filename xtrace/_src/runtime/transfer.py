@@ -132,18 +132,18 @@ def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
     kind = type(value)
     cacheable = kind in _AS_PYTHON
     key = (value or repr(value), kind, aval, device)
-    found = _scalars.get(key) if cacheable else None
-    if found is None or found.signature is DELETED:
+    scalar = _scalars.get(key) if cacheable else None
+    if scalar is None or scalar.signature is DELETED:
         if cacheable and aval.dtype in _AS_PYTHON[kind]:
             if kind is int:
                 check_fits(value, aval.dtype)
             buffer = buffers.put_scalar(aval, value, device)
         else:
             buffer = buffers.put(physical_aval(aval), scalar_to_host(value, aval), device)
-        found = new_array(aval, buffer, signature_on(aval, device, False))
+        scalar = new_array(aval, buffer, signature_on(aval, device, False))
         if cacheable:
-            _scalars.remember(key, found)
-    return found
+            _scalars.remember(key, scalar)
+    return scalar
 
 
 def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
@@ -152,11 +152,11 @@ def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
 
     def buffer_of(value: Any) -> Any:
         key = value or repr(value)
-        found = known.get(key)
-        if found is None:
-            found = buffers.put_scalar(aval, value, device)
-            known.remember(key, found)
-        return found
+        buffer = known.get(key)
+        if buffer is None:
+            buffer = buffers.put_scalar(aval, value, device)
+            known.remember(key, buffer)
+        return buffer
 
     return buffer_of
 
@@ -178,11 +178,11 @@ def as_value(leaf: Any) -> Any:
 
 def to_input(value: Any, device: Any = None) -> ConcreteArray:
     """Return `value` as programs take it: as `to_concrete` does, and what has no data as booleans."""
-    found: Any = to_concrete(value, device)
-    if type(found) is ConcreteArray:
-        return found
-    where, aval = current_device() if device is None else device, aval_of(found)
-    buffer = buffers.put(physical_aval(aval), dtypes.cast(found, dtypes.bool_), where)
+    concrete: Any = to_concrete(value, device)
+    if type(concrete) is ConcreteArray:
+        return concrete
+    where, aval = current_device() if device is None else device, aval_of(concrete)
+    buffer = buffers.put(physical_aval(aval), dtypes.cast(concrete, dtypes.bool_), where)
     return new_array(aval, buffer, signature_on(aval, where, False))
 
 

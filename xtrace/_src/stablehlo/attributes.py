@@ -62,11 +62,11 @@ def scalar(value: Any, dtype: Any) -> str:
         return dense(dtypes.cast(value, dtype))
     # 0.0 equals -0.0, also in a part of a complex number.
     key = (str(value) if value == 0 or dtype.kind == "c" else value, type(value), dtype)
-    found = _scalars.get(key)
-    if found is None:
-        found = dense(dtypes.cast(value, dtype))
-        _scalars.remember(key, found)
-    return found
+    text = _scalars.get(key)
+    if text is None:
+        text = dense(dtypes.cast(value, dtype))
+        _scalars.remember(key, text)
+    return text
 
 
 _scalars = Table()

@@ -126,12 +126,12 @@ class ModuleBuilder:
     def add_private(self, function: FunctionBuilder, base: str) -> str:
         """Add a finished function under a name made from `base`, or return the name of an equal one."""
         body = (*(f"{v.name}: {v.type}" for v in function.arguments), *function.lines)
-        found = self._by_body.get(body)
-        if found is None:
-            found = self._by_body[body] = function.name = self.unique_name(base)
-            self._names[found] = 1
+        name = self._by_body.get(body)
+        if name is None:
+            name = self._by_body[body] = function.name = self.unique_name(base)
+            self._names[name] = 1
             self.functions.append(function)
-        return found
+        return name
 
     def finish(self) -> None:
         """Let the functions go: they hold no reference back, so that all of it is freed without a garbage collector."""
@@ -259,10 +259,10 @@ class FunctionBuilder:
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
         kind = aval.mlir_type
-        found = self._constants.get((text, kind))
-        if found is None:
-            found = self._constants[text, kind] = self.line(f"stablehlo.constant {text} : {kind}", aval)
-        return found
+        constant = self._constants.get((text, kind))
+        if constant is None:
+            constant = self._constants[text, kind] = self.line(f"stablehlo.constant {text} : {kind}", aval)
+        return constant
 
     def text_of_constant(self, value: Value) -> str | None:
         """Return the ``dense<…>`` text of a constant; None for what is computed or an argument."""
@@ -366,10 +366,10 @@ class FunctionBuilder:
             return value
         if type(value) is Constant:
             key = (value.text, value.aval, shape)
-            found = self._spread.get(key)
-            if found is None:
-                found = self._spread[key] = self.broadcast(value, shape)
-            return found
+            known = self._spread.get(key)
+            if known is None:
+                known = self._spread[key] = self.broadcast(value, shape)
+            return known
         axes = range(len(shape)) if own else range(0)
         stored = value.to_physical()
         trailing = stored.aval.shape[len(own) :]

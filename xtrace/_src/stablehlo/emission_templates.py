@@ -109,16 +109,16 @@ class EmissionTemplate:
             builder.lines.append(text % tuple([fill[i] for i in gaps]))
         place = builder.place
         builder.places += [place if placed else None for placed in self.placed]
-        found = [text % tuple([fill[i] for i in gaps]) for text, gaps in self.results]
-        return found if self.many else found[0]
+        results = [text % tuple([fill[i] for i in gaps]) for text, gaps in self.results]
+        return results if self.many else results[0]
 
     def write_values(self, builder: FunctionBuilder, operands: Sequence[Value], results: Sequence[ShapedArray]) -> Any:
         """Do what `write` does for operands of which some may be constants, and return values of the types `results`.
 
         A constant that has no gap is not named, which would write it.
         """
-        found = self.write(builder, [x.name if named else "" for x, named in zip(operands, self.named, strict=True)])
-        return list(map(Value, found, results)) if self.many else Value(found, results[0])
+        written = self.write(builder, [x.name if named else "" for x, named in zip(operands, self.named, strict=True)])
+        return list(map(Value, written, results)) if self.many else Value(written, results[0])
 
 
 def record_emission_template(

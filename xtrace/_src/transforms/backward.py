@@ -30,15 +30,15 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotan
         else:
             values[variable] = operand
     pending = _evaluate_known(jaxpr, values, linear)
-    found: dict[Var, Any] = {}
+    cotangents_of: dict[Var, Any] = {}
     for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None and atom in linear:
-            before = found.get(atom)  # type: ignore[arg-type]
-            found[atom] = cotangent if before is None else add_any(before, cotangent)  # type: ignore[index]
+            before = cotangents_of.get(atom)  # type: ignore[arg-type]
+            cotangents_of[atom] = cotangent if before is None else add_any(before, cotangent)  # type: ignore[index]
     stack = TraceStack.below(current_trace.get())
     for equation in reversed(pending):
-        _transpose(equation, values, linear, found, stack)
-    return [found.get(v) for v in jaxpr.invars]
+        _transpose(equation, values, linear, cotangents_of, stack)
+    return [cotangents_of.get(v) for v in jaxpr.invars]
 
 
 def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> list[JaxprEqn]:
@@ -59,16 +59,17 @@ def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> 
 
 
 def _transpose(
-    equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], found: dict[Var, Any], stack: TraceStack | None
+    equation: JaxprEqn, values: dict[Var, Any], linear: set[Atom], cotangents_of: dict[Var, Any],
+    stack: TraceStack | None
 ) -> None:
     primitive = equation.primitive
     given: Any
     if primitive.multiple_results:
-        given = [found.pop(v, None) for v in equation.outvars]
+        given = [cotangents_of.pop(v, None) for v in equation.outvars]
         if all(c is None for c in given):
             return
     else:
-        given = found.pop(equation.outvars[0], None)
+        given = cotangents_of.pop(equation.outvars[0], None)
         if given is None:
             return
     operands = [
@@ -93,10 +94,10 @@ def _transpose(
         raise
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
-            before = found.get(x)  # type: ignore[arg-type]
+            before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:
                 cotangent = replay(equation, current_trace.get().process, add_any, (before, cotangent), ())
-            found[x] = cotangent  # type: ignore[index]
+            cotangents_of[x] = cotangent  # type: ignore[index]
 
 
 def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:

@@ -70,19 +70,19 @@ class BatchTrace(StackedTrace):
         assert self.parent is not None
         values: list[Any] = []
         axes: list[int | None] = []
-        found = False
+        owned = False
         for x in operands:
             if type(x) is BatchTracer and x.owner is self:
-                found = True
+                owned = True
                 values.append(x.value)
                 axes.append(x.axis)
             else:
                 values.append(x)
                 axes.append(None)
-        if not found and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
+        if not owned and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
             return self.parent.process(primitive, operands, parameters)
         try:
-            if found and self.stack is not None and primitive.replayable:
+            if owned and self.stack is not None and primitive.replayable:
                 made = self.stack.process(primitive, operands, parameters)
                 if made is not None:
                     return made
@@ -158,9 +158,9 @@ def batch(
     finally:
         trace.end()
     own = [type(x) is BatchTracer and x.owner is trace for x in results]
-    found = [x.value if mine else x for x, mine in zip(results, own, strict=True)]
+    values_out = [x.value if mine else x for x, mine in zip(results, own, strict=True)]
     places = [x.axis if mine else None for x, mine in zip(results, own, strict=True)]
     if config.check_tracer_leaks.value:
         del results
         explain.check_leaks(trace)
-    return found, places
+    return values_out, places

@@ -65,15 +65,15 @@ def _instantiate_zeros(
     """Return the tangents in the types of `avals`, and zeros where they are `wanted`; as they are if that is None."""
     if wanted is None:
         return list(tangents)
-    found = []
+    instantiated = []
     for tangent, aval, always in zip(tangents, avals, wanted, strict=True):
         if tangent is None and always:
             tangent = zeros(tangent_aval(aval))
         if tangent is not None:
             # The transpose of a function of integers has cotangents that are integers.
             tangent = cast_weak_type(tangent, aval if aval_of(tangent).dtype == aval.dtype else tangent_aval(aval))
-        found.append(tangent)
-    return found
+        instantiated.append(tangent)
+    return instantiated
 
 
 def filter_by_mask(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
@@ -105,10 +105,10 @@ def jvp_jaxpr(
         out_nonzero[:] = [t is not None for t in moved]
         return [*results, *filter_by_mask(moved, out_nonzero)]
 
-    found = stage_to_jaxpr(
+    transformed = stage_to_jaxpr(
         both, [*closed.in_avals, *map(tangent_aval, filter_by_mask(closed.in_avals, nonzero))], jaxpr.debug_info
     )
-    return found, tuple(out_nonzero)
+    return transformed, tuple(out_nonzero)
 
 
 class PartitionedJaxpr(NamedTuple):
@@ -162,8 +162,8 @@ def linearize_jaxpr(
 
     def tangent_part(*values: Any) -> list[Any]:
         split = counts[0]
-        found = scatter_by_mask(evaluate(linear.jaxpr, values[:split], values[split:]), linear.nonzero)
-        return [t for t in _instantiate_zeros(found, closed.out_avals, always) if t is not None]
+        moved = scatter_by_mask(evaluate(linear.jaxpr, values[:split], values[split:]), linear.nonzero)
+        return [t for t in _instantiate_zeros(moved, closed.out_avals, always) if t is not None]
 
     avals = [v.aval for v in linear.jaxpr.constvars]
     linear_jaxpr = stage_to_jaxpr(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
@@ -234,14 +234,14 @@ def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, car
     flags: which inputs of the body are unknown; the first of the carry is at `first`. Of a body with effects only the
     start is returned: what comes out of an operation along a named axis is the same for all of its indices.
     """
-    found = list(carry)
+    unknown = list(carry)
     while not body.effects:
-        given = (*flags[:first], *found, *flags[first + len(found) :])
-        after = [a or b for a, b in zip(found, analyze_unknowns(body, given)[1])]
-        if after == found:
+        given = (*flags[:first], *unknown, *flags[first + len(unknown) :])
+        after = [a or b for a, b in zip(unknown, analyze_unknowns(body, given)[1])]
+        if after == unknown:
             break
-        found = after
-    return found
+        unknown = after
+    return unknown
 
 
 def merge_by_mask(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -307,11 +307,11 @@ def transpose_jaxpr(
             with scope(*known_scopes):
                 split, consts = _split_of_calls(closed, operands, linear)
             operands = [UndefinedPrimal(a) for a in wanted]
-        found = backward(split, consts, operands, given)
-        found = found if split is not jaxpr else filter_by_mask(found, linear)
-        found = _instantiate_zeros(found, wanted, [True] * len(wanted) if always else None)
-        out_nonzero[:] = [c is not None for c in found]
-        return filter_by_mask(found, out_nonzero)
+        results = backward(split, consts, operands, given)
+        results = results if split is not jaxpr else filter_by_mask(results, linear)
+        results = _instantiate_zeros(results, wanted, [True] * len(wanted) if always else None)
+        out_nonzero[:] = [c is not None for c in results]
+        return filter_by_mask(results, out_nonzero)
 
     cotangents = filter_by_mask(closed.out_avals, nonzero)
     return stage_to_jaxpr(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)

@@ -156,8 +156,8 @@ def jvp(
             )
     finally:
         trace.end()
-    found = trace.split(results)
+    results_and_tangents = trace.split(results)
     if config.check_tracer_leaks.value:
         del results
         explain.check_leaks(trace)
-    return found
+    return results_and_tangents

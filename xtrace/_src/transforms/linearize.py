@@ -87,11 +87,11 @@ class Tape(StagingTrace):
             atom = value.variable
             if type(atom) is Literal:
                 return atom
-            found = self.residuals.get(atom)  # type: ignore[arg-type]
-            if found is None:
-                found = self.residuals[atom] = Var(atom.aval)  # type: ignore[index]
-                self.constants.append((found, value))
-            return found
+            residual = self.residuals.get(atom)  # type: ignore[arg-type]
+            if residual is None:
+                residual = self.residuals[atom] = Var(atom.aval)  # type: ignore[index]
+                self.constants.append((residual, value))
+            return residual
         if not isinstance(value, Array):
             return super().capture(value)
         captured = self.captured.get(id(value))

@@ -216,9 +216,11 @@ def emit_equations(
     return [value_of(x) for x in jaxpr.outvars]
 
 
-def _keep(names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], found: Sequence[Value]) -> None:
+def _keep(
+    names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], emitted: Sequence[Value]
+) -> None:
     """Note the values of variables, by their names alone where these have the variables' types."""
-    for variable, value in zip(variables, found, strict=True):
+    for variable, value in zip(variables, emitted, strict=True):
         if type(value) is Value and value.aval is variable.aval:
             names[variable] = value.name
         else:
@@ -279,8 +281,8 @@ def emit_call(
     names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
     outputs = ", ".join(a.mlir_type for a in results)
     outputs = outputs if len(results) == 1 else f"({outputs})"
-    found = builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
-    return with_tokens(builder, effects, found)
+    called = builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
+    return with_tokens(builder, effects, called)
 
 
 # Operations that call Python.
@@ -296,11 +298,11 @@ def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Va
     _check_computation(jaxpr, name)
     inputs = inner.arguments[: len(jaxpr.invars)]
     returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inputs, strict=True)))
-    found = _without_code(inner)
-    if found is not None:
+    unsupported = _without_code(inner)
+    if unsupported is not None:
         raise NotImplementedError(
-            f"{name}: the function it applies to elements needs {found}, which XLA only does with whole arrays. Write "
-            "the function with elementwise operations, or the whole as a scan or an associative_scan"
+            f"{name}: the function it applies to elements needs {unsupported}, which XLA only does with whole arrays. "
+            "Write the function with elementwise operations, or the whole as a scan or an associative_scan"
         )
     return returned
 
@@ -395,8 +397,8 @@ def _occurrences(jaxpr: Jaxpr) -> Counter[Jaxpr]:
 def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:
     """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once."""
     memo = builder.module.memo
-    found = memo.get(jaxpr)
-    if found is None:
+    known = memo.get(jaxpr)
+    if known is None:
         # XLA puts the name of the call before those of the operations that are called.
         function = FunctionBuilder(builder.module, name, "")
         effects = in_order(jaxpr.effects)
@@ -405,5 +407,5 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
         results = emit_equations(function, jaxpr, values)
         function.return_values([*tokens_of(function, effects), *results])
         function.name = builder.module.add_private(function, name)
-        found = memo[jaxpr] = function
-    return found
+        known = memo[jaxpr] = function
+    return known

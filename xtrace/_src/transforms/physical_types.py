@@ -24,8 +24,8 @@ def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], a
     extended = [type(a.dtype) is ExtendedDType for a in avals]
 
     def apply(*values: Any) -> list[Any]:
-        found = primitive.bind_positional(values, parameters)
-        return list(found) if primitive.multiple_results else [found]
+        result = primitive.bind_positional(values, parameters)
+        return list(result) if primitive.multiple_results else [result]
 
     function: Callable[..., list[Any]] = apply
     for size in sizes:

@@ -127,9 +127,9 @@ class StagingTrace(Trace):
             return Literal(value, int_aval(value))
         if kind is float or kind is bool or kind is complex:
             return Literal(value, scalar_aval(kind))
-        found = self.captured.get(id(value))
-        if found is not None and (kind is not np.ndarray or _holds(value, found[1])):
-            return found[0]
+        captured = self.captured.get(id(value))
+        if captured is not None and (kind is not np.ndarray or _holds(value, captured[1])):
+            return captured[0]
         aval = aval_of(value)
         if isinstance(value, Tracer):
             self._check_in_scope(value)

@@ -71,10 +71,10 @@ def sharding_of(device: Any, memory_kind: str | None = None) -> SingleDeviceShar
     """Return the sharding that places an array on `device`, in its own memory or of that kind; one object each."""
     kind = None if memory_kind == "device" else memory_kind
     key = device if kind is None else (device, kind)
-    found = _shardings.get(key)
-    if found is None:
-        found = _shardings.setdefault(key, SingleDeviceSharding(device, kind))
-    return found
+    sharding = _shardings.get(key)
+    if sharding is None:
+        sharding = _shardings.setdefault(key, SingleDeviceSharding(device, kind))
+    return sharding
 
 
 def sharding_of_buffer(buffer: Any) -> SingleDeviceSharding:
@@ -110,11 +110,11 @@ def layout_of(buffer: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]
 def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
     """Return what one of jaxlib's layouts says, in the order of `layout_of`."""
     order, _, tiles = str(layout).strip("{}").partition(":")
-    found = tuple([int(n) for n in order.split(",") if n.strip()])
+    minor_to_major = tuple([int(n) for n in order.split(",") if n.strip()])
     bits = _PACKED.search(tiles)
     groups = _TILES.findall(_PACKED.sub("", tiles))
     tiling = tuple([tuple([int(n) for n in group.split(",")]) for group in groups])
-    return found[::-1], tiling, int(bits[1]) if bits else 0
+    return minor_to_major[::-1], tiling, int(bits[1]) if bits else 0
 
 
 # As in {1,0:T(8,128)(2,1)E(4)}.

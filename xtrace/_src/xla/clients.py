@@ -61,9 +61,9 @@ def client(platform: Any = None) -> Any:
     if isinstance(platform, Client):
         return platform
     name = canonical_platform(platform) if platform is not None else default_platform()
-    found = _clients.get(name)
-    if found is not None:
-        return found
+    known = _clients.get(name)
+    if known is not None:
+        return known
     with _lock:
         if name not in _clients:
             _clients[name] = _make(name)

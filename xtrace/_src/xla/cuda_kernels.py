@@ -51,8 +51,8 @@ def register_hybrid(package: str) -> None:
 
 def _register_types_and_handlers(extension: Any) -> None:
     """Register the plugin's own handlers, among them those that call Python, where it has such."""
-    for name, found in getattr(extension, "ffi_types", dict)().items():
-        xla_client.register_custom_type(name, found, platform=_PLATFORM)
+    for name, registration in getattr(extension, "ffi_types", dict)().items():
+        xla_client.register_custom_type(name, registration, platform=_PLATFORM)
     for name, handler in getattr(extension, "ffi_handlers", dict)().items():
         xla_client.register_custom_call_target(name, handler, platform=_PLATFORM, api_version=_TYPED)
 

@@ -164,8 +164,8 @@ def unoptimised_hlo_text(text: str, metadata: bool) -> str:
 
 def cost_of(text: str, device: Any) -> dict[str, float]:
     """Return XLA's estimate of what a StableHLO module costs on `device`, before any optimisation."""
-    found = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
-    return dict(found)
+    analysis = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
+    return dict(analysis)
 
 
 def sharding_for(device: Any) -> Any:

@@ -217,8 +217,8 @@ def _described(data: bytes, error: Any, within: Any) -> InvalidModuleError:
 
 
 def _place(diagnostic: Any) -> tuple[str, int, int] | None:
-    found = _PLACE.search(str(diagnostic.location))
-    return (found["file"], int(found["line"]), int(found["column"])) if found else None
+    match = _PLACE.search(str(diagnostic.location))
+    return (match["file"], int(match["line"]), int(match["column"])) if match else None
 
 
 def _in_text(place: tuple[str, int, int] | None, lines: list[str]) -> tuple[int | None, int | None, str | None]:

@@ -132,12 +132,12 @@ def find_library(platform: str) -> str | None:
     _check_platform(platform)
     if platform == "tpu":
         return os.environ.get("TPU_LIBRARY_PATH") or _find(_TPU_LIBRARY)
-    found = [major for major, _ in _CUDA_RELEASES if _find(_CUDA_LIBRARY.format(major=major))]
-    if len(found) > 1:
+    releases = [major for major, _ in _CUDA_RELEASES if _find(_CUDA_LIBRARY.format(major=major))]
+    if len(releases) > 1:
         driver = _cuda_driver()
         newest = dict(_CUDA_RELEASES)
-        found.sort(key=lambda major: (_cuda_runtime(major) is None, driver is not None and driver < newest[major]))
-    return _find(_CUDA_LIBRARY.format(major=found[0])) if found else None
+        releases.sort(key=lambda major: (_cuda_runtime(major) is None, driver is not None and driver < newest[major]))
+    return _find(_CUDA_LIBRARY.format(major=releases[0])) if releases else None
 
 
 def device_present(platform: str) -> bool:
@@ -291,9 +291,9 @@ def _check_fraction(variable: str) -> None:
 
 def _visible_devices(environment: Mapping[str, str]) -> tuple[int, ...] | None:
     for variable in ("XTRACE_CUDA_VISIBLE_DEVICES", "JAX_CUDA_VISIBLE_DEVICES"):
-        found = device_numbers(variable, environment.get(variable, ""))
-        if found is not None:
-            return found
+        numbers = device_numbers(variable, environment.get(variable, ""))
+        if numbers is not None:
+            return numbers
     return None
 
 
@@ -310,13 +310,13 @@ def device_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
 
 def _options_of_text(text: str) -> dict[str, Any]:
     """Return the options in ``name:value;name:value``, numbers and truth values as such."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for part in filter(None, text.split(";")):
         name, separator, value = part.partition(":")
         if not separator:
             raise ValueError(f"jax_pjrt_client_create_options is {text!r}; expected name:value;name:value")
-        found[name] = int(value) if value.lstrip("-").isdigit() else {"true": True, "false": False}.get(value, value)
-    return found
+        options[name] = int(value) if value.lstrip("-").isdigit() else {"true": True, "false": False}.get(value, value)
+    return options
 
 
 def _prepare_cuda(library: str) -> None:

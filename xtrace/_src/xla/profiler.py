@@ -67,5 +67,5 @@ def start_server(port: int, requires_backend: bool) -> Any:
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     """Let sessions include the process `pid`, whose server is on `port`; call the result to end that."""
-    found: Callable[[], None] = _profiler.register_subprocess(pid, port)
-    return found
+    unregister: Callable[[], None] = _profiler.register_subprocess(pid, port)
+    return unregister

@@ -78,13 +78,13 @@ register_dataclass_node: Callable[..., Any] = registry.register_dataclass_node
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable] | None:
     """Return ((key, child) pairs, metadata) of the node `tree`, None for a leaf."""
-    found: tuple[Iterable[tuple[Any, Any]], Hashable] | None = registry.flatten_one_level_with_keys(tree)
+    flattened: tuple[Iterable[tuple[Any, Any]], Hashable] | None = registry.flatten_one_level_with_keys(tree)
     kind: Any = type(tree)
     names = getattr(kind, "_fields", None)
-    if found is not None and names is not None and found[1] is kind:
+    if flattened is not None and names is not None and flattened[1] is kind:
         # jaxlib 0.10 gives every child of a namedtuple that is not registered the key of the first.
-        return [(GetAttrKey(name), child) for name, child in zip(names, tree)], found[1]
-    return found
+        return [(GetAttrKey(name), child) for name, child in zip(names, tree)], flattened[1]
+    return flattened
 
 
 def all_leaves(iterable: Iterable[Any]) -> bool:

@@ -17,9 +17,10 @@ def require_supported(version: Sequence[int]) -> None:
     """Raise ImportError unless `version` is between `OLDEST` and the last release of `NEWEST_SERIES`."""
     if tuple(version) >= OLDEST and tuple(version[: len(NEWEST_SERIES)]) <= NEWEST_SERIES:
         return
-    found = ".".join(map(str, version))
+    installed = ".".join(map(str, version))
     raise ImportError(
-        f"xtrace runs on jaxlib 0.10.2 to 0.12.x, and jaxlib {found} is installed: pip install 'jaxlib>=0.10.2,<0.13'",
+        f"xtrace runs on jaxlib 0.10.2 to 0.12.x, and jaxlib {installed} is installed: "
+        "pip install 'jaxlib>=0.10.2,<0.13'",
         name="jaxlib",
     )
 

@@ -40,10 +40,10 @@ class Case:
         """How to make the value concrete, if it depends on one argument, which can be marked, or on none."""
         if self.provenance is not None and self.provenance.is_constant():
             return ["compute it with numpy, whose values are known while tracing"]
-        found = self.provenance.static_candidate() if self.provenance is not None else None
-        if found is None:
+        candidate = self.provenance.static_candidate() if self.provenance is not None else None
+        if candidate is None:
             return []
-        name, info = found
+        name, info = candidate
         function = info.function if info.function.isidentifier() else "..."
         text = f'{self.site.name_of_function("jit")}({function}, static_argnames=["{name}"])'
         return [f"make {name} static with {text}, if it takes few values: each one is compiled anew"]
@@ -58,12 +58,12 @@ class Case:
         while isinstance(node, ast.Attribute):
             parts.insert(0, node.attr)
             node = node.value
-        found = self.site.lookup(node.id) if isinstance(node, ast.Name) else None
-        if found is None:
+        value = self.site.lookup(node.id) if isinstance(node, ast.Name) else None
+        if value is None:
             return "", ""
-        module = getattr(found, "__name__", "") if type(found) is type(np) else _home_of(found)
-        if type(found) is not type(np):
-            parts.insert(0, getattr(found, "__name__", node.id))
+        module = getattr(value, "__name__", "") if type(value) is type(np) else _home_of(value)
+        if type(value) is not type(np):
+            parts.insert(0, getattr(value, "__name__", node.id))
         return module, ".".join(parts)
 
 
@@ -92,9 +92,9 @@ def for_condition(case: Case) -> list[str]:
     if writer is None:
         return _any_condition(case)
     if case.called() in (*_TRUTH_FUNCTIONS, *_CHOOSING, "bool", "sorted", "filter"):
-        found = _condition_of_builtin(case, writer)
-        if found:
-            return found + case.static()
+        corrections = _condition_of_builtin(case, writer)
+        if corrections:
+            return corrections + case.static()
     whole, around = writer.whole_condition()
     test, parent = writer.condition(whole), around[0] if around else None
     if isinstance(parent, ast.If) and whole is parent.test:
@@ -424,8 +424,8 @@ def for_slice(case: Case) -> list[str]:
     if writer is None or not isinstance(node, ast.Subscript):
         return generic
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    found = [(axis, x) for axis, x in enumerate(items) if isinstance(x, ast.Slice)]
-    traced = [(axis, x) for axis, x in found if _may_be_traced(case, x)] or found
+    slices = [(axis, x) for axis, x in enumerate(items) if isinstance(x, ast.Slice)]
+    traced = [(axis, x) for axis, x in slices if _may_be_traced(case, x)] or slices
     if not traced:
         return generic
     axis, bounds = traced[0]
@@ -458,9 +458,9 @@ def _may_be_traced(case: Case, bounds: ast.Slice) -> bool:
 def for_shape(case: Case) -> list[str]:
     """What to write for a shape with a tracer in it."""
     if case.provenance is not None and case.provenance.is_constant():
-        found = _with_numpy(case)
-        if found:
-            return found
+        corrections = _with_numpy(case)
+        if corrections:
+            return corrections
     fixes = case.static()
     if isinstance(case.node, ast.Call) and case.called().split(".")[-1] in ("zeros", "ones", "full", "empty", "arange"):
         fixes.append(f"give it a fixed size, and mask what lies behind with {case.jnp}.where")
@@ -518,8 +518,8 @@ def for_key(case: Case) -> list[str]:
     writer, node = case.writer, case.node
     if writer is not None and isinstance(node, ast.Subscript):
         holder, key = writer.text(node.value), writer.text(node.slice)
-        found = case.site.lookup(node.value.id) if isinstance(node.value, ast.Name) else None
-        if isinstance(found, dict) and found and all(callable(x) for x in found.values()):
+        functions = case.site.lookup(node.value.id) if isinstance(node.value, ast.Name) else None
+        if isinstance(functions, dict) and functions and all(callable(x) for x in functions.values()):
             return [f"{case.lax}.switch({key}, list({holder}.values()), *operands)", *case.static()]
         return [f"{case.jnp}.array(list({holder}.values()))[{key}], with keys 0, 1, 2 ...", *case.static()]
     return ["use its shape or dtype, or an index, as the key", *case.static()]
@@ -567,8 +567,8 @@ def for_data(case: Case) -> list[str]:
 
 def for_item_assignment(case: Case) -> list[str]:
     """What to write for an assignment to an item."""
-    found = case.writer.item_assignment() if case.writer is not None else None
-    return [found] if found is not None else []
+    correction = case.writer.item_assignment() if case.writer is not None else None
+    return [correction] if correction is not None else []
 
 
 def for_iteration(case: Case) -> list[str]:

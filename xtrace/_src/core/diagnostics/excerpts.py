@@ -53,8 +53,8 @@ def excerpt(position: Position | None, indent: str = "  ") -> str:
         return f"{indent}an unknown place"
     location = resolve(position)
     lines = source_lines(location.file)
-    found = expression_at(position)
-    span = _span_of(found.node, lines) if found is not None else _span(location, lines)
+    expression = expression_at(position)
+    span = _span_of(expression.node, lines) if expression is not None else _span(location, lines)
     line = span.line if span is not None else location.line
     head = f"{indent}{location.file}:{line} ({location.function})"
     return "\n".join([head, *(f"{indent}  {text}" for text in _marked(lines, line, span))])
@@ -62,15 +62,15 @@ def excerpt(position: Position | None, indent: str = "  ") -> str:
 
 def expression_text(position: Position | None) -> str | None:
     """Return the source of the expression at a position, on one line; None where it cannot be told."""
-    found = expression_at(position) if position is not None else None
-    return found.text() if found is not None else None
+    expression = expression_at(position) if position is not None else None
+    return expression.text() if expression is not None else None
 
 
 def marked_span(position: Position) -> Span | None:
     """Return the range that `excerpt` marks, None if it marks nothing."""
-    found = expression_at(position)
+    expression = expression_at(position)
     lines = source_lines(resolve(position).file)
-    return _span_of(found.node, lines) if found is not None else _span(resolve(position), lines)
+    return _span_of(expression.node, lines) if expression is not None else _span(resolve(position), lines)
 
 
 def source_lines(file: str) -> list[str]:
@@ -116,15 +116,15 @@ def _range_of(node: Any) -> tuple[int, int, int, int]:
 def _path_to(tree: Any, wanted: tuple[int, int, int, int]) -> list[Any]:
     """Return the innermost node with the range `wanted` and those around it, outwards; nothing if there is none."""
     start, end = wanted[:2], wanted[2:]
-    found: list[Any] = []
+    longest: list[Any] = []
     path: list[Any] = []
     node = tree
     while node is not None:
         path.insert(0, node)
         if hasattr(node, "lineno") and _range_of(node) == wanted:
-            found = list(path)
+            longest = list(path)
         node = next((child for child in _children(node) if _holds(child, start, end)), None)
-    return found
+    return longest
 
 
 def _children(node: Any) -> list[Any]:

@@ -66,10 +66,10 @@ def _origin(tracer: Tracer) -> tuple[Position | None, DebugInfo | None]:
 
 
 def _as_argument(tracer: Tracer) -> str:
-    found = provenance_of(tracer)
-    if found is None or found.operations or len(found.arguments) != 1:
+    provenance = provenance_of(tracer)
+    if provenance is None or provenance.operations or len(provenance.arguments) != 1:
         return ""
-    return f", the argument {found.arguments[0]},"
+    return f", the argument {provenance.arguments[0]},"
 
 
 def check_leaks(trace: Trace) -> None:
@@ -181,18 +181,18 @@ class _Search:
         outer = self.holder(container, depth - 1)
         return f"{phrase}, {outer}" if outer else ""
 
-    def _of_dict(self, found: dict[Any, Any], value: Any, depth: int) -> str:
-        key = _key_of(found, value)
-        for owner in gc.get_referrers(found):
-            if not isinstance(owner, (dict, ModuleType)) and getattr(owner, "__dict__", None) is found:
+    def _of_dict(self, mapping: dict[Any, Any], value: Any, depth: int) -> str:
+        key = _key_of(mapping, value)
+        for owner in gc.get_referrers(mapping):
+            if not isinstance(owner, (dict, ModuleType)) and getattr(owner, "__dict__", None) is mapping:
                 if _is_internal_module(type(owner).__module__):
                     return ""
                 return self._inside(f"the attribute {key} of an instance of {_class(owner)}", owner, depth)
             if isinstance(owner, type):
                 return f"the attribute {key} of the class {owner.__qualname__}"
-            if isinstance(owner, FunctionType) and owner.__globals__ is found:
-                return "" if is_internal(owner.__code__.co_filename) else f"the global {key} of {_module(found)}"
-        return self._inside(f"the value of the key {key!r} of a dict", found, depth)
+            if isinstance(owner, FunctionType) and owner.__globals__ is mapping:
+                return "" if is_internal(owner.__code__.co_filename) else f"the global {key} of {_module(mapping)}"
+        return self._inside(f"the value of the key {key!r} of a dict", mapping, depth)
 
     def _of_closure(self, cell: CellType, depth: int) -> str:
         self.seen.add(id(cell))
@@ -235,8 +235,8 @@ def _owner_of(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
     return next((x for x in list(owners) if getattr(x, "__dict__", None) is namespace), None)
 
 
-def _key_of(found: dict[Any, Any], value: Any) -> Any:
-    return next((key for key, x in list(found.items()) if x is value), "...")
+def _key_of(mapping: dict[Any, Any], value: Any) -> Any:
+    return next((key for key, x in list(mapping.items()) if x is value), "...")
 
 
 def _attribute_of(owner: Any, value: Any) -> str:

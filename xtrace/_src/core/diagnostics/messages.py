@@ -28,8 +28,8 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
     if len(error.args) != 1 or not isinstance(error.args[0], str):
         return
     message = error.args[0]
-    found = _HEAD.match(message)
-    if found is None:
+    beginning = _HEAD.match(message)
+    if beginning is None:
         return
     public = ""
     while entry is not None:
@@ -40,11 +40,11 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
         elif not public:
             public = _public_name(entry.tb_frame, code)
         entry = entry.tb_next
-    head = found[1]
+    head = beginning[1]
     last = public.rpartition(".")[2]
     if not public or head == public or head.rpartition(".")[2] == last or f".{last}." in f".{head}.":
         return
-    rest = message[found.end() :]
+    rest = message[beginning.end() :]
     if _LATER.search(rest) and not _PRIVATE.search(head):
         error.args = (f"{public}: {message}",)
     else:

@@ -71,11 +71,11 @@ class Provenance:
         arguments = [path for v, path in names.items() if v in needed]
         outer = []
         for v, value in constants:
-            found = provenance_of(value) if v in needed and hasattr(value, "owner") else None
-            if found is not None:
-                outer.append(found)
-                names.update(found.names)
-                path = found.names.get(getattr(value, "variable", None))  # type: ignore[arg-type]
+            inner = provenance_of(value) if v in needed and hasattr(value, "owner") else None
+            if inner is not None:
+                outer.append(inner)
+                names.update(inner.names)
+                path = inner.names.get(getattr(value, "variable", None))  # type: ignore[arg-type]
                 if path is not None:
                     names[v] = path
         return cls(debug_info, arguments, operations[::-1], names, outer)
@@ -162,8 +162,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def provenance_of(tracer: Tracer) -> Provenance | None:
     """Return where `tracer` came from, None if its trace does not know."""
-    found = getattr(tracer.owner, "provenance_of", None)
-    return found(tracer) if found is not None and not isinstance(tracer, Literal) else None
+    method = getattr(tracer.owner, "provenance_of", None)
+    return method(tracer) if method is not None and not isinstance(tracer, Literal) else None
 
 
 def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], note: str) -> Provenance:
@@ -173,12 +173,12 @@ def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], n
     computed.
     """
     inner = [p for p in [provenance_of(value) for value in values if hasattr(value, "owner")] if p is not None]
-    for found in inner[:1]:
-        note = found.note if note in found.note else f"{note} {found.note}".rstrip()
-    for found in inner:
-        if found.names:
-            found.note = note
-            return found
+    for provenance in inner[:1]:
+        note = provenance.note if note in provenance.note else f"{note} {provenance.note}".rstrip()
+    for provenance in inner:
+        if provenance.names:
+            provenance.note = note
+            return provenance
     described = getattr(trace, "described", None)
     info = described() if described is not None else DebugInfo(transformation, "a function", None, None)
     frame = _function_under(trace)

@@ -71,10 +71,12 @@ class Rewriter:
         if second is None or first.name != second.name:
             return []
         begin = "return " if first.name == "return" else f"{first.name} = "
-        found = [f"{begin}{self.lax}.cond({test}, lambda: {first.value}, lambda: {second.value})"]
+        corrections = [f"{begin}{self.lax}.cond({test}, lambda: {first.value}, lambda: {second.value})"]
         if first.is_array and second.is_array:
-            return [begin + self.where(test, first.value, second.value), f"{found[0]}, which computes one side only"]
-        return found
+            return [
+                begin + self.where(test, first.value, second.value), f"{corrections[0]}, which computes one side only"
+            ]
+        return corrections
 
     def outcome(self, statements: Sequence[Any]) -> Outcome | None:
         """Return what statements do if all they do is to give a name, or several at once, a value."""
@@ -181,10 +183,10 @@ class _Logical(ast.NodeTransformer):
         return self._folded(name, [self.visit(v) for v in node.values])
 
     def _folded(self, name: str, parts: Sequence[Any]) -> Any:
-        found = parts[0]
+        folded = parts[0]
         for part in parts[1:]:
-            found = self._call(name, found, part)
-        return found
+            folded = self._call(name, folded, part)
+        return folded
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         self.generic_visit(node)
@@ -194,8 +196,8 @@ class _Logical(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             (items,) = node.comparators
-            found = self._call("isin", node.left, self._call("array", items))
-            return found if isinstance(node.ops[0], ast.In) else self._call("logical_not", found)
+            membership = self._call("isin", node.left, self._call("array", items))
+            return membership if isinstance(node.ops[0], ast.In) else self._call("logical_not", membership)
         sides = [node.left, *node.comparators]
         pairs = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:], strict=False)]
         return self._folded("logical_and", pairs)

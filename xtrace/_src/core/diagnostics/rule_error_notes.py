@@ -29,8 +29,8 @@ def note_rule(
 def format_source(source: Position) -> str:
     """Return the place of an equation and the user's lines there, the expression marked."""
     # The module that shows sources loads others; only errors need it.
-    found: str = importlib.import_module("xtrace._src.core.diagnostics.excerpts").excerpt(source)
-    return found
+    text: str = importlib.import_module("xtrace._src.core.diagnostics.excerpts").excerpt(source)
+    return text
 
 
 def _type(value: Any) -> str:

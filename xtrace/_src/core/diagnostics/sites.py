@@ -72,8 +72,8 @@ class Site:
 
     def name_of_function(self, name: str) -> str:
         """Return how a function of xtrace's top level is called here: ``jit``, or ``xtrace.jit``."""
-        found = self.lookup(name)
-        own = getattr(found, "__module__", None)
+        function = self.lookup(name)
+        own = getattr(function, "__module__", None)
         known = isinstance(own, str) and own.partition(".")[0] == "xtrace"
         return name if known else f"{self.alias('xtrace')}.{name}"
 

@@ -83,11 +83,11 @@ def hide_frames(error: BaseException) -> None:
 
 
 def _frames(entry: TracebackType | None) -> list[TracebackType]:
-    found = []
+    frames = []
     while entry is not None:
-        found.append(entry)
+        frames.append(entry)
         entry = entry.tb_next
-    return found
+    return frames
 
 
 def _is_hidden(frames: list[TracebackType], position: int) -> bool:
