@@ -60,6 +60,7 @@ WEAKNESS = {
             "numpy.logaddexp2.outer numpy.logaddexp2.reduceat",
         "jax traces a transform of no elements with one result, and cannot compile it":
             "numpy.fft.rfft numpy.fft.rfft2 numpy.fft.rfftn",
+        "in jax results are weak under jit and strong eagerly": "scipy.sparse.linalg.cg",
         "in jax what is scalar is strong": "scipy.stats.uniform.cdf",
         "in jax a scalar that is spread is strong": "scipy.stats.beta.cdf scipy.stats.beta.logpdf scipy.stats.beta.sf",
     }.items()
@@ -84,7 +85,7 @@ def test_results_are_weakly_typed_where_they_are_in_jax(pytestconfig: pytest.Con
 
 @pytest.mark.parametrize("name", [
     "numpy.ediff1d", "numpy.interp", "numpy.maximum.at", "numpy.minimum.at", "numpy.polydiv", "numpy.polyfit",
-    "scipy.linalg.leslie", "scipy.signal.detrend", "scipy.sparse.linalg.cg", "scipy.stats.multivariate_normal.logpdf",
+    "scipy.linalg.leslie", "scipy.signal.detrend", "scipy.stats.multivariate_normal.logpdf",
 ])
 def test_results_of_weakly_typed_operands(name: str) -> None:
     calls = [call for number in range(_ROUNDS) for call in drawn_calls(name, _TABLE[name], number, 3)]

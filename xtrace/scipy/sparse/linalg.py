@@ -126,8 +126,7 @@ def cg(
 
     # The transpose of a Hermitian matrix is another one where it is complex.
     symmetric = not any(dtypes.is_complex(aval_of(x).dtype) for x in pytree.tree_leaves(b))
-    x = custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=symmetric)
-    return _weak_as(x, b, b), None
+    return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=symmetric), None
 
 
 @inline_jit(trees=True)
