@@ -30,10 +30,10 @@ NOT_CONVERTED = (
     "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special",
     "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util",
     "xtrace.tree_util", "xtrace.numpy.einstein_sums", "xtrace.numpy.files", "xtrace.numpy.histograms",
-    "xtrace.numpy.index_tricks", "xtrace.numpy.indexing", "xtrace.numpy.insertion", "xtrace.numpy.linalg.*",
-    "xtrace.numpy.namespace_info", "xtrace.numpy.ordering", "xtrace.numpy.padding", "xtrace.numpy.put_and_place",
-    "xtrace.numpy.polynomials", "xtrace.numpy.segments", "xtrace.numpy.sets", "xtrace.numpy.signals",
-    "xtrace.numpy.spectral_windows", "xtrace.numpy.vectorization",
+    "xtrace.numpy.index_tricks", "xtrace.numpy.indexing", "xtrace.numpy.insertion", "xtrace.numpy.namespace_info",
+    "xtrace.numpy.ordering", "xtrace.numpy.padding", "xtrace.numpy.put_and_place", "xtrace.numpy.polynomials",
+    "xtrace.numpy.segments", "xtrace.numpy.sets", "xtrace.numpy.signals", "xtrace.numpy.spectral_windows",
+    "xtrace.numpy.vectorization",
 )
 
 # Functions that accept every argument, so that there is no error to name.

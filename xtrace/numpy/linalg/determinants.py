@@ -125,10 +125,26 @@ def _slogdet(a: Any, *, method: str) -> SlogdetResult:
 
 @inline_jit(static=("method",), public=True)
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """Return the sign and the logarithm of the size of the determinants of square matrices.
+    """Return the signs and the logarithms of the absolute values of determinants.
 
-    Singular matrices give 0 and -inf. method: "lu" (None), or "qr", which is for real matrices. ValueError for another
-    method and for matrices that are not square, NotImplementedError for "qr" of complex ones.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        method: ``"lu"``, the default, or ``"qr"``, which is for real matrices.
+
+    Returns:
+        A pair (sign, logabsdet) of arrays of the leading axes; 0 and -inf for singular matrices.
+
+    Raises:
+        NotImplementedError: the method is ``"qr"`` and the matrices are complex.
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square, or `method` is another text.
+
+    Example:
+        >>> tuple(jnp.linalg.slogdet(jnp.eye(2)))
+        (Array(1., dtype=float32), Array(0., dtype=float32))
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.2.
     """
     aval = matrix_type("slogdet", a, square=True)
     method = "lu" if method is None else method
@@ -236,9 +252,24 @@ def _det(a: Any) -> Any:
 
 @inline_jit(public=True)
 def det(a: Any) -> Any:
-    """Return the determinants of square matrices; integers become floats.
+    """Return the determinants of square matrices; the derivative is right for singular ones, too.
 
-    The derivative is that of the polynomial at singular matrices too. ValueError for matrices that are not square.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+
+    Returns:
+        An array of the leading axes.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.det(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array(8., dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.2.
     """
     matrix_type("det", a, square=True)
     return _det(a)

@@ -59,10 +59,29 @@ def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
 
 @inline_jit(static=("upper", "symmetrize_input"), public=True)
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """Return the lower triangular L with a = L Lᴴ, or its adjoint if `upper`, of positive definite matrices.
+    """Factor positive definite matrices into L Lᴴ.
 
-    symmetrize_input: take half the sum of `a` and its adjoint first; otherwise only the lower triangle is read.
-    Matrices that are not positive definite give NaN, not an error. ValueError for matrices that are not square.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        upper: whether the adjoint of L, which is upper triangular, is returned.
+        symmetrize_input: whether half the sum of `a` and its adjoint is factored; otherwise only the lower triangle
+            is read.
+
+    Returns:
+        An array of the shape of `a`: lower triangular matrices with a positive diagonal, NaN for matrices that are
+        not positive definite.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]]))
+        Array([[2., 0.],
+               [1., 1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     matrix_type("cholesky", a, square=True)
     return _cholesky(a, upper=bool(upper), symmetrize=bool(symmetrize_input))
@@ -80,10 +99,26 @@ def _qr(a: Any, *, mode: str) -> Any:
 
 @inline_jit(static=("mode",), public=True)
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Return Q and R with a = Q R of the matrices in the last two axes.
+    """Factor matrices into Q R, with orthonormal columns of Q and upper triangular R.
 
-    "reduced" (or "full", its old name): Q has as many columns as the shorter side; "complete": Q is square; "r": R
-    alone; "raw": LAPACK's reflections, transposed, and their factors. ValueError for another mode.
+    Args:
+        a: an array whose last two axes are matrices.
+        mode: ``"reduced"``, or ``"full"``: Q has as many columns as the shorter side; ``"complete"``: Q is square;
+            ``"r"``: R alone; ``"raw"``: LAPACK's reflections, transposed, and their factors.
+
+    Returns:
+        A pair (Q, R) of arrays, or R.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has fewer than two axes, or `mode` is another text.
+
+    Example:
+        >>> jnp.linalg.qr(jnp.eye(3, 2)).R.shape
+        (2, 2)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2.
     """
     matrix_type("qr", a)
     if mode not in ("reduced", "complete", "r", "raw", "full"):
@@ -130,10 +165,29 @@ def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Return U, the singular values S, which fall, and Vh with a = U diag(S) Vh, or S alone without `compute_uv`.
+    """Factor matrices into U diag(S) Vᴴ, by singular values.
 
-    full_matrices: U and Vh are square. hermitian: `a` is, and its eigenvalues are used. subset_by_index: (start, stop),
-    to return only these. ValueError for a subset of full matrices, and for matrices that are not square if `hermitian`.
+    Args:
+        a: an array whose last two axes are matrices.
+        full_matrices: whether U and Vᴴ are square.
+        compute_uv: whether U and Vᴴ are returned, and not S alone.
+        hermitian: whether `a` is Hermitian, so that its eigenvalues serve.
+        subset_by_index: the first of the singular values that are returned, and the one after the last.
+
+    Returns:
+        A triple (U, S, Vh) of arrays, or S, whose values fall.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `a` has fewer than two axes or, if `hermitian`, is not square, or a subset of full matrices is
+            asked for.
+
+    Example:
+        >>> jnp.linalg.svd(jnp.array([[2.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+        Array([4., 2.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
     aval = matrix_type("svd", a, square=bool(hermitian))
     subset = spectral.index_range("svd", subset_by_index, min(aval.shape[-2:]))
@@ -143,7 +197,25 @@ def svd(
 
 
 def svdvals(x: Any, /) -> Any:
-    """Return the singular values of the matrices in the last two axes, the largest first."""
+    """Return the singular values of matrices, the largest first.
+
+    Args:
+        x: an array whose last two axes are matrices.
+
+    Returns:
+        An array of the leading axes and the shorter of the last two.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has fewer than two axes.
+
+    Example:
+        >>> jnp.linalg.svdvals(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([4., 2.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
+    """
     return svd(x, compute_uv=False)
 
 
@@ -155,10 +227,25 @@ def _eig(a: Any, *, vectors: bool) -> Any:
 
 @inline_jit(public=True)
 def eig(a: Any) -> EigResult:
-    """Return the complex eigenvalues and eigenvectors of square matrices, on CPU and GPU.
+    """Compute the eigenvalues and eigenvectors of square matrices, on CPU and GPU.
 
-    The vectors are columns of length 1 whose largest component is real. Only the eigenvalues have derivatives; those
-    of the vectors are for ``lax.linalg.eig``. ValueError for matrices that are not square.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+
+    Returns:
+        A pair (eigenvalues, eigenvectors) of complex arrays. The vectors are columns of length 1, whose largest
+        component is real; only the eigenvalues have derivatives.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
+        Array([2.+0.j, 4.+0.j], dtype=complex64)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
     matrix_type("eig", a, square=True)
     return _eig(a, vectors=True)
@@ -166,7 +253,25 @@ def eig(a: Any) -> EigResult:
 
 @inline_jit(public=True)
 def eigvals(a: Any) -> Any:
-    """Return the complex eigenvalues of square matrices, on CPU and GPU. ValueError if they are not square."""
+    """Return the complex eigenvalues of square matrices, on CPU and GPU.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+
+    Returns:
+        A complex array of the leading axes and the number of rows.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.eigvals(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([2.+0.j, 4.+0.j], dtype=complex64)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
+    """
     matrix_type("eigvals", a, square=True)
     return _eig(a, vectors=False)
 
@@ -186,15 +291,51 @@ def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vector
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Return the real eigenvalues, which rise, and orthonormal eigenvectors of Hermitian matrices.
+    """Compute the eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
-    symmetrize_input: take half the sum of `a` and its adjoint first; otherwise only the triangle `UPLO` ("L", or "U")
-    is read. ValueError for another triangle and for matrices that are not square.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        UPLO: the triangle that is read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
+        symmetrize_input: whether half the sum of `a` and its adjoint is used.
+
+    Returns:
+        A pair (eigenvalues, eigenvectors) of arrays: real values that rise, and vectors as columns.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square, or `UPLO` is another text.
+
+    Example:
+        >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
+        Array([2., 4.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
     return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """Return the real eigenvalues of Hermitian matrices, which rise; arguments and errors as in `eigh`."""
+    """Return the real eigenvalues of Hermitian matrices, which rise.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        UPLO: the triangle that is read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
+        symmetrize_input: whether half the sum of `a` and its adjoint is used.
+
+    Returns:
+        A real array of the leading axes and the number of rows.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square, or `UPLO` is another text.
+
+    Example:
+        >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([2., 4.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
+    """
     return _checked_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)

@@ -119,10 +119,28 @@ def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdi
 
 @inline_jit(static=("axis", "keepdims", "ord"), public=True)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """Return the `ord`-norm over `axis` (None: all, as one vector), which may be several axes.
+    """Return norms of vectors.
 
-    0 counts the elements that are not zero, inf and -inf are the largest and smallest size. Integers become floats.
-    ValueError for a name as the order, and for axes that are not there.
+    Args:
+        x: an array or a scalar of numbers; integers become floats.
+        axis: the axis of the vectors, or several; None for all elements.
+        keepdims: whether these axes stay, with size 1.
+        ord: the order, a number; inf and -inf for the largest and smallest absolute value, 0 for the number of
+            elements that are not zero.
+
+    Returns:
+        A real array of the other axes.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+        ValueError: `ord` is a text, or `x` has no such axis.
+
+    Example:
+        >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2.
     """
     aval = type_of("vector_norm", x)
     axes = axes_of("vector_norm", axis, aval.ndim)
@@ -132,9 +150,26 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 @inline_jit(static=("keepdims", "ord"), public=True)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """Return the norm of the matrices in the last two axes: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.
+    """Return norms of matrices.
 
-    ValueError for other orders and for fewer than two axes.
+    Args:
+        x: an array whose last two axes are matrices.
+        keepdims: whether these axes stay, with size 1.
+        ord: the order, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf.
+
+    Returns:
+        A real array of the other axes.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `ord` is another order, or `x` has fewer than two axes.
+
+    Example:
+        >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+        Array(5., dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.3.
     """
     rank = matrix_type("matrix_norm", x).ndim
     return _norm(
@@ -145,10 +180,28 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 @inline_jit(static=("ord", "axis", "keepdims"), public=True)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the norm of vectors along one axis, or of matrices along two; without `ord` and `axis`, of all elements.
+    """Return norms of vectors along one axis, or of matrices along two.
 
-    Without an axis all axes are meant, of which there may be one or two. Orders are those of `vector_norm` and
-    `matrix_norm`, None the Euclidean or Frobenius norm. ValueError for other orders, axes, and numbers of axes.
+    Args:
+        x: an array of numbers.
+        ord: an order of `vector_norm` or `matrix_norm`; None for the Euclidean or the Frobenius norm.
+        axis: the axis, or a pair of axes; None for all axes, of which there are one or two unless `ord` is None,
+            too.
+        keepdims: whether these axes stay, with size 1.
+
+    Returns:
+        A real array of the other axes.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: there is no such order or axis, or the number of axes is neither one nor two.
+
+    Example:
+        >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2 and 2.3.
     """
     aval = type_of("norm", x)
     axes = axes_of("norm", axis, aval.ndim)
@@ -184,10 +237,26 @@ def _cond(x: Any, *, p: Any) -> Any:
 
 @inline_jit(static=("p",), public=True)
 def cond(x: Any, p: Any = None) -> Any:
-    """Return the condition number of the matrices in the last two axes, in the norm `p` (None: 2), as `matrix_norm`.
+    """Return condition numbers: the norms of matrices times those of their inverses.
 
-    It is the norm times that of the inverse, infinity where there is none; for None, 2 and -2 the ratio of the extreme
-    singular values, which matrices need not be square for. ValueError for empty matrices and other orders.
+    Args:
+        x: an array whose last two axes are matrices.
+        p: the order of the norm, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf; None for 2. For 2 and -2 the
+            matrices need not be square.
+
+    Returns:
+        A real array of the leading axes; inf for singular matrices.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` is empty, or there is no such order.
+
+    Example:
+        >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array(2., dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.6.
     """
     aval = type_of("cond", x)
     if aval.ndim < 2:
@@ -219,11 +288,28 @@ def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
 
 @inline_jit(static=("hermitian",), public=True)
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """Return the number of singular values above `rtol` (or `tol`), by default the largest times the size times eps.
+    """Return the ranks of matrices: the numbers of singular values above a bound.
 
-    Both names mean the same bound, which is compared with the values as they are, as JAX does (NumPy multiplies `rtol`
-    by the largest). It may have the batch axes of `M`. hermitian: eigenvalues are used. Vectors have rank 1, or 0 if
-    they are zero. ValueError for both bounds at once, and for empty matrices.
+    Args:
+        M: an array whose last two axes are matrices, or a vector.
+        rtol: the bound, compared with the singular values as they are; None for the largest one times the longer
+            side times the machine epsilon. It may have the leading axes of `M`.
+        hermitian: whether `M` is Hermitian, so that its eigenvalues serve.
+        tol: another name of `rtol`.
+
+    Returns:
+        An array of integers, of the leading axes.
+
+    Raises:
+        TypeError: `M` is no array.
+        ValueError: `rtol` and `tol` are given, or `M` is empty.
+
+    Example:
+        >>> jnp.linalg.matrix_rank(jnp.ones((2, 2)))
+        Array(1, dtype=int32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5.
     """
     aval = type_of("matrix_rank", M)
     if rtol is not None and tol is not None:

@@ -25,7 +25,23 @@ __all__ = [
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Return the cross product of vectors of 3 elements along `axis`. ValueError for other lengths."""
+    """Return cross products of vectors of 3 elements.
+
+    Args:
+        x1, x2: arrays whose other axes broadcast.
+        axis: the axis of the vectors.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the vectors have another length, or the other axes do not broadcast.
+
+    Example:
+        >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
+    """
     sizes = [_length(x, axis, i) for i, x in enumerate((x1, x2))]
     if sizes != [3, 3]:
         raise ValueError(
@@ -41,7 +57,23 @@ def _length(x: Any, axis: int, position: int) -> int:
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
-    """Return the product of every element of a vector with every element of another. ValueError for other ranks."""
+    """Return the products of every element of a vector with every element of another.
+
+    Args:
+        x1, x2: vectors.
+
+    Returns:
+        A matrix of the promoted dtype, with a row for each element of `x1`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an operand is no vector.
+
+    Example:
+        >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([[3, 4],
+               [6, 8]], dtype=int32)
+    """
     ranks = [type_of("outer", x, i).ndim for i, x in enumerate((x1, x2))]
     if ranks != [1, 1]:
         raise ValueError(
@@ -52,12 +84,48 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the matrix product, as `xtrace.numpy.matmul` does."""
+    """Return the matrix product, as `xtrace.numpy.matmul` does.
+
+    Args:
+        x1, x2: arrays of at least one axis; the last two are matrices, the axes before broadcast.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+
+    Returns:
+        An array of the leading axes, the rows of `x1` and the columns of `x2`.
+
+    Raises:
+        TypeError: the summed axes have different lengths, or an operand is no array.
+        ValueError: an operand is a scalar, or leading axes do not broadcast.
+
+    Example:
+        >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [10]]))
+        Array([[21],
+               [43]], dtype=int32)
+    """
     return contraction.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the sum of conjugated `x1` times `x2` over `axis`, as `xtrace.numpy.vecdot` does."""
+    """Return the sums of conjugated `x1` times `x2` along an axis of both.
+
+    Args:
+        x1, x2: arrays whose other axes broadcast.
+        axis: the axis that is summed.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+
+    Returns:
+        An array of the other axes.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the lengths along `axis` differ, an operand is a scalar, or the other axes do not broadcast.
+
+    Example:
+        >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4]))
+        Array(11, dtype=int32)
+    """
     return contraction.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -65,25 +133,93 @@ def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Return the sum over `axes` of both, as `xtrace.numpy.tensordot` does."""
+    """Return the sums of products over pairs of axes, as `xtrace.numpy.tensordot` does.
+
+    Args:
+        x1, x2: arrays.
+        axes: the number of last axes of `x1` and first axes of `x2` that are summed, or a pair of axes, or of
+            sequences of axes.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of the other axes of `x1` followed by those of `x2`.
+
+    Raises:
+        TypeError: the summed axes have different lengths, or an operand is no array.
+
+    Example:
+        >>> jnp.linalg.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]), axes=1)
+        Array([21, 43], dtype=int32)
+    """
     return contraction.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """Return `x` with its last two axes exchanged. ValueError if it has fewer."""
+    """Return matrices with rows and columns exchanged.
+
+    Args:
+        x: an array whose last two axes are matrices.
+
+    Returns:
+        An array of the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has fewer than two axes.
+
+    Example:
+        >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     return manipulation.matrix_transpose(x)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Return the diagonal `offset` of the matrices in the last two axes. ValueError for fewer axes."""
+    """Return the diagonals of matrices.
+
+    Args:
+        x: an array whose last two axes are matrices.
+        offset: the diagonal, above the main one if positive.
+
+    Returns:
+        An array of the leading axes, and the diagonals along the last one.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has fewer than two axes.
+
+    Example:
+        >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
+    """
     return manipulation.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @inline_jit(static=("offset", "dtype"), public=True)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Return the sum of the diagonal `offset` of the matrices in the last two axes. ValueError for fewer axes."""
+    """Return the sums of the diagonals of matrices.
+
+    Args:
+        x: an array whose last two axes are matrices.
+        offset: the diagonal, above the main one if positive.
+        dtype: the dtype of the sums and the result; None for that of `x`, the default integer for narrower ones.
+
+    Returns:
+        An array of the leading axes.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has fewer than two axes.
+
+    Example:
+        >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
+    """
     return contraction.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
@@ -108,9 +244,25 @@ def _matrix_power(a: Any, *, n: int) -> Any:
 
 @inline_jit(static=("n",), public=True)
 def matrix_power(a: Any, n: int) -> Any:
-    """Return square matrices multiplied `n` times, by repeated squaring; inverted if `n` is negative.
+    """Return a power of square matrices.
 
-    TypeError unless `n` is a Python integer and the matrices are square.
+    Args:
+        a: an array whose last two axes are square matrices.
+        n: the exponent, a Python integer; a negative one is that of the inverse.
+
+    Returns:
+        An array of the shape of `a`.
+
+    Raises:
+        TypeError: `n` is no integer, or the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+        Array([[1, 3],
+               [0, 1]], dtype=int32)
+
+    Reference:
+        N. J. Higham, Functions of Matrices (2008), section 4.1: repeated squaring.
     """
     aval = type_of("matrix_power", a)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
@@ -174,7 +326,23 @@ def _check_chain(avals: Sequence[ShapedArray]) -> None:
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """Return the product of several matrices, in the order that takes the fewest multiplications.
 
-    The first and the last may be vectors. ValueError for fewer than two arrays, other ranks and lengths that differ.
+    Args:
+        arrays: a sequence of at least two matrices; the first and the last may be vectors.
+        precision: a `lax.Precision` or its name; None for the default.
+
+    Returns:
+        A matrix, a vector or a scalar.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: there are fewer than two operands, a rank is another one, or lengths differ.
+
+    Example:
+        >>> jnp.linalg.multi_dot([jnp.array([[1, 2]]), jnp.array([[3], [4]]), jnp.array([2])])
+        Array([22], dtype=int32)
+
+    Reference:
+        T. H. Cormen et al., Introduction to Algorithms, 3rd ed. (2009), section 15.2.
     """
     operands = tuple(arrays)
     avals = [type_of("multi_dot", x, i) for i, x in enumerate(operands)]

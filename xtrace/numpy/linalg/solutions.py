@@ -71,10 +71,26 @@ def _solve(a: Any, b: Any) -> Any:
 
 @inline_jit(public=True)
 def solve(a: Any, b: Any) -> Any:
-    """Return x with a x = b for square matrices; `b` is one vector, or matrices whose batch axes broadcast with `a`'s.
+    """Solve ``a x = b`` for square matrices.
 
-    Singular matrices give infinities or NaN. ValueError for shapes that do not agree; several vectors are the columns
-    of a matrix: ``solve(a, b[..., None])[..., 0]``.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        b: one vector, or an array whose last two axes are matrices and whose leading axes broadcast with those of
+            `a`.
+
+    Returns:
+        An array of the shape of `b`, broadcast; infinities or NaN for singular matrices.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the matrices are not square, or the shapes do not fit.
+
+    Example:
+        >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+        Array([1. , 0.5], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU with partial pivoting.
     """
     left = matrix_type("solve", a, square=True)
     right = type_of("solve", b, 1)
@@ -96,7 +112,26 @@ def _inv(a: Any) -> Any:
 
 @inline_jit(public=True)
 def inv(a: Any) -> Any:
-    """Return the inverses of square matrices; infinities or NaN for singular ones. ValueError for others."""
+    """Return the inverses of square matrices.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+
+    Returns:
+        An array of the shape of `a`; infinities or NaN for singular matrices.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU with partial pivoting.
+    """
     matrix_type("inv", a, square=True)
     return _inv(a)
 
@@ -149,11 +184,29 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, An
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
-    """Return the x that makes b - a x smallest, the squared sizes of that, the rank of `a` and its singular values.
+    """Compute the `x` that makes the length of ``b - a x`` smallest.
 
-    `b` is a vector or a matrix. Singular values below `rcond` times the largest (None: eps times the longer side,
-    negative: eps) count as zero. numpy_resid: residuals are left out where NumPy does, which needs a concrete rank, so
-    not under `jit`. ValueError or TypeError for shapes that do not agree.
+    Args:
+        a: a matrix.
+        b: a vector or a matrix.
+        rcond: singular values below `rcond` times the largest one count as zero; None for the machine epsilon times
+            the longer side, a negative number for the machine epsilon.
+        numpy_resid: whether the residuals are left out where NumPy leaves them out, which is not possible under
+            `jit`.
+
+    Returns:
+        A tuple of `x`, the sums of squares of ``b - a x``, the rank of `a` and its singular values.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `a` is no matrix, `b` is neither a vector nor a matrix, or they differ in the number of rows.
+
+    Example:
+        >>> jnp.linalg.lstsq(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))[0].round(3)
+        Array([1. , 0.5], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: by singular values.
     """
     left, right = type_of("lstsq", a, 0), type_of("lstsq", b, 1)
     if left.ndim != 2 or right.ndim not in (1, 2):
@@ -226,11 +279,29 @@ def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
 
 @inline_jit(static=("hermitian",), public=True)
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """Return the Moore-Penrose inverses of the matrices in the last two axes.
+    """Return the Moore-Penrose inverses of matrices.
 
-    Singular values up to `rtol` (or `rcond`, its old name) times the largest count as zero; None is ten times the
-    longer side times eps, and it may have the batch axes of `a`. hermitian: eigenvalues are used. ValueError for both
-    bounds at once, and for fewer than two axes.
+    Args:
+        a: an array whose last two axes are matrices.
+        rtol: singular values up to `rtol` times the largest one count as zero; None for ten times the longer side
+            times the machine epsilon. It may have the leading axes of `a`.
+        hermitian: whether `a` is Hermitian, so that its eigenvalues serve.
+        rcond: the old name of `rtol`.
+
+    Returns:
+        An array with the last two axes exchanged.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `rtol` and `rcond` are given, or `a` has fewer than two axes.
+
+    Example:
+        >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 4.0]])).round(3)
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: by singular values.
     """
     matrix_type("pinv", a, square=bool(hermitian))
     if rtol is not None and rcond is not None:
@@ -243,9 +314,26 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 @inline_jit(static=("ind",), public=True)
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """Return the inverse of `a` as a matrix of its first `ind` axes by the others: tensordot(result, a, ind) is one.
+    """Return the inverse of the linear map from the last axes of `a` to its first ones.
 
-    ValueError unless `ind` is positive and both groups of axes have as many elements.
+    Args:
+        a: an array; the first `ind` axes have as many elements as the others.
+        ind: the number of first axes, positive.
+
+    Returns:
+        An array of the last axes of `a` followed by the first ones.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: `ind` is not positive, or the groups of axes differ in their numbers of elements.
+
+    Example:
+        >>> jnp.linalg.tensorinv(jnp.array([[2.0, 0.0], [0.0, 4.0]]), 1)
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
+
+    Reference:
+        The definition is that of ``numpy.linalg.tensorinv``.
     """
     aval = type_of("tensorinv", a)
     count = operator.index(ind)
@@ -267,9 +355,26 @@ def _axes_at_end(a: Any, axes: Sequence[Any], rank: int) -> Any:
 
 @inline_jit(static=("axes",), public=True)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """Return x with tensordot(a, x, x.ndim) = b, once the `axes` of `a` are moved to its end.
+    """Solve ``tensordot(a, x, x.ndim) = b``.
 
-    ValueError unless the first axes of `a` are those of `b` and the others have as many elements.
+    Args:
+        a: an array whose first axes are those of `b`; the others have as many elements.
+        b: an array.
+        axes: axes of `a` that are moved to its end first.
+
+    Returns:
+        An array of the last axes of `a`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the first axes of `a` are not those of `b`, or the others have another number of elements.
+
+    Example:
+        >>> jnp.linalg.tensorsolve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+        Array([1. , 0.5], dtype=float32)
+
+    Reference:
+        The definition is that of ``numpy.linalg.tensorsolve``.
     """
     left, right = type_of("tensorsolve", a, 0), type_of("tensorsolve", b, 1)
     if axes is not None:
