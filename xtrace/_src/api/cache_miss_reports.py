@@ -67,10 +67,10 @@ def report_miss(
     # Of equally close ones the latest.
     closest = max(reversed(list(known)), key=lambda other: _likeness(function, key, other), default=None)
     if closest is not None:
-        found = find_key_differences(function, key, closest)
-        more = len(found) - _MOST_DIFFERENCES
+        differences = find_key_differences(function, key, closest)
+        more = len(differences) - _MOST_DIFFERENCES
         lines = [f"for {defined}", "the closest signature seen before differs:"]
-        lines += [f"* {one.text}" for one in found[:_MOST_DIFFERENCES]]
+        lines += [f"* {one.text}" for one in differences[:_MOST_DIFFERENCES]]
         lines += [f"* and {more} more"] if more > 0 else []
     elif since is not None:
         lines = [f"for {defined}", since]
@@ -107,8 +107,8 @@ def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, 
     if key[2] == other[2]:
         alike = sum(map(_alike, key[3:], other[3:]))
         return True, static, key[0] == other[0], alike
-    found = _structure_differences(function, key, other)
-    return False, static, -len(found), sum(one.text.count("[") for one in found)
+    differences = _structure_differences(function, key, other)
+    return False, static, -len(differences), sum(one.text.count("[") for one in differences)
 
 
 def _alike(signature: Any, other: Any) -> int:
@@ -120,28 +120,28 @@ def _alike(signature: Any, other: Any) -> int:
 
 def find_key_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
     """Return what `key` and the key of an earlier call of `function` differ in."""
-    found = _setting_differences(key[0], before[0])
-    found += _static_differences(function, key, before)
+    differences = _setting_differences(key[0], before[0])
+    differences += _static_differences(function, key, before)
     if key[2] != before[2]:
-        return found + _structure_differences(function, key, before)
+        return differences + _structure_differences(function, key, before)
     for path, now, then in zip(argument_paths(function, key[1], key[2]), key[3:], before[3:], strict=True):
         if now is not then:
-            found += _type_differences(path, now, then)
-    return found
+            differences += _type_differences(path, now, then)
+    return differences
 
 
 def _setting_differences(key: Any, before: Any) -> list[Difference]:
     # Where axes are mapped, they stand beside the settings.
     settings, axes = key if isinstance(key, tuple) else (key, ())
     settings_before, axes_before = before if isinstance(before, tuple) else (before, ())
-    found = [
+    differences = [
         Difference(f"setting {name}", "setting", f"setting {name}: {then!r} -> {now!r}")
         for name, now, then in config.keyed_differences(settings, settings_before)
     ]
     if axes != axes_before:
         text = f"mapped axes around the call, as (name, size): {axes_before} -> {axes}"
-        found.append(Difference("mapped axes", "axes", text))
-    return found
+        differences.append(Difference("mapped axes", "axes", text))
+    return differences
 
 
 def _count(key: Key) -> int:
@@ -157,20 +157,20 @@ def static_values(function: Callable[..., Any], static: Static, count: int) -> d
 
 def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
     now, then = (static_values(function, k[1], _count(k)) for k in (key, before))
-    found = []
+    differences = []
     for name in now | then:
         subject = f"static {name}"
         if name not in now:
-            found.append(Difference(subject, "static", f"{subject}: {short_repr(then[name])} -> not given"))
+            differences.append(Difference(subject, "static", f"{subject}: {short_repr(then[name])} -> not given"))
         elif name not in then:
-            found.append(Difference(subject, "static", f"{subject}: not given -> {short_repr(now[name])}"))
+            differences.append(Difference(subject, "static", f"{subject}: not given -> {short_repr(now[name])}"))
         elif not same_static(now[name], then[name]):
             text = f"{subject}: {short_repr(then[name])} -> {short_repr(now[name])}{_identity(now[name], then[name])}"
-            found.append(Difference(subject, "static", text))
+            differences.append(Difference(subject, "static", text))
         elif (name in dict(key[1].named)) != (name in dict(before[1].named)):
             way = "by position -> by name" if name in dict(key[1].named) else "by name -> by position"
-            found.append(Difference(subject, "structure", f"{subject}: given {way}"))
-    return found
+            differences.append(Difference(subject, "structure", f"{subject}: given {way}"))
+    return differences
 
 
 def _identity(value: Any, before: Any) -> str:
@@ -196,19 +196,19 @@ def _arguments(function: Callable[..., Any], key: Key) -> tuple[dict[str, Any], 
 def _structure_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
     (positional, named), (positional_before, named_before) = (_arguments(function, k) for k in (key, before))
     now, then = positional | named, positional_before | named_before
-    found = []
+    differences = []
     for name in now | then:
         subject = f"argument {name}"
         if name not in then or name not in now:
             way = "appeared" if name in now else "disappeared"
-            found.append(Difference(subject, "structure", f"{subject} {way}"))
+            differences.append(Difference(subject, "structure", f"{subject} {way}"))
         elif (name in named) != (name in named_before):
             way = "by position -> by name" if name in named else "by name -> by position"
-            found.append(Difference(subject, "structure", f"{subject}: given {way}"))
+            differences.append(Difference(subject, "structure", f"{subject}: given {way}"))
         if name in now and name in then and now[name] != then[name]:
             path, what = _tree_difference(now[name], then[name], name)
-            found.append(Difference(subject, "structure", f"pytree of {path}: {what}"))
-    return found
+            differences.append(Difference(subject, "structure", f"pytree of {path}: {what}"))
+    return differences
 
 
 def _tree_difference(now: Any, then: Any, path: str) -> tuple[str, str]:
@@ -244,18 +244,18 @@ def _node(data: Any) -> str:
 def _type_differences(path: str, signature: Any, before: Any) -> list[Difference]:
     subject = f"argument {path}"
     now, then = type_of_signature(signature), type_of_signature(before)
-    found = []
+    differences = []
     if now.shape != then.shape or now.dtype != then.dtype:
         kind = "shape" if now.shape != then.shape else "dtype"
-        found.append(Difference(subject, kind, f"{subject}: {describe_type(then)} -> {describe_type(now)}"))
+        differences.append(Difference(subject, kind, f"{subject}: {describe_type(then)} -> {describe_type(now)}"))
     elif now.weak_type != then.weak_type:
-        found.append(Difference(subject, "weak type", f"{subject} {_weak_change(now)}"))
+        differences.append(Difference(subject, "weak type", f"{subject} {_weak_change(now)}"))
     elif now is not then:
-        found.append(Difference(subject, "device", f"{subject}: {then!r} -> {now!r}"))
+        differences.append(Difference(subject, "device", f"{subject}: {then!r} -> {now!r}"))
     place, place_before = (_place(s) for s in (signature, before))
     if place != place_before:
-        found.append(Difference(subject, "device", f"{subject}: {place_before} -> {place}"))
-    return found
+        differences.append(Difference(subject, "device", f"{subject}: {place_before} -> {place}"))
+    return differences
 
 
 def type_of_signature(signature: Any) -> ShapedArray:
@@ -306,15 +306,15 @@ def report_step(what: str, name: str, seconds: float) -> None:
 
 def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], compiled: int, hits: int) -> None:
     """Warn that a function was compiled so often, with the reason that recurs; `keys` are those of its programs."""
-    found: collections.Counter[tuple[str, str]] = collections.Counter()
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
     last: dict[tuple[str, str], str] = {}
     for before, key in itertools.pairwise(keys):
         for one in find_key_differences(function, key, before):
-            found[one.subject, one.kind] += 1
+            counts[one.subject, one.kind] += 1
             last[one.subject, one.kind] = one.text
     reason = ""
-    if found:
-        (which, number) = found.most_common(1)[0]
+    if counts:
+        (which, number) = counts.most_common(1)[0]
         subject, kind = which
         changed = {"static": "its value", "setting": "", "axes": ""}.get(kind, f"its {kind}")
         reason = (

@@ -28,17 +28,17 @@ class OnceTable(Generic[T]):
 
     def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the entry under `key`, made by `make` if it is not there."""
-        found = self.entries.get(key)
-        if found is not None:
-            return found
+        value = self.entries.get(key)
+        if value is not None:
+            return value
         me = threading.get_ident()
         mine: threading.Event | None = None
         try:
             while True:
                 with self._lock:
-                    found = self.entries.get(key)
-                    if found is not None:
-                        return found
+                    value = self.entries.get(key)
+                    if value is not None:
+                        return value
                     owner, event = self._in_progress.get(key, (me, None))
                     if event is None:
                         mine = threading.Event()
@@ -72,12 +72,12 @@ _repetitions = Table()
 
 def repetitions(place: Hashable, content: int) -> int:
     """Return how often in a row, this time included, `content` is what there is at `place`."""
-    found = _repetitions.get(place)
-    if found is None or found[0] != content:
-        found = [content, 0]
-        _repetitions.remember(place, found)
-    found[1] += 1
-    return int(found[1])
+    entry = _repetitions.get(place)
+    if entry is None or entry[0] != content:
+        entry = [content, 0]
+        _repetitions.remember(place, entry)
+    entry[1] += 1
+    return int(entry[1])
 
 
 class _WeakIdentityTable:
@@ -90,22 +90,22 @@ class _WeakIdentityTable:
     def of(self, owner: Any) -> dict[Any, Any]:
         """Return the table of `owner`; of an object without weak references, a new one each time."""
         number = id(owner)
-        found = self._values.get(number)
-        if found is not None and found[0]() is owner:
-            return found[1]
+        entry = self._values.get(number)
+        if entry is not None and entry[0]() is owner:
+            return entry[1]
         try:
             reference = weakref.ref(owner, lambda dead: self._drop(number, dead))
         except TypeError:
             return {}
         with self._lock:
-            found = self._values.get(number)
-            if found is None or found[0]() is not owner:
-                found = self._values[number] = (reference, {})
-            return found[1]
+            entry = self._values.get(number)
+            if entry is None or entry[0]() is not owner:
+                entry = self._values[number] = (reference, {})
+            return entry[1]
 
     def _drop(self, number: int, dead: Any) -> None:
-        found = self._values.get(number)
-        if found is not None and found[0] is dead:
+        entry = self._values.get(number)
+        if entry is not None and entry[0] is dead:
             del self._values[number]
 
     def all(self) -> list[dict[Any, Any]]:

@@ -144,14 +144,14 @@ def _traced(
     avals = _avals(fun, static, leaves, in_tree)
     table: OnceTable[TracedFunction] = table_of(fun).setdefault("checkpoint", OnceTable())
     key = (config.cache_key(), static, in_tree, *avals)
-    found = table.entries.get(key)
-    if found is None:
-        found = trace(_TRANSFORMATION, fun, static, in_tree, avals)
+    traced = table.entries.get(key)
+    if traced is None:
+        traced = trace(_TRANSFORMATION, fun, static, in_tree, avals)
         # A tracer that the function closes over is another one in the next trace.
-        if not any(isinstance(c, Tracer) for c in found.consts):
-            made = found
-            found = table.get_or_make(key, lambda: made)
-    return found, leaves, flags
+        if not any(isinstance(c, Tracer) for c in traced.consts):
+            made = traced
+            traced = table.get_or_make(key, lambda: made)
+    return traced, leaves, flags
 
 
 def _avals(fun: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
@@ -168,12 +168,12 @@ def _positions(
             "the `static_argnums` argument to `checkpoint` / `remat` can only take integer values greater than or "
             f"equal to `-len(args)` and less than `len(args)`, but got {numbers}, while `len(args)` = {count}"
         )
-    found = {n % count for n in numbers}
+    positions = {n % count for n in numbers}
     if names:
         signature = call_arguments.signature_of(fun)
         parameters = list(signature.parameters) if signature is not None else []
-        found |= {i for i, name in enumerate(parameters[:count]) if name in names}
-    return sorted(found)
+        positions |= {i for i, name in enumerate(parameters[:count]) if name in names}
+    return sorted(positions)
 
 
 def _bound(fun: Callable[..., Any], positional: dict[int, Any], named: dict[str, Any]) -> Callable[..., Any]:

@@ -194,8 +194,8 @@ def one_device(function: str, argument: str, shardings: Any) -> Any:
 
     TypeError for what is no sharding of one device, ValueError if there are several, or one is of other memory.
     """
-    found = pytree.tree_leaves(shardings)
-    for sharding in found:
+    leaves = pytree.tree_leaves(shardings)
+    for sharding in leaves:
         if not isinstance(sharding, SingleDeviceSharding):
             raise TypeError(
                 f"{function}: {argument} must be None, a sharding such as x.sharding of an array, or a tree of these; "
@@ -206,7 +206,7 @@ def one_device(function: str, argument: str, shardings: Any) -> Any:
                 f"{function}: {argument} asks for {sharding.memory_kind} memory; move the array with "
                 "xtrace.device_put, which may be called inside the function, instead"
             )
-    devices = {sharding.device for sharding in found}
+    devices = {sharding.device for sharding in leaves}
     if len(devices) > 1:
         raise ValueError(f"{function}: {argument} names several devices, {', '.join(map(str, devices))}; it takes one")
     return devices.pop() if devices else None

@@ -389,9 +389,9 @@ def specialise(
     def leaves_of(value: Any) -> tuple[Any, list[_Leaf]]:
         nonlocal position
         leaves, tree = pytree.tree_flatten(value)
-        found = [_Leaf(leaf, i in kept, donated[i]) for i, leaf in enumerate(leaves, position)]
+        kept_leaves = [_Leaf(leaf, i in kept, donated[i]) for i, leaf in enumerate(leaves, position)]
         position += len(leaves)
-        return tree, found
+        return tree, kept_leaves
 
     fixed_positions, fixed_names = {n for n, _ in static.positional}, {n for n, _ in static.named}
     writer.require(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")

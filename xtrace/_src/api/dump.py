@@ -47,9 +47,9 @@ class Files:
         path = os.path.join(self.directory, self.name + ending)
         try:
             os.makedirs(self.directory, exist_ok=True)
-            found = content()
+            data = content()
             with open(path, "wb") as file:
-                file.write(found if isinstance(found, bytes) else f"{found.rstrip()}\n".encode())
+                file.write(data if isinstance(data, bytes) else f"{data.rstrip()}\n".encode())
         except OSError as error:
             warn_user(
                 f"jax_dump_ir_to (XTRACE_DUMP_IR_TO): {path} cannot be written: {error}. The computation goes on "

@@ -76,11 +76,11 @@ def _index(texts: dict[str, int], text: str) -> int:
 
 def _varint(value: int) -> bytes:
     """Return a non-negative integer in groups of seven bits, the lowest first."""
-    found = bytearray()
+    groups = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        groups.append(value & 127 | 128)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*groups, value])
 
 
 def _number(field: int, value: int) -> bytes:

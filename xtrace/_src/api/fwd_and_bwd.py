@@ -39,7 +39,7 @@ def fwd_and_bwd(
 
     @boundary
     def bwd(residuals: Any, cotangent: Any) -> Any:
-        found = residuals(cotangent)
-        return found if several else found[0]
+        cotangents = residuals(cotangent)
+        return cotangents if several else cotangents[0]
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

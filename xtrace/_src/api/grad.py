@@ -113,14 +113,14 @@ class Flat:
 
     def avals(self) -> list[ShapedArray]:
         """The types of the leaves; a TypeError names one that is no array."""
-        found = []
+        avals = []
         for position, leaf in enumerate(self.leaves):
             try:
-                found.append(aval_of(leaf))
+                avals.append(aval_of(leaf))
             except TypeError as error:
                 path = self.path(position)
                 raise TypeError(f"{self.transformation}: argument {path} of {self.name}: {error}") from None
-        return found
+        return avals
 
 
 def zero_tangent(aval: ShapedArray) -> Any:
@@ -167,10 +167,10 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
 
     Its messages begin with the function's name and a colon.
     """
-    found, errors = [], []
+    results, errors = [], []
     for position in range(count):
         try:
-            found.append(check(position))
+            results.append(check(position))
         except (TypeError, ValueError) as error:
             errors.append(error)
     if len(errors) == 1:
@@ -179,7 +179,7 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
         name = str(errors[0]).partition(": ")[0]
         faults = [str(error).removeprefix(f"{name}: ") for error in errors]
         raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree.list_faults(faults)}")
-    return found
+    return results
 
 
 def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> Any:
@@ -199,20 +199,20 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
     TypeError if it is of another dtype, ValueError if it is of another shape; of `linearize` always a ValueError.
     """
     wanted = tangent_aval(aval)
-    found = getattr(tangent, "dtype", None)
+    dtype = getattr(tangent, "dtype", None)
     if not is_differentiable(aval):
-        if found == dtypes.float0 and np.shape(tangent) == aval.shape:
+        if dtype == dtypes.float0 and np.shape(tangent) == aval.shape:
             return None
     elif is_array_like(tangent):
         own = aval_of(tangent)
         if own.shape == wanted.shape and own.dtype == wanted.dtype:
             return as_value(tangent)
-        found = own.dtype
-    known = isinstance(found, np.dtype)
+        dtype = own.dtype
+    known = isinstance(dtype, np.dtype)
     shown = f"{abbreviated(tangent)} of type {type(tangent)}"
     if known:
-        shown = ShapedArray(np.shape(tangent), found).str_short()
-    error = ValueError if known and (function == "linearize" or found == wanted.dtype) else TypeError
+        shown = ShapedArray(np.shape(tangent), dtype).str_short()
+    error = ValueError if known and (function == "linearize" or dtype == wanted.dtype) else TypeError
     raise error(
         f"{function}: the tangent of argument {flat.path(position)} of {flat.name}, which is {aval.str_short()}, must "
         f"be {wanted.str_short()}; got {shown}"

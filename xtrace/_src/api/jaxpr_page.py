@@ -52,10 +52,10 @@ def page_of(closed: ClosedJaxpr, title: str, address: str | None, places: bool) 
 
 
 def _row(number: int, line: str, address: str | None) -> str:
-    found = _REMARK.match(line)
-    code, place = (found["code"], html.escape(found["place"].removesuffix(" []"))) if found else (line, "")
-    if found and address:
-        target = address.replace("{file}", found["file"]).replace("{line}", found["line"])
+    remark = _REMARK.match(line)
+    code, place = (remark["code"], html.escape(remark["place"].removesuffix(" []"))) if remark else (line, "")
+    if remark and address:
+        target = address.replace("{file}", remark["file"]).replace("{line}", remark["line"])
         place = f'<a href="{html.escape(target)}">{place}</a>'
     return (
         f'<tr id="L{number}"><td class="number">{number}</td><td class="code">{html.escape(code)}</td>'

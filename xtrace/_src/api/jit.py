@@ -363,14 +363,14 @@ class Jitted:
         axes = axis_environment(current_trace.get())
         key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
         table = self.cache.traced
-        found = table.entries.get(key)
-        if found is not None and any(isinstance(c, Tracer) for c in found.consts):
+        known = table.entries.get(key)
+        if known is not None and any(isinstance(c, Tracer) for c in known.consts):
             around = list(current_trace.get().enclosing())
-            if any(isinstance(c, Tracer) and c.owner not in around for c in found.consts):
+            if any(isinstance(c, Tracer) and c.owner not in around for c in known.consts):
                 table.entries.pop(key, None)
         self.cache.last_signature = (static, in_tree, list(avals))
         if config.explain_cache_misses.value or config.log_compiles.value:
-            return key, functools.partial(self._trace, key, found is not None)
+            return key, functools.partial(self._trace, key, known is not None)
         return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals)
 
     def _trace(self, key: tuple[Any, ...], forgotten: bool) -> TracedFunction:
@@ -477,8 +477,8 @@ class Jitted:
             donated = [donated[i] for i in kept]
 
         def paths() -> Sequence[str]:
-            found = traced.debug_info.argument_paths()
-            return found if kept is None else [found[i] for i in kept]
+            paths = traced.debug_info.argument_paths()
+            return paths if kept is None else [paths[i] for i in kept]
 
         closed = ClosedJaxpr(jaxpr, traced.consts)
         module = lower_to_stablehlo(
@@ -598,10 +598,10 @@ def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lower
 def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
     """Return the `Jitted` that `fun` calls, made if need be, and the arguments that `fun` puts before its own."""
     function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
-    found = getattr(function, "_xtrace_jitted", None)
+    jitted = getattr(function, "_xtrace_jitted", None)
     # functools.wraps copies the attribute to functions that do more than call this one.
-    if isinstance(found, Jitted) and found.wrapper() is function:
-        return found, before
+    if isinstance(jitted, Jitted) and jitted.wrapper() is function:
+        return jitted, before
     made: Jitted = jit(fun)._xtrace_jitted
     return made, ()
 

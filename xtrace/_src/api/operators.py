@@ -761,8 +761,8 @@ def round_decimals(x: Any, *, decimals: int) -> Any:
     # In float16, 10 ** decimals and the products with it leave the range too soon.
     wide = converted(x, dtypes.float32) if dtype == dtypes.float16 else x
     factor = scalar_like(wide, 10.0**decimals)
-    found = lax.div(lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN), factor)
-    return converted(found, dtype) if wide is not x else found
+    rounded = lax.div(lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN), factor)
+    return converted(rounded, dtype) if wide is not x else rounded
 
 
 # Python's operators

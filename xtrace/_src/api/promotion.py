@@ -41,17 +41,17 @@ def common_dtype(
         scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(function, i, x) for i, x in enumerate(operands)
     ]
     key = (config.cache_key(), adjust, *avals)
-    found = _plans.get(key)
-    if found is None:
+    promoted = _plans.get(key)
+    if promoted is None:
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
-        found = dtypes.promote(pairs, *config.promotion())
+        promoted = dtypes.promote(pairs, *config.promotion())
         if len(avals) == 1:
             # Promotion knows no weak booleans, but an operand alone stays what it is.
-            found = (found[0], avals[0].weak_type)
+            promoted = (promoted[0], avals[0].weak_type)
         if adjust is not None:
-            found = adjust(*found)
-        _plans.remember(key, found)
-    return avals, *found
+            promoted = adjust(*promoted)
+        _plans.remember(key, promoted)
+    return avals, *promoted
 
 
 def dtype_of_all(*values: Any) -> Any:

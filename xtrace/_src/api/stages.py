@@ -264,8 +264,8 @@ class Compiled(Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimate of the program's floating-point operations and bytes, by name."""
-        found = self._executable.cost_analysis()
-        return dict(found[0] if isinstance(found, (list, tuple)) else found)
+        analysis = self._executable.cost_analysis()
+        return dict(analysis[0] if isinstance(analysis, (list, tuple)) else analysis)
 
     def memory_analysis(self) -> Any:
         """Return the bytes the program takes: arguments, results, temporaries, code."""
@@ -291,21 +291,21 @@ class Compiled(Stage):
 
         A program for the devices of another machine gives no formats.
         """
-        found = [Format(None, None)] * self.in_tree.num_leaves
+        formats = [Format(None, None)] * self.in_tree.num_leaves
         if self._program is not None:
             layouts = executables.layouts_of(self._executable)[0][len(self._program.hidden) :]
             kept = self._program.kept
-            for i, known in zip(range(len(found)) if kept is None else kept, self._formats(layouts), strict=True):
-                found[i] = known
-        return pytree.tree_unflatten(self.in_tree, found)
+            for i, known in zip(range(len(formats)) if kept is None else kept, self._formats(layouts), strict=True):
+                formats[i] = known
+        return pytree.tree_unflatten(self.in_tree, formats)
 
     @property
     def output_formats(self) -> Any:
         """How each result lies in memory."""
-        found = [Format(None, None)] * self.out_tree.num_leaves
+        formats = [Format(None, None)] * self.out_tree.num_leaves
         if self._program is not None:
-            found = self._formats(executables.layouts_of(self._executable)[1])
-        return pytree.tree_unflatten(self.out_tree, found)
+            formats = self._formats(executables.layouts_of(self._executable)[1])
+        return pytree.tree_unflatten(self.out_tree, formats)
 
     def _formats(self, layouts: Sequence[Any]) -> list[Format]:
         assert self._program is not None

@@ -177,12 +177,12 @@ def _size(
     values: list[Any], axes: list[int | None], given: int | None, paths: Callable[[], list[str]], name: str
 ) -> int:
     sizes = {i: aval_of(values[i]).shape[axis] for i, axis in enumerate(axes) if axis is not None}
-    found = set(sizes.values()) | ({given} if given is not None else set())
-    if not found:
+    candidates = set(sizes.values()) | ({given} if given is not None else set())
+    if not candidates:
         raise ValueError(
             f"vmap must have at least one non-None value in in_axes, or axis_size, to know how often to call {name}"
         )
-    if len(found) > 1:
+    if len(candidates) > 1:
         lines = [f"  * argument {paths()[i]} has size {n} along axis {axes[i]}" for i, n in sizes.items()]
         if given is not None:
             lines.append(f"  * axis_size is {given}")
@@ -190,4 +190,4 @@ def _size(
             f"vmap got inconsistent sizes for array axes to be mapped over in {name}:\n" + "\n".join(lines) + "\n"
             "An argument that is the same for all examples has None in in_axes, such as in_axes=(None, 0)."
         )
-    return int(found.pop())
+    return int(candidates.pop())

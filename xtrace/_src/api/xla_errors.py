@@ -28,19 +28,19 @@ _MOST_EQUATIONS = 3
 def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: LoweredModule, device: Any) -> None:
     """Add to an error of the compiler which equations of `closed` it is about, as far as that can be told."""
     message = str(error)
-    found = _named_equations(message, closed.jaxpr, module)
+    equations = _named_equations(message, closed.jaxpr, module)
     name = module.builder.name
     if _INVALID in message:
-        subject = "the operation below" if found else f"an operation of {name}"
+        subject = "the operation below" if equations else f"an operation of {name}"
         head = (
             f"The StableHLO written for {subject} is not valid: its rules let something pass that they should have "
             "refused. That is a bug in xtrace, or in whatever defines the operation."
         )
     else:
-        head = f"XLA does not compile {'this operation of ' if found else 'the program '}{name} for {device}."
-    if not found:
+        head = f"XLA does not compile {'this operation of ' if equations else 'the program '}{name} for {device}."
+    if not equations:
         head += " XTRACE_DUMP_IR_TO=DIRECTORY in the environment writes the program to files."
-    error.add_note("\n".join([head, *map(_described, found[:_MOST_EQUATIONS])]))
+    error.add_note("\n".join([head, *map(_described, equations[:_MOST_EQUATIONS])]))
 
 
 def explain_run(error: BaseException, closed: ClosedJaxpr) -> None:
@@ -96,17 +96,17 @@ def _places(message: str, module: LoweredModule) -> list[_Place]:
     def of_line(line: str) -> list[_Place]:
         return [known[int(number)] for number in re.findall(r"loc\(#loc(\d+)\)", line)]
 
-    found = [place for number in _IN_TEXT.findall(message) for place in of_line(lines[int(number) - 1])]
+    places = [place for number in _IN_TEXT.findall(message) for place in of_line(lines[int(number) - 1])]
     for file, line, column in _IN_FILE.findall(message):
         for place in known.values():
             at = resolve(place[0]) if place[0] is not None else None
             if at is not None and at.file.endswith(file) and (at.line, at.column + 1) == (int(line), int(column)):
-                found.append(place)
-    found += [place for name in _IN_METADATA.findall(message) for place in known.values() if place[1] == name]
-    if not found:
+                places.append(place)
+    places += [place for name in _IN_METADATA.findall(message) for place in known.values() if place[1] == name]
+    if not places:
         # A foreign function is known by its name alone.
         for line in lines:
             target = re.search(r'custom_call @([\w.$]+)|call_target_name = "([^"]+)"', line)
             if target is not None and re.search(rf"\b{re.escape(target[1] or target[2])}\b", message):
-                found += of_line(line)
-    return found
+                places += of_line(line)
+    return places

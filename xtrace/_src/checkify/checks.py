@@ -49,8 +49,8 @@ class Error:
     @boundary
     def get(self) -> str | None:
         """Return the message of the first error, None if there was none; of a mapped function, one line per index."""
-        found = self.get_exception()
-        return None if found is None else str(found)
+        exception = self.get_exception()
+        return None if exception is None else str(exception)
 
     @boundary
     def get_exception(self) -> JaxException | None:
@@ -124,11 +124,11 @@ def _emit(
 
 
 def _evaluate(code: Any, *payload: Any, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool) -> list[Any]:
-    found = None if debug else Error(code, payload, sites, slots).get_exception()
-    if found is not None:
-        error = JaxRuntimeError(str(found))
-        if found.source is not None:
-            error.add_note(f"what failed:\n{excerpt(found.source)}")
+    exception = None if debug else Error(code, payload, sites, slots).get_exception()
+    if exception is not None:
+        error = JaxRuntimeError(str(exception))
+        if exception.source is not None:
+            error.add_note(f"what failed:\n{excerpt(exception.source)}")
         raise error
     return []
 

@@ -31,15 +31,15 @@ def nothing_of(slot: Slot) -> Any:
 
 def place_in_slots(leaves: Sequence[Any]) -> dict[Slot, Any]:
     """Return values by the slots that they are put into."""
-    found: dict[Slot, Any] = {}
+    placed: dict[Slot, Any] = {}
     for x in leaves:
         aval = aval_of(x)
         if isinstance(aval.dtype, dtypes.ExtendedDType):
             x = random_unwrap(x)
             aval = aval_of(x)
         kind = ShapedArray(aval.shape, aval.dtype)
-        found[kind, sum(a is kind for a, _ in found)] = converted(x, aval.dtype)
-    return found
+        placed[kind, sum(a is kind for a, _ in placed)] = converted(x, aval.dtype)
+    return placed
 
 
 def any_element(flags: Any) -> Any:
@@ -50,10 +50,10 @@ def any_element(flags: Any) -> Any:
 
 def any_of(flags: Sequence[Any]) -> Any:
     """Return whether one of several flags holds."""
-    found = flags[0]
+    either = flags[0]
     for flag in flags[1:]:
-        found = bitwise_or(found, flag)
-    return found
+        either = bitwise_or(either, flag)
+    return either
 
 
 def first_element(flags: Any, values: Any) -> Any:

@@ -161,13 +161,13 @@ class CheckTrace(Trace):
 
     def of_each(self, jaxprs: Sequence[ClosedJaxpr]) -> list[Checked]:
         """Return jaxprs with their errors, which are of one type: the sites and slots of all."""
-        found = [self.of(c) for c in jaxprs]
-        slots = tuple(dict.fromkeys(s for c in found for s in c.slots))
-        sites = tuple([s for c in found for s in c.sites])
+        checked = [self.of(c) for c in jaxprs]
+        slots = tuple(dict.fromkeys(s for c in checked for s in c.slots))
+        sites = tuple([s for c in checked for s in c.sites])
         if not sites:
-            return found
+            return checked
         before, together = 0, []
-        for closed, own in zip(jaxprs, found, strict=True):
+        for closed, own in zip(jaxprs, checked, strict=True):
             whole = add_checks_to_jaxpr(closed, self.enabled, before, slots)
             together.append(Checked(whole.jaxpr, sites, slots))
             before += len(own.sites)

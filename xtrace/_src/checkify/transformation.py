@@ -59,13 +59,13 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
 
 def _categories(errors: Any) -> frozenset[ErrorCategory]:
     known = isinstance(errors, Iterable) and not isinstance(errors, (str, type))
-    found = frozenset(errors) if known else frozenset({errors})
-    if not known or not all(isinstance(c, type) and issubclass(c, JaxException) for c in found):
+    categories = frozenset(errors) if known else frozenset({errors})
+    if not known or not all(isinstance(c, type) and issubclass(c, JaxException) for c in categories):
         raise TypeError(
             f"checkify: errors must be a set of categories, such as checkify.index_checks | checkify.nan_checks or "
             f"checkify.all_checks; got {short_repr(errors)}"
         )
-    return found
+    return categories
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:

@@ -44,12 +44,12 @@ class _Wanted(NamedTuple):
         if isinstance(dtype, dtypes.ExtendedDType) or not dtypes.is_inexact(dtype):
             return None
         data = _data(value)
-        found = np.zeros(data.shape, bool)
+        bad = np.zeros(data.shape, bool)
         if self.nan:
-            found |= np.isnan(data)
+            bad |= np.isnan(data)
         if self.inf:
-            found |= np.isinf(data)
-        return found if found.any() else None
+            bad |= np.isinf(data)
+        return bad if bad.any() else None
 
 
 def _data(value: Any) -> Any:
@@ -168,8 +168,8 @@ class _Search:
 
     def cause_of(self, value: Any) -> _Cause | None:
         """Return the cause of a bad value that has been met, None for a good one."""
-        found = self.known.get(id(value))
-        return found[1] if found is not None else None
+        entry = self.known.get(id(value))
+        return entry[1] if entry is not None else None
 
     def first_cause(self, values: Sequence[Any]) -> _Cause | None:
         return min((c for v in values if (c := self.cause_of(v)) is not None), key=lambda c: c.order, default=None)
@@ -216,8 +216,8 @@ class _Search:
             self.number += 1
             cause = _Cause(self.number, None, results[bad[0]], equation, operands, self.where)
         for i in bad:
-            found = self.cause_of(inside[i]) if i < len(inside) else None
-            self.note(results[i], found or cause)
+            inner = self.cause_of(inside[i]) if i < len(inside) else None
+            self.note(results[i], inner or cause)
         return results
 
     def inner_results(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
@@ -333,9 +333,9 @@ def _kind(value: Any, wanted: _Wanted) -> str:
 
 def _place(value: Any, wanted: _Wanted) -> tuple[tuple[int, ...], str]:
     """Return the index of the first bad number, and how a sentence says it."""
-    found = wanted.among(value)
-    assert found is not None
-    index = tuple(int(i) for i in np.argwhere(found)[0])
+    bad = wanted.among(value)
+    assert bad is not None
+    index = tuple(int(i) for i in np.argwhere(bad)[0])
     return index, f" at [{', '.join(map(str, index))}]" if index else ""
 
 

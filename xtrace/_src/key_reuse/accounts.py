@@ -61,10 +61,10 @@ def account_of(array: ConcreteArray) -> KeyUses | None:
     """Return the account of an array, begun if it has none; None for an array of numbers."""
     if not has_keys(array.aval):
         return None
-    found: KeyUses | None = getattr(array, "key_uses", None)
-    if found is None:
-        found = array.key_uses = unused(array.shape)
-    return found
+    account: KeyUses | None = getattr(array, "key_uses", None)
+    if account is None:
+        account = array.key_uses = unused(array.shape)
+    return account
 
 
 def refuse_reuse(name: str, position: int, keys: KeyUses) -> None:

@@ -45,9 +45,9 @@ def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool 
         accounts = [account_of(x) if type(x) is ConcreteArray else None for x in values]
         consts = [account_of(c) for c in closed.consts if isinstance(c, ConcreteArray)]
         with _all_or_nothing([*accounts, *consts]):
-            found = follow(closed, accounts)
+            uses = follow(closed, accounts)
             results = run(values, *details)
-        for array, keys in zip(results, found, strict=True):
+        for array, keys in zip(results, uses, strict=True):
             if keys is not None:
                 array.key_uses = keys
         return results

@@ -64,16 +64,16 @@ def follow(closed: ClosedJaxpr, accounts: Accounts) -> Accounts:
 
 def _results(equation: JaxprEqn, given: Accounts) -> Accounts:
     """Return the accounts of an equation's results."""
-    primitive, found = equation.primitive, None
+    primitive, account = equation.primitive, None
     rule = RULES.get(primitive)
     if rule is not None:
-        found = rule(given, **equation.params)
+        account = rule(given, **equation.params)
     elif (called := called_jaxpr(primitive, equation.parameters, [x.aval for x in equation.invars])) is not None:
-        found = follow(called, given)
+        account = follow(called, given)
     elif any(x is not None for x in given) and not _compares(equation):
         source = equation.source if equation.source is not None else user_position()
         consume(primitive.name, f"{primitive.name} on line {describe(source)}", given)
-    return new_accounts([v.aval for v in equation.outvars]) if found is None else found
+    return new_accounts([v.aval for v in equation.outvars]) if account is None else account
 
 
 def _compares(equation: JaxprEqn) -> bool:
@@ -145,13 +145,13 @@ def _either(cases: Sequence[tuple[KeyUses, str | None] | None]) -> KeyUses | Non
     first = pairs[0][0]
     if all(keys.users is first.users and (keys.places == first.places).all() for keys, _ in pairs):
         return first
-    found = unused(first.places.shape)
+    account = unused(first.places.shape)
     for keys, user in pairs:
         if user is not None:
-            found.note(user)
+            account.note(user)
         elif keys.user() is None:
             keys.note("cond, which may have returned it")
-    return found
+    return account
 
 
 def _rounds_of(carry: Accounts) -> int:
@@ -182,9 +182,9 @@ def _stacked(step: KeyUses, elements: Accounts, xs: Accounts, length: int) -> Ke
     for keys, element in zip(xs, elements, strict=True):
         if keys is not None and element is not None and element.users is step.users:
             return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
-    found = unused((length, *step.places.shape))
-    found.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
-    return found
+    account = unused((length, *step.places.shape))
+    account.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
+    return account
 
 
 def _while(accounts: Accounts, **parameters: Any) -> Accounts:

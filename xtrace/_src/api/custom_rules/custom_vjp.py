@@ -146,18 +146,18 @@ class custom_vjp(CustomFunction):
             operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
         )
 
-    def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], found: Any) -> list[Any]:
+    def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], returned: Any) -> list[Any]:
         """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
-        found = tuple(found) if isinstance(found, list) else found
-        cotangents, tree = pytree.tree_flatten(found)
+        returned = tuple(returned) if isinstance(returned, list) else returned
+        cotangents, tree = pytree.tree_flatten(returned)
         if tree != call.in_tree:
             # In place of a container, a cotangent is that of each leaf in it.
             full = pytree.tree_unflatten(call.in_tree, [object()] * len(avals))
             try:
-                cotangents = pytree.broadcast_prefix(found, full, is_leaf=lambda x: x is None)
+                cotangents = pytree.broadcast_prefix(returned, full, is_leaf=lambda x: x is None)
             except (KeyError, TypeError, ValueError):
                 cotangents = []
-        if not isinstance(found, tuple) or len(cotangents) != len(avals):
+        if not isinstance(returned, tuple) or len(cotangents) != len(avals):
             raise TypeError(
                 f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same container (pytree) "
                 "structure as the args tuple of the primal function, and in particular must produce a tuple of length "

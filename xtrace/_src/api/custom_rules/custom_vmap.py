@@ -75,13 +75,13 @@ class custom_vmap(CustomFunction):
         )
         return pytree.tree_unflatten(out_tree, results)
 
-    def _checked(self, rule: str, found: Any, out_tree: Any) -> tuple[list[Any], list[bool]]:
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
+    def _checked(self, rule: str, returned: Any, out_tree: Any) -> tuple[list[Any], list[bool]]:
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ValueError(
                 f"the custom vmap rule {rule} of {self.name} must return a pair (result, which parts of it are "
-                f"batched); it returned {abbreviated(found)}"
+                f"batched); it returned {abbreviated(returned)}"
             )
-        result, out_batched = found
+        result, out_batched = returned
         trees: list[Any] = []
         leaves = self._flattened("rule", rule, result, trees)
         flags, flag_tree = pytree.tree_flatten(out_batched)

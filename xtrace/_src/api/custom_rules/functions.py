@@ -216,11 +216,11 @@ class CustomFunction:
                 f"container/pytree structure:\n    {_shown(expected.out_tree, expected.out_avals)}."
             )
         for position, (leaf, aval) in enumerate(zip(leaves, expected.out_avals, strict=True)):
-            found = aval_of(leaf)
-            if found.shape != aval.shape or found.dtype != aval.dtype:
+            actual = aval_of(leaf)
+            if actual.shape != aval.shape or actual.dtype != aval.dtype:
                 path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
-                    f"{start}with leaves of the same shape/dtype), but at output{path} it is {found.str_short()}, "
+                    f"{start}with leaves of the same shape/dtype), but at output{path} it is {actual.str_short()}, "
                     f"while {self.name} returned {aval.str_short()}"
                 )
 
