@@ -29,11 +29,8 @@ NOT_CONVERTED = (
     "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize",
     "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special",
     "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util",
-    "xtrace.tree_util", "xtrace.numpy.einstein_sums", "xtrace.numpy.files", "xtrace.numpy.histograms",
-    "xtrace.numpy.index_tricks", "xtrace.numpy.indexing", "xtrace.numpy.insertion", "xtrace.numpy.namespace_info",
-    "xtrace.numpy.ordering", "xtrace.numpy.padding", "xtrace.numpy.put_and_place", "xtrace.numpy.polynomials",
-    "xtrace.numpy.segments", "xtrace.numpy.sets", "xtrace.numpy.signals", "xtrace.numpy.spectral_windows",
-    "xtrace.numpy.vectorization",
+    "xtrace.tree_util", "xtrace.numpy.files", "xtrace.numpy.namespace_info", "xtrace.numpy.polynomials",
+    "xtrace.numpy.segments", "xtrace.numpy.sets",
 )
 
 # Functions that accept every argument, so that there is no error to name.

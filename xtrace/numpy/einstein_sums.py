@@ -63,12 +63,33 @@ def einsum(
     _dot_general: Callable[..., Any] = dot_general,
     out_sharding: Any = None,
 ) -> Any:
-    """Return the sum of products that `subscripts` describe: "ij,jk->ik" is the matrix product.
+    """Return the sum of products that subscripts describe.
 
-    A letter twice in a term is a diagonal, an ellipsis the axes that broadcast; without "->" the result has the letters
-    that occur once, in alphabetical order. Also ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
-    optimize: a strategy of opt_einsum, True for "optimal", False for the order as written, or pairs of positions.
-    preferred_element_type: the dtype of sums and result. ValueError for subscripts that do not fit the operands.
+    Args:
+        subscripts: one letter for each axis of an operand, terms separated by commas, and ``->`` with the letters
+            of the result, by default those that occur once, in alphabetical order. A letter twice in a term is a
+            diagonal; an ellipsis stands for axes that broadcast. Or the first operand.
+        operands: the arrays; after a first operand in `subscripts`, lists of integers in the place of letters and
+            operands by turns, and the list of the result.
+        out: not supported; leave it at None.
+        optimize: True or the name of a strategy of opt_einsum for the order of contractions; False for the order as
+            written; or a path, a list of tuples of positions.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
+        _dot_general: the function that is called in the place of `lax.dot_general`.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: an operand is no array.
+        ValueError: the subscripts do not fit the operands.
+
+    Example:
+        >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+        Array([21, 43], dtype=int32)
     """
     refuse("einsum", out=out, out_sharding=out_sharding)
     if not isinstance(subscripts, str):
@@ -89,7 +110,23 @@ def einsum(
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
-    """Return the order in which `einsum` contracts, as positions in the list of operands, and opt_einsum's report."""
+    """Return the order in which `einsum` contracts its operands.
+
+    Args:
+        subscripts, operands: as in `einsum`.
+        optimize: True or the name of a strategy of opt_einsum for the order of contractions; False for the order as
+            written; or a path, a list of tuples of positions.
+
+    Returns:
+        A pair of a list of tuples of positions in the list of operands, and opt_einsum's report.
+
+    Raises:
+        ValueError: the subscripts do not fit the operands.
+
+    Example:
+        >>> jnp.einsum_path("ij,jk,k->i", np.ones((2, 2)), np.ones((2, 2)), np.ones(2))[0]
+        [(1, 2), (0, 1)]
+    """
     if not isinstance(subscripts, str):
         subscripts, operands = _interleaved("einsum_path", (subscripts, *operands))
     shapes = [type_of("einsum_path", x, i).shape for i, x in enumerate(operands)]

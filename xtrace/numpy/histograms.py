@@ -35,10 +35,26 @@ def _counted(x: Any, weights: Any, *, length: int) -> Any:
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
 ) -> Any:
-    """Return how often each of 0, 1, 2 … occurs in a vector of integers, or the sums of `weights`.
+    """Count how often each of 0, 1, 2 … occurs in a vector of integers, or add weights.
 
-    The result is as long as the largest element says, and `minlength` at least; with `length`, which a traced `x`
-    needs, so long, larger elements not counted. Negative elements count as 0.
+    Args:
+        x: a vector of integers; negative ones count as 0.
+        weights: a vector of the weights of the elements; None for 1 each.
+        minlength: the least length of the result.
+        length: the length of the result, which a traced `x` needs; larger elements do not count.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        A vector, of the default integer or the dtype of `weights`.
+
+    Raises:
+        ConcretizationTypeError: `x` is traced and `length` is not given.
+        TypeError: `x` has no integers.
+        ValueError: `x` is no vector, or `weights` have another shape.
+
+    Example:
+        >>> jnp.bincount(jnp.array([0, 2, 2]))
+        Array([1, 0, 2], dtype=int32)
     """
     refuse("bincount", out_sharding=out_sharding)
     aval = type_of("bincount", x)
@@ -115,9 +131,24 @@ def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """Return the edges of `bins` equal bins from the smallest to the largest element, or over `range`.
+    """Return the edges of the bins of a histogram.
 
-    An array of edges comes back as floats. `weights` say nothing about them. NotImplementedError for a rule by name.
+    Args:
+        a: an array of real numbers.
+        bins: the number of bins of one width, or a vector of edges.
+        range: the lower and the upper end of the bins; None for the smallest and the largest element.
+        weights: makes no difference.
+
+    Returns:
+        A vector of a floating dtype, one longer than there are bins.
+
+    Raises:
+        NotImplementedError: `bins` is the name of a rule.
+        TypeError: `a` is no array.
+
+    Example:
+        >>> jnp.histogram_bin_edges(jnp.array([0.0, 1.0]), 2)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     if isinstance(bins, str):
         raise NotImplementedError(
@@ -148,9 +179,25 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
-    """Return how many elements fall into each bin, and the edges as in `histogram_bin_edges`; both floats.
+    """Count the elements in each bin.
 
-    weights: what each element counts, in the shape of `a`. density: divide so that the integral is 1.
+    Args:
+        a: an array of real numbers.
+        bins: the number of bins of one width, or a vector of edges.
+        range: the lower and the upper end of the bins; None for the smallest and the largest element.
+        weights: the weights of the elements, an array of the shape of `a`; None for 1 each.
+        density: whether the counts are divided so that the integral is 1.
+
+    Returns:
+        A pair of vectors of a floating dtype: the counts, and the edges of the bins.
+
+    Raises:
+        TypeError: `a` is no array, or `bins` is the name of a rule.
+        ValueError: `weights` have another shape.
+
+    Example:
+        >>> jnp.histogram(jnp.array([0.0, 0.5, 2.0]), 2)
+        (Array([2., 1.], dtype=float32), Array([0., 1., 2.], dtype=float32))
     """
     if weights is not None and type_of("histogram", weights, 3).shape != type_of("histogram", a).shape:
         raise ValueError(
@@ -191,10 +238,26 @@ def _joint(sample: Any, *operands: Any, weighted: bool, density: bool) -> Any:
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
-    """Return how many rows of `sample` fall into each box, and a list of the edges along each axis.
+    """Count the points in each box.
 
-    bins: a number or edges for all columns, or a list of one for each; range: None, or for each column None or a pair.
-    weights: what each row counts; density: divide so that the integral is 1. ValueError for lengths that do not fit.
+    Args:
+        sample: a matrix with a point in each row.
+        bins: the number of bins or a vector of edges, for all axes, or a sequence with one for each axis.
+        range: None, or a sequence with None or a pair of ends for each axis.
+        weights: a vector of the weights of the points; None for 1 each.
+        density: whether the counts are divided so that the integral is 1.
+
+    Returns:
+        A pair of the counts, an array with an axis for each column, and a list of vectors of edges.
+
+    Raises:
+        TypeError: `sample` is no array.
+        ValueError: there are not as many bins, ranges or weights as axes or points.
+
+    Example:
+        >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), 2)[0]
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
     """
     return _histogram_of_rows("histogramdd", sample, bins, range, weights, density)
 
@@ -227,9 +290,26 @@ def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weight
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any, Any]:
-    """Return how many points ``(x[i], y[i])`` fall into each box, and the edges along both axes.
+    """Count the points (x[i], y[i]) in each box.
 
-    bins: a number or edges for both, or a list of two; the rest is as for `histogramdd`.
+    Args:
+        x, y: vectors of one length.
+        bins: the number of bins or a vector of edges, for both axes, or a pair with one for each.
+        range: None, or a pair with None or a pair of ends for each axis.
+        weights: a vector of the weights of the points; None for 1 each.
+        density: whether the counts are divided so that the integral is 1.
+
+    Returns:
+        A triple of the counts, a matrix, and the edges along both axes.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the lengths differ.
+
+    Example:
+        >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), 2)[0]
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
     """
     avals = [type_of("histogram2d", value, i) for i, value in enumerate((x, y))]
     if avals[0].ndim != 1 or avals[0].shape != avals[1].shape:

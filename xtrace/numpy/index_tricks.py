@@ -42,9 +42,22 @@ def _number(function: str, argument: str, value: Any) -> int:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Return the index along each axis of `shape` of positions in the flattened array, in the type of `indices`.
+    """Return the indices along each axis of positions in the flattened array.
 
-    Negative positions count from the end; those outside are moved to the nearest. TypeError for no integers.
+    Args:
+        indices: an array or a scalar of integers; negative ones count from the end, and those out of bounds are
+            moved to the nearest end.
+        shape: the lengths of the axes.
+
+    Returns:
+        A tuple of arrays of the shape and dtype of `indices`.
+
+    Raises:
+        TypeError: `indices` has no integers.
+
+    Example:
+        >>> jnp.unravel_index(5, (2, 3))
+        (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     aval = type_of("unravel_index", indices)
     if not dtypes.is_integer(aval.dtype):
@@ -78,10 +91,26 @@ def _unravelled(indices: Any, *, shape: tuple[int, ...]) -> list[Any]:
 def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
 ) -> Any:
-    """Return the positions in the flattened array of shape `dims` of elements at `multi_index`, an array an axis.
+    """Return the positions in the flattened array of elements at indices.
 
-    mode: what an index out of bounds gives: 'raise' a ValueError, if it is known; 'wrap' the index modulo the size;
-    'clip' the nearest; 'ignore' what comes of it. order: 'C' or 'F'. dtype: that of the result.
+    Args:
+        multi_index: a sequence of arrays of integers, one for each axis.
+        dims: the lengths of the axes.
+        mode: what an index out of bounds does: ``"raise"`` an error where it is known; ``"wrap"`` it counts modulo
+            the length; ``"clip"`` it is moved to the nearest end; ``"ignore"`` its position is out of bounds.
+        order: ``"C"`` for row by row, ``"F"`` for column by column.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array of the broadcast shape.
+
+    Raises:
+        ValueError: an index is out of bounds or no integer, the number of axes is another one, or `mode` or `order`
+            is another text.
+
+    Example:
+        >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
+        Array([5], dtype=int32)
     """
     function = "ravel_multi_index"
     sizes = tuple([_number(function, "dims", n) for n in dims])
@@ -137,9 +166,22 @@ def _ravelled(*indices: Any, dims: tuple[int, ...], mode: str, order: str, dtype
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Return the 1-D arrays with axes of size 1, so that as an index they name every combination.
+    """Return vectors with axes of size 1, so that as an index they give every combination.
 
-    ValueError for arrays that are not 1-D, NotImplementedError for booleans.
+    Args:
+        args: vectors of integers.
+
+    Returns:
+        A tuple of arrays.
+
+    Raises:
+        NotImplementedError: an operand has booleans.
+        TypeError: an operand is no array.
+        ValueError: an operand is no vector.
+
+    Example:
+        >>> [x.shape for x in jnp.ix_(jnp.array([0, 1]), jnp.array([2, 3, 4]))]
+        [(2, 1), (1, 3)]
     """
     found = []
     for i, x in enumerate(args):
@@ -257,7 +299,23 @@ c_ = _Joiner("c_", -1, 2, 0)
 
 
 def diag_indices(n: Any, ndim: Any = 2) -> tuple[Any, ...]:
-    """Return the indices of the diagonal of an array with `ndim` axes of size `n`."""
+    """Return the indices of the diagonal of an array with axes of one length.
+
+    Args:
+        n: the length of the axes.
+        ndim: the number of axes.
+
+    Returns:
+        A tuple of equal vectors of integers.
+
+    Raises:
+        TypeError: a number is no integer.
+        ValueError: a number is negative.
+
+    Example:
+        >>> jnp.diag_indices(2)
+        (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     size, rank = _number("diag_indices", "n", n), _number("diag_indices", "ndim", ndim)
     for name, value in (("n", size), ("ndim", rank)):
         if value < 0:
@@ -266,7 +324,22 @@ def diag_indices(n: Any, ndim: Any = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """Return the indices of the diagonal of `arr`. ValueError for less than two axes or axes of different sizes."""
+    """Return the indices of the diagonal of an array.
+
+    Args:
+        arr: an array of at least two axes of one length.
+
+    Returns:
+        A tuple of equal vectors of integers.
+
+    Raises:
+        TypeError: `arr` is no array.
+        ValueError: there are fewer than two axes, or they differ in length.
+
+    Example:
+        >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+        (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     shape = type_of("diag_indices_from", arr).shape
     if len(shape) < 2:
         raise ValueError(f"diag_indices_from: the input array must be at least 2-d, got shape {shape}")
@@ -285,12 +358,44 @@ def _triangle(function: str, make: Callable[..., Any], n: Any, k: Any, m: Any) -
 
 
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
-    """Return the indices of an `n` by `m` array's elements on and below the diagonal `k`."""
+    """Return the indices of the elements of a matrix on and below a diagonal.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal, above the main one if positive.
+        m: the number of columns; None for `n`.
+
+    Returns:
+        A pair of vectors of integers.
+
+    Raises:
+        TypeError: a number is no integer.
+
+    Example:
+        >>> jnp.tril_indices(2)
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     return _triangle("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
-    """Return the indices of an `n` by `m` array's elements on and above the diagonal `k`."""
+    """Return the indices of the elements of a matrix on and above a diagonal.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal, above the main one if positive.
+        m: the number of columns; None for `n`.
+
+    Returns:
+        A pair of vectors of integers.
+
+    Raises:
+        TypeError: a number is no integer.
+
+    Example:
+        >>> jnp.triu_indices(2)
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     return _triangle("triu_indices", np.triu_indices, n, k, m)
 
 
@@ -302,13 +407,45 @@ def _matrix_shape(function: str, arr: Any) -> tuple[int, ...]:
 
 
 def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
-    """Return the indices of the elements of the matrix `arr` on and below the diagonal `k`."""
+    """Return the indices of the elements of a given matrix on and below a diagonal.
+
+    Args:
+        arr: a matrix.
+        k: the diagonal, above the main one if positive.
+
+    Returns:
+        A pair of vectors of integers.
+
+    Raises:
+        TypeError: `arr` is no array.
+        ValueError: `arr` is no matrix.
+
+    Example:
+        >>> jnp.tril_indices_from(jnp.ones((2, 2)))
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
-    """Return the indices of the elements of the matrix `arr` on and above the diagonal `k`."""
+    """Return the indices of the elements of a given matrix on and above a diagonal.
+
+    Args:
+        arr: a matrix.
+        k: the diagonal, above the main one if positive.
+
+    Returns:
+        A pair of vectors of integers.
+
+    Raises:
+        TypeError: `arr` is no array.
+        ValueError: `arr` is no matrix.
+
+    Example:
+        >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
@@ -316,6 +453,24 @@ def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
 def mask_indices(
     n: Any, mask_func: Callable[[Any, Any], Any], k: Any = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
-    """Return the indices where ``mask_func(ones((n, n)), k)`` is not zero; traced, it needs `size`, their number."""
+    """Return the indices that a function keeps of a square matrix.
+
+    Args:
+        n: the number of rows and columns.
+        mask_func: a function of a matrix and `k`, such as `triu`; elements of its result that are not zero are
+            kept.
+        k: its second argument.
+        size: the number of indices, which is needed under `jit`.
+
+    Returns:
+        A pair of vectors of integers.
+
+    Raises:
+        TypeError: `n` is no integer, or `mask_func` no function.
+
+    Example:
+        >>> jnp.mask_indices(2, jnp.triu)
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     side = _number("mask_indices", "n", n)
     return nonzero(mask_func(ones((side, side)), k), size=size)

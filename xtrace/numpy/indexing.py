@@ -520,10 +520,31 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """Return the elements of `a` at integer `indices` along `axis` (None: of the flattened array).
+    """Return the elements of `a` at indices along an axis.
 
-    mode: what an index out of bounds gives: 'fill' (the default) `fill_value`, 'clip' the nearest element, 'wrap' the
-    one modulo the length.
+    Args:
+        a: an array or a scalar.
+        indices: an array or a scalar of integers; negative ones count from the end.
+        axis: the axis; None for the flattened array.
+        out: not supported; leave it at None.
+        mode: what an index out of bounds gives: ``"fill"``, the default, `fill_value`; ``"clip"`` the nearest
+            element, also for negative indices; ``"wrap"`` the element at the index modulo the length.
+        unique_indices: a promise that no index repeats.
+        indices_are_sorted: a promise that the indices rise.
+        fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
+
+    Returns:
+        An array of the dtype of `a`, with the axes of `indices` in the place of `axis`.
+
+    Raises:
+        IndexError: the axis has no elements, and there are indices.
+        NotImplementedError: `out` is given, or `mode` is ``"raise"``.
+        TypeError: an operand is no array and no scalar.
+        ValueError: `indices` has no integers, `mode` is another text, or `a` has no such axis.
+
+    Example:
+        >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
+        Array([7, 5], dtype=int32)
     """
     refuse("take", out=out)
     a = to_array_operand("take", a)
@@ -562,10 +583,24 @@ def _wrapped(indices: Any, *, length: int) -> Any:
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """Return the positions of the elements that are not zero, one array an axis.
+    """Return the positions of the elements that are not zero.
 
-    Their number depends on values, so that a traced array needs `size`, which cuts or fills the result with
-    `fill_value`, a number or one for each axis. ValueError for a scalar.
+    Args:
+        a: an array of at least one axis.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing positions, a number, or a tuple with one for each axis; None for 0.
+
+    Returns:
+        A tuple of vectors of integers, one for each axis.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+        TypeError: `a` is no array.
+        ValueError: `a` is a scalar, `size` is negative, or `fill_value` does not fit.
+
+    Example:
+        >>> jnp.nonzero(jnp.array([0, 3, 0, 4]))
+        (Array([1, 3], dtype=int32),)
     """
     a = to_array_operand("nonzero", a)
     if a.ndim == 0:
@@ -632,13 +667,50 @@ def nth_counted(numbers: Any, size: int, dtype: Any) -> tuple[Any, Any]:
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return the positions of the elements that are not zero in the flattened array; a traced one needs `size`."""
+    """Return the positions of the elements that are not zero in the flattened array.
+
+    Args:
+        a: an array or a scalar.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for 0.
+
+    Returns:
+        A vector of integers.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 4]]))
+        Array([1, 3], dtype=int32)
+    """
     a = to_array_operand("flatnonzero", a)
     return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return the positions of the elements that are not zero, one a row; a traced array needs `size`."""
+    """Return the positions of the elements that are not zero, one in a row.
+
+    Args:
+        a: an array or a scalar.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for 0.
+
+    Returns:
+        A matrix of integers with a column for each axis.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> jnp.argwhere(jnp.array([[0, 3], [0, 4]]))
+        Array([[0, 1],
+               [1, 1]], dtype=int32)
+    """
     a = to_array_operand("argwhere", a)
     if a.ndim == 0:
         found = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]

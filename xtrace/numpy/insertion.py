@@ -48,11 +48,26 @@ def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
-    """Return `arr` without the slices at `obj` along `axis` (None: of the flattened array).
+    """Return an array without the slices at some indices.
 
-    obj: an integer, a slice, an array of integers or a mask. Their number depends on values, so a traced `obj` must
-    come with `assume_unique_indices`, and be of integers. IndexError for an index out of bounds, ValueError for one
-    that is alone, for other dtypes, and for a mask of another length.
+    Args:
+        arr: an array.
+        obj: the indices, an integer, a slice, an array of integers, or a mask of booleans.
+        axis: the axis; None for the flattened array.
+        assume_unique_indices: a promise that no index repeats, which a traced `obj` needs.
+
+    Returns:
+        An array of the dtype of `arr`.
+
+    Raises:
+        ConcretizationTypeError: `obj` is traced, and there is no promise, or it is a mask.
+        IndexError: an index in an array is out of bounds.
+        TypeError: `arr` is no array.
+        ValueError: a single index is out of bounds, a mask has another length, or `obj` has another dtype.
+
+    Example:
+        >>> jnp.delete(jnp.array([5, 6, 7]), 1)
+        Array([5, 7], dtype=int32)
     """
     arr, along = _along("delete", arr, axis)
     length = arr.shape[along]
@@ -107,11 +122,25 @@ def _with_each(a: Any, positions: Any, values: Any, *, axis: int) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """Return `arr` with `values` inserted before the positions `obj` along `axis` (None: into the flattened array).
+    """Return an array with values inserted before some indices.
 
-    obj: an integer, which all of `values` go before, a slice, or a vector of integers, one for each of `values`;
-    counted in `arr`, and cut to its length. They may be traced. ValueError for other dtypes or ranks, and for values
-    that do not broadcast.
+    Args:
+        arr: an array.
+        obj: the indices in `arr`, an integer, a slice, or a vector of integers, which may be traced; those out of
+            bounds are moved to the end.
+        values: the values, which broadcast; all are inserted before a single index, and one before each of several.
+        axis: the axis; None for the flattened array.
+
+    Returns:
+        An array of the dtype of `arr`.
+
+    Raises:
+        TypeError: `arr` is no array.
+        ValueError: `obj` has another dtype or rank, or the values do not broadcast.
+
+    Example:
+        >>> jnp.insert(jnp.array([5, 6]), 1, 9)
+        Array([5, 9, 6], dtype=int32)
     """
     arr, along = _along("insert", arr, axis)
     length = arr.shape[along]
@@ -140,9 +169,24 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Return `filt` without the zeros at its ends, along `axis` (None: all); of several axes, the smallest box.
+    """Return an array without the zeros at its ends.
 
-    trim: "f" for the front, "b" for the back. The shape depends on values, so `filt` must not be traced.
+    Args:
+        filt: an array, which must be concrete.
+        trim: ``"f"`` for the front, ``"b"`` for the back, ``"fb"`` for both.
+        axis: the axis that is trimmed, or several; None for all.
+
+    Returns:
+        An array of the dtype of `filt`.
+
+    Raises:
+        ConcretizationTypeError: `filt` is traced.
+        TypeError: `filt` is no array, or `trim` is no text.
+        ValueError: `filt` has no such axis.
+
+    Example:
+        >>> jnp.trim_zeros(jnp.array([0, 5, 0, 6, 0]))
+        Array([5, 0, 6], dtype=int32)
     """
     filt = to_array_operand("trim_zeros", filt)
     axes = axes_of("trim_zeros", axis, filt.ndim)

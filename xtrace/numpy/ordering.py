@@ -55,16 +55,49 @@ def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bo
 
 @inline_jit(static=("kth", "axis"), public=True)
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
-    """Return `a` with the element that sorting puts at `kth` of `axis` there, smaller ones before, larger ones after.
+    """Return the elements so that the one at a place is that of the sorted array, smaller ones before.
 
-    `kth` is one integer. ValueError if it is out of bounds, NotImplementedError for complex elements.
+    Args:
+        a: an array of real numbers.
+        kth: the place, a Python integer; negative ones count from the end.
+        axis: the axis.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `a` is complex.
+        TypeError: `a` is no array.
+        ValueError: the place is out of bounds, or `a` has no such axis.
+
+    Example:
+        >>> jnp.partition(jnp.array([3, 1, 2]), 1)
+        Array([1, 2, 3], dtype=int32)
     """
     return _checked_partition("partition", a, kth, axis, False)
 
 
 @inline_jit(static=("kth", "axis"), public=True)
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """Return the positions that partition `a` along `axis`, as int32; errors as in `partition`."""
+    """Return the positions that partition the elements along an axis.
+
+    Args:
+        a: an array of real numbers.
+        kth: the place, a Python integer; negative ones count from the end.
+        axis: the axis.
+
+    Returns:
+        An array of the shape of `a` and dtype int32.
+
+    Raises:
+        NotImplementedError: `a` is complex.
+        TypeError: `a` is no array.
+        ValueError: the place is out of bounds, or `a` has no such axis.
+
+    Example:
+        >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
+        Array([1, 2, 0], dtype=int32)
+    """
     return _checked_partition("argpartition", a, kth, axis, True)
 
 
@@ -77,9 +110,22 @@ def _lexicographic(*keys: Any, axis: int) -> Any:
 
 @inline_jit(static=("axis",), trees=True)
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """Return the positions that sort by the last of `keys`, equal elements by the one before it, and so on.
+    """Return the positions that sort by the last key, equal elements by the key before it, and so on.
 
-    `keys` is a sequence of arrays of one shape, or an array of them. TypeError for none, ValueError for other shapes.
+    Args:
+        keys: a sequence of arrays of one shape, or an array whose first axis counts them.
+        axis: the axis of the positions.
+
+    Returns:
+        An array of integers of the shape of a key.
+
+    Raises:
+        TypeError: there is no key.
+        ValueError: the shapes differ.
+
+    Example:
+        >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
+        Array([2, 0, 1], dtype=int32)
     """
     if isinstance(keys, (Array, np.ndarray)):
         if not keys.ndim:
@@ -97,7 +143,21 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 @inline_jit(public=True)
 def sort_complex(a: Any) -> Any:
-    """Return `a` sorted along its last axis by real, then imaginary parts, as complex numbers."""
+    """Return the elements as complex numbers, sorted along the last axis by real, then imaginary parts.
+
+    Args:
+        a: an array of at least one axis.
+
+    Returns:
+        A complex array of the shape of `a`.
+
+    Raises:
+        TypeError: `a` is no array.
+
+    Example:
+        >>> jnp.sort_complex(jnp.array([2, 1 + 1j, 1]))
+        Array([1.+0.j, 1.+1.j, 2.+0.j], dtype=complex64)
+    """
     a = to_array_operand("sort_complex", a)
     canonical_axis("sort_complex", -1, a.ndim)
     wide = dtypes.bit_width(a.dtype) == 64 and not dtypes.is_complex(a.dtype)
@@ -176,11 +236,26 @@ def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
 
 @inline_jit(static=("side", "method"), public=True)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
-    """Return for each of `v` the first place in sorted `a` that keeps it sorted; the last one with ``side="right"``.
+    """Return the places where elements fit into a sorted vector.
 
-    sorter: positions that sort `a`. method: "scan" halves intervals, "scan_unrolled" without a loop, "sort" sorts both
-    together, "compare_all" compares every pair: the same result at different cost. NaN is larger than all numbers.
-    ValueError for `a` of another rank than 1.
+    Args:
+        a: a vector that rises; NaN is larger than all numbers.
+        v: an array or a scalar of the elements.
+        side: ``"left"`` for the first such place, ``"right"`` for the last one.
+        sorter: positions that sort `a`; None where it is sorted.
+        method: ``"scan"`` halves intervals, ``"scan_unrolled"`` does so without a loop, ``"sort"`` sorts both
+            together, ``"compare_all"`` compares every pair; the results are equal.
+
+    Returns:
+        An array of integers of the shape of `v`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `a` is no vector, or `side` or `method` is another text.
+
+    Example:
+        >>> jnp.searchsorted(jnp.array([1, 2, 4]), jnp.array([2, 3]))
+        Array([1, 2], dtype=int32)
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {abbreviated(side)}")
@@ -209,10 +284,24 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
 
 @inline_jit(static=("right", "method"), public=True)
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """Return the number of the bin that each element of `x` falls into.
+    """Return the numbers of the bins that elements fall into; 0 before the first edge.
 
-    It is i for ``bins[i-1] <= x < bins[i]``, or with the equality at the other end if `right`; 0 before the first edge.
-    `bins` are the edges, rising or falling. ValueError if they are no 1-D array.
+    Args:
+        x: an array or a scalar of real numbers.
+        bins: the edges, a vector that rises or falls.
+        right: whether the upper edge belongs to a bin, and not the lower one.
+        method: a method of `searchsorted`; None for its default.
+
+    Returns:
+        An array of integers of the shape of `x`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `bins` is no vector.
+
+    Example:
+        >>> jnp.digitize(jnp.array([0.5, 2.0]), jnp.array([1.0, 2.0, 3.0]))
+        Array([0, 2], dtype=int32)
     """
     aval, edges = type_of("digitize", x), type_of("digitize", bins, 1)
     if edges.ndim != 1:

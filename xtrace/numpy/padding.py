@@ -180,12 +180,29 @@ def _stat_lengths(value: Any, rank: int, mode: str) -> Any:
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Return `array` with elements added before and after each axis.
+    """Return an array with elements added before and after each axis.
 
-    pad_width: a number, a pair, or a pair for each axis. mode: 'constant' (`constant_values`, 0 by default), 'edge',
-    'linear_ramp' (to `end_values`), 'maximum', 'mean', 'median' or 'minimum' (of the `stat_length` elements next to
-    the end), 'reflect' or 'symmetric' (`reflect_type` 'even' or 'odd'), 'wrap', 'empty' (zeros), or a function
-    ``f(row, (before, after), axis, kwargs)`` that returns the zero-padded row with its ends filled in.
+    Args:
+        array: an array or a scalar.
+        pad_width: the number of elements, one for all, a pair (before, after), a pair for each axis, or a mapping
+            of axes to these.
+        mode: the elements: ``"constant"``, ``"edge"``, ``"linear_ramp"``, ``"maximum"``, ``"mean"``, ``"median"``,
+            ``"minimum"``, ``"reflect"``, ``"symmetric"``, ``"wrap"``, ``"empty"`` for zeros, or a function of a
+            row, its pair, the axis and `kwargs` that returns the row with its ends filled.
+        kwargs: `constant_values`, `end_values` of a ramp, `stat_length`, the number of elements next to the end
+            that a statistic is of, and `reflect_type`, ``"even"`` or ``"odd"``.
+
+    Returns:
+        An array of the dtype of `array`.
+
+    Raises:
+        NotImplementedError: there is no such mode.
+        TypeError: `array` is no array, or a width is no integer.
+        ValueError: a width is negative or does not broadcast to the axes, or the mode has no such keyword.
+
+    Example:
+        >>> jnp.pad(jnp.array([1, 2]), (1, 2), constant_values=9)
+        Array([9, 1, 2, 9, 9], dtype=int32)
     """
     if callable(mode):
         array = to_array_operand("pad", array)

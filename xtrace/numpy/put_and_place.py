@@ -28,9 +28,24 @@ def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueE
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """Return `arr` with the elements where `mask` is not zero replaced by those of `vals` in turn, repeated as needed.
+    """Return an array with the elements that a mask chooses replaced by values in turn.
 
-    ValueError unless ``inplace=False``, for a mask of another size, and for no values.
+    Args:
+        arr: an array.
+        mask: an array of the size of `arr`: elements that are not zero are chosen.
+        vals: an array of the values, which repeat as needed.
+        inplace: must be False, since arrays are immutable.
+
+    Returns:
+        An array of the shape and dtype of `arr`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `inplace` is not False, the mask has another size, or there is no value.
+
+    Example:
+        >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([1, 0, 1]), 9, inplace=False)
+        Array([9, 2, 9], dtype=int32)
     """
     shapes = [type_of("place", x, i) for i, x in enumerate((arr, mask, vals))]
     _check_inplace("place", inplace)
@@ -66,11 +81,26 @@ def _placed(arr: Any, mask: Any, vals: Any) -> Any:
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """Return `a` with the elements at positions `ind` of the flattened array replaced by `v`, repeated as needed.
+    """Return an array with the elements at positions of the flattened array replaced by values.
 
-    mode: of a position out of bounds None and 'clip' take the nearest, 'wrap' the position modulo the size; with
-    'clip' negative positions are out of bounds.
-    ValueError unless ``inplace=False``, TypeError for positions that are no integers.
+    Args:
+        a: an array.
+        ind: the positions, an array of integers.
+        v: an array of the values, which repeat as needed.
+        mode: what a position out of bounds means: None or ``"clip"`` the nearest one, ``"wrap"`` the position
+            modulo the size; ``"clip"`` also moves negative ones.
+        inplace: must be False, since arrays are immutable.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: an operand is no array, or `ind` has no integers.
+        ValueError: `inplace` is not False, or `mode` is another text.
+
+    Example:
+        >>> jnp.put(jnp.array([1, 2, 3]), 1, 9, inplace=False)
+        Array([1, 9, 3], dtype=int32)
     """
     _check_inplace("put", inplace)
     a, ind, v = [to_array_operand("put", x, i) for i, x in enumerate((a, ind, v))]
@@ -103,9 +133,26 @@ def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
 def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
 ) -> Any:
-    """Return `arr` with the elements at `indices` along `axis` replaced by `values`; the other axes broadcast.
+    """Return an array with the elements at indices along an axis replaced by values.
 
-    ``axis=None`` means the flattened array. ValueError unless ``inplace=False``, and for shapes that do not fit.
+    Args:
+        arr: an array.
+        indices: an array of integers of the rank of `arr`; the other axes broadcast.
+        values: an array or a scalar that broadcasts to the shape of `indices`.
+        axis: the axis; None for the flattened array.
+        inplace: must be False, since arrays are immutable.
+        mode: the treatment of indices out of bounds, as in ``x.at[...].set``.
+
+    Returns:
+        An array of the shape and dtype of `arr`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `inplace` is not False, or the shapes do not fit.
+
+    Example:
+        >>> jnp.put_along_axis(jnp.array([[1, 2]]), jnp.array([[1]]), 9, axis=1, inplace=False)
+        Array([[1, 9]], dtype=int32)
     """
     function = "put_along_axis"
     arr, indices, values = [to_array_operand(function, x, i) for i, x in enumerate((arr, indices, values))]
@@ -146,10 +193,25 @@ def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> 
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """Return `a` with its diagonal replaced by `val`, flattened and repeated as needed.
+    """Return an array with its diagonal replaced by values.
 
-    NotImplementedError unless ``inplace=False`` and for ``wrap=True``; ValueError for less than two axes, for axes of
-    different sizes where there are more, and for no value.
+    Args:
+        a: an array of at least two axes, of one length if there are more.
+        val: an array or a scalar of values, which is flattened and repeats as needed.
+        wrap: not supported; leave it at False.
+        inplace: must be False, since arrays are immutable.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `inplace` is not False, or `wrap` is True.
+        ValueError: `a` has fewer than two axes, the axes differ in length, or there is no value.
+
+    Example:
+        >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5, inplace=False)
+        Array([[5., 0.],
+               [0., 5.]], dtype=float32)
     """
     a, val = to_array_operand("fill_diagonal", a), to_array_operand("fill_diagonal", val, 1)
     _check_inplace("fill_diagonal", inplace, NotImplementedError)

@@ -55,15 +55,49 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the convolution of two sequences; integers give floats, unless `preferred_element_type` is an integer's.
+    """Compute the convolution of two vectors.
 
-    TypeError for what is no array, ValueError for empty arrays, other ranks than 1 and other modes than "full", "same"
-    and "valid".
+    Args:
+        a, v: vectors, not empty.
+        mode: ``"full"`` for every overlap, ``"same"`` for the length of the longer one, ``"valid"`` for whole
+            overlaps.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype as a floating one.
+
+    Returns:
+        A vector.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an operand is no vector or is empty, or `mode` is another text.
+
+    Example:
+        >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0]))
+        Array([ 1., 12., 20.], dtype=float32)
     """
     return _slide("convolve", a, v, mode, precision, preferred_element_type, flipped=True)
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Return the correlation of two sequences, the second one conjugated; types and errors as in `convolve`."""
+    """Compute the correlation of two vectors, the second one conjugated.
+
+    Args:
+        a, v: vectors, not empty.
+        mode: ``"full"`` for every overlap, ``"same"`` for the length of the longer one, ``"valid"`` for whole
+            overlaps.
+        precision: a `lax.Precision` or its name; None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the promoted dtype as a floating one.
+
+    Returns:
+        A vector.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an operand is no vector or is empty, or `mode` is another text.
+
+    Example:
+        >>> jnp.correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0]))
+        Array([21.], dtype=float32)
+    """
     return _slide("correlate", a, v, mode, precision, preferred_element_type, flipped=False)

@@ -42,22 +42,98 @@ def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Any:
 
 
 def blackman(M: Any) -> Any:
-    """Return Blackman's window of `M` samples: 0.42 - 0.5 cos(t) + 0.08 cos(2t), t from 0 to 2π."""
+    """Return the samples of Blackman's window, 0.42 - 0.5 cos(t) + 0.08 cos(2t) for t from 0 to 2π.
+
+    Args:
+        M: the number of samples; a number with a fraction is rounded down.
+
+    Returns:
+        A vector of the default floating dtype.
+
+    Raises:
+        ConcretizationTypeError: `M` is traced.
+        TypeError: `M` is negative.
+
+    Example:
+        >>> jnp.blackman(3)[1].round(3)
+        Array(1., dtype=float32)
+
+    Reference:
+        F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
+        (1978).
+    """
     return _cosine_window("blackman", M, (0.42, -0.5, 0.08))
 
 
 def hamming(M: Any) -> Any:
-    """Return Hamming's window of `M` samples: 0.54 - 0.46 cos(t), t from 0 to 2π."""
+    """Return the samples of Hamming's window, 0.54 - 0.46 cos(t) for t from 0 to 2π.
+
+    Args:
+        M: the number of samples; a number with a fraction is rounded down.
+
+    Returns:
+        A vector of the default floating dtype.
+
+    Raises:
+        ConcretizationTypeError: `M` is traced.
+        TypeError: `M` is negative.
+
+    Example:
+        >>> jnp.hamming(3)[1].round(3)
+        Array(1., dtype=float32)
+
+    Reference:
+        F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
+        (1978).
+    """
     return _cosine_window("hamming", M, (0.54, -0.46))
 
 
 def hanning(M: Any) -> Any:
-    """Return Hann's window of `M` samples: 0.5 - 0.5 cos(t), t from 0 to 2π."""
+    """Return the samples of Hann's window, 0.5 - 0.5 cos(t) for t from 0 to 2π.
+
+    Args:
+        M: the number of samples; a number with a fraction is rounded down.
+
+    Returns:
+        A vector of the default floating dtype.
+
+    Raises:
+        ConcretizationTypeError: `M` is traced.
+        TypeError: `M` is negative.
+
+    Example:
+        >>> jnp.hanning(3).round(3)
+        Array([0., 1., 0.], dtype=float32)
+
+    Reference:
+        F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
+        (1978).
+    """
     return _cosine_window("hanning", M, (0.5, -0.5))
 
 
 def bartlett(M: Any) -> Any:
-    """Return the triangle of `M` samples that rises from 0 to 1 and falls again."""
+    """Return the samples of Bartlett's window, which rises from 0 to 1 and falls again.
+
+    Args:
+        M: the number of samples; a number with a fraction is rounded down.
+
+    Returns:
+        A vector of the default floating dtype.
+
+    Raises:
+        ConcretizationTypeError: `M` is traced.
+        TypeError: `M` is negative.
+
+    Example:
+        >>> jnp.bartlett(3).round(3)
+        Array([0., 1., 0.], dtype=float32)
+
+    Reference:
+        F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
+        (1978).
+    """
     count = _length("bartlett", M)
     return ones(count) if count <= 1 else _triangle(count=count)
 
@@ -68,7 +144,27 @@ def _triangle(*, count: int) -> Any:
 
 
 def kaiser(M: Any, beta: Any) -> Any:
-    """Return Kaiser's window of `M` samples, I₀(β sqrt(1 - t²)) / I₀(β), t from -1 to 1; `beta` is a number."""
+    """Return the samples of Kaiser's window, I₀(β sqrt(1 - t²)) / I₀(β) for t from -1 to 1.
+
+    Args:
+        M: the number of samples; a number with a fraction is rounded down.
+        beta: the shape β, a number.
+
+    Returns:
+        A vector of the default floating dtype.
+
+    Raises:
+        ConcretizationTypeError: `M` is traced.
+        TypeError: `M` is negative.
+
+    Example:
+        >>> jnp.kaiser(3, 0.0).round(3)
+        Array([1., 1., 1.], dtype=float32)
+
+    Reference:
+        F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
+        (1978).
+    """
     count = _length("kaiser", M)
     return ones(count) if count <= 1 else _of_bessel(beta, count=count)
 

@@ -39,11 +39,24 @@ def _parsed(text: str) -> _Signature:
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
-    """Return `pyfunc`, a function of single numbers, as one of arrays that broadcast against each other, by `vmap`.
+    """Return a function of single numbers as one of arrays that broadcast against each other.
 
-    signature: the axes that `pyfunc` itself takes and gives, such as "(n,m),(m)->(n)"; the others broadcast.
-    excluded: positions and names of arguments handed over as they are. With a signature, None is so, too.
-    TypeError or ValueError, at the call, for arguments or results that do not fit the signature.
+    Args:
+        pyfunc: the function, which is traced and mapped by `vmap`.
+        excluded: positions and names of arguments that are handed over as they are.
+        signature: the axes that `pyfunc` itself takes and returns, such as ``"(n,m),(m)->(n)"``; None for none.
+            None as an argument is handed over as it is.
+
+    Returns:
+        A function.
+
+    Raises:
+        TypeError: at the call, an argument is no array, or the number of arguments is another one.
+        ValueError: `signature` cannot be read, or, at the call, arguments or results do not fit it.
+
+    Example:
+        >>> jnp.vectorize(jnp.dot, signature='(n),(n)->()')(jnp.ones((2, 3)), jnp.ones(3))
+        Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(exclude, (str, int)) for exclude in excluded):
         raise TypeError(f"vectorize can only exclude integer or string arguments, but excluded={abbreviated(excluded)}")
@@ -161,9 +174,24 @@ def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `func1d` of every vector of `arr` along `axis`, with `args` and `kwargs` handed on.
+    """Apply a function to every vector of an array along an axis.
 
-    The axes of what it gives stand where `axis` was. ValueError for an axis that is not there.
+    Args:
+        func1d: a function of a vector, which is traced and mapped by `vmap`.
+        axis: the axis of the vectors.
+        arr: an array.
+        args, kwargs: further arguments of the function.
+
+    Returns:
+        An array, with the axes of the function's result in the place of `axis`.
+
+    Raises:
+        TypeError: `arr` is no array.
+        ValueError: `arr` has no such axis.
+
+    Example:
+        >>> jnp.apply_along_axis(jnp.sum, 0, jnp.array([[1, 2], [3, 4]]))
+        Array([4, 6], dtype=int32)
     """
     arr = to_array_operand("apply_along_axis", arr)
     along = canonical_axis("apply_along_axis", axis, arr.ndim)
@@ -180,9 +208,23 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]) -> Any:
-    """Return ``func(a, axis)`` applied for one axis of `axes` after the other; axes it takes away stay, of size 1.
+    """Apply a function over one axis after the other.
 
-    ValueError if it gives an array of another rank.
+    Args:
+        func: a function of an array and an axis; an axis that it removes comes back, with size 1.
+        a: an array.
+        axes: the axes.
+
+    Returns:
+        An array of the rank of `a`.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: the function returns an array of another rank.
+
+    Example:
+        >>> jnp.apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), [0])
+        Array([[4, 6]], dtype=int32)
     """
     a = to_array_operand("apply_over_axes", a)
     for axis in axes:
