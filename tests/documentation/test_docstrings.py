@@ -29,12 +29,13 @@ NOT_CONVERTED = (
     "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize",
     "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special",
     "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util",
-    "xtrace.tree_util", "xtrace.numpy.files", "xtrace.numpy.namespace_info", "xtrace.numpy.polynomials",
-    "xtrace.numpy.segments", "xtrace.numpy.sets",
+    "xtrace.tree_util",
 )
 
 # Functions that accept every argument, so that there is no error to name.
-RAISE_NOTHING = frozenset(("xtrace.numpy.isscalar", "xtrace.numpy.iterable"))
+RAISE_NOTHING = frozenset(
+    f"xtrace.numpy.{name}" for name in ("__array_namespace_info__", "isscalar", "iterable")
+)
 
 # The public modules whose functions are numerical methods, and their functions that are none.
 NUMERICAL = frozenset((

@@ -16,37 +16,127 @@ __all__ = ["ComplexWarning", "get_printoptions", "printoptions"]
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
-    """Set how NumPy, and so the arrays here, print numbers; the arguments are NumPy's."""
+    """Set how NumPy, and so arrays, print numbers.
+
+    Args:
+        args, kwargs: the arguments of ``numpy.set_printoptions``.
+
+    Raises:
+        TypeError: NumPy knows no such option.
+
+    Example:
+        >>> jnp.set_printoptions(precision=8)
+    """
     np.set_printoptions(*args, **kwargs)
 
 
 def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """Return what `repr` of an array shows, with NumPy's options for its numbers."""
+    """Return the text that `repr` of an array shows.
+
+    Args:
+        arr: an array.
+        max_line_width: the largest number of columns; None for NumPy's setting.
+        precision: the number of digits; None for NumPy's setting.
+        suppress_small: whether numbers near zero are shown as zero; None for NumPy's setting.
+
+    Returns:
+        A text.
+
+    Raises:
+        TypeError: `arr` is no array, or an option has another type.
+
+    Example:
+        >>> jnp.array_repr(jnp.array([1.5, 2.0]))
+        'Array([1.5, 2. ], dtype=float32)'
+    """
     return "A" + np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)[1:]
 
 
 def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """Return what `str` of an array shows, with NumPy's options for its numbers."""
+    """Return the text that `str` of an array shows.
+
+    Args:
+        a: an array.
+        max_line_width: the largest number of columns; None for NumPy's setting.
+        precision: the number of digits; None for NumPy's setting.
+        suppress_small: whether numbers near zero are shown as zero; None for NumPy's setting.
+
+    Returns:
+        A text.
+
+    Raises:
+        TypeError: `a` is no array, or an option has another type.
+
+    Example:
+        >>> jnp.array_str(jnp.array([1.5, 2.0]))
+        '[1.5 2. ]'
+    """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """Write an array to a file in NumPy's npy format; float8 and the like come back as raw bytes, see `load`.
+    """Write an array to a file in NumPy's npy format.
 
-    Other objects are pickled, with `allow_pickle`, as NumPy does it.
+    Args:
+        file: a path, or a file open for binary writing.
+        arr: an array, or an object that is pickled as NumPy does it.
+        allow_pickle: whether objects may be pickled.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    Example:
+        >>> import io; file = io.BytesIO()
+        >>> jnp.save(file, jnp.array([1, 2])); file.seek(0)
+        0
+        >>> jnp.load(file)
+        Array([1, 2], dtype=int32)
     """
     np.save(file, arr, allow_pickle=allow_pickle)
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
-    """Write arrays to one file in NumPy's npz format, called arr_0, arr_1 … or by their keywords."""
+    """Write arrays to one file in NumPy's npz format.
+
+    Args:
+        file: a path, or a file open for binary writing.
+        args: arrays, which are called arr_0, arr_1 and so on.
+        allow_pickle: whether objects may be pickled.
+        kwds: arrays with their names.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    Example:
+        >>> import io; file = io.BytesIO()
+        >>> jnp.savez(file, x=jnp.array([1, 2])); file.seek(0)
+        0
+        >>> jnp.load(file)["x"]
+        array([1, 2], dtype=int32)
+    """
     np.savez(file, *args, allow_pickle=allow_pickle, **kwds)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the array in an npy file, or the contents of an npz file as NumPy gives them; arguments as NumPy's.
+    """Read an npy or npz file.
 
-    What no array can hold, such as text, dates and pickled objects, is an array of NumPy's.
+    Args:
+        file: a path, or a file open for binary reading.
+        args, kwargs: further arguments of ``numpy.load``.
+
+    Returns:
+        The array of an npy file, as NumPy's where an array cannot hold it; the contents of an npz file as NumPy
+        gives them.
+
+    Raises:
+        OSError: the file cannot be read.
+
+    Example:
+        >>> import io; file = io.BytesIO()
+        >>> jnp.save(file, jnp.array([1, 2])); file.seek(0)
+        0
+        >>> jnp.load(file)
+        Array([1, 2], dtype=int32)
     """
     found = np.load(file, *args, **kwargs)
     if not isinstance(found, np.ndarray):
@@ -58,14 +148,46 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
-    """Return the numbers in a text, separated by `sep`, at most `count` of them; ValueError for other text."""
+    """Return the numbers in a text.
+
+    Args:
+        string: the text.
+        dtype: the dtype of the result.
+        count: the largest number of numbers; -1 for all.
+        sep: the text between numbers.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ValueError: the text has other parts.
+
+    Example:
+        >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
+        Array([1, 2, 3], dtype=int32)
+    """
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """Return the elements in a buffer of bytes from `offset` on, all or `count` of them, copied.
+    """Return a copy of the elements in a buffer of bytes.
 
-    ValueError for a buffer that is too short, TypeError for an object that is none.
+    Args:
+        buffer: an object with the buffer protocol.
+        dtype: the dtype of the elements.
+        count: the number of elements; -1 for all.
+        offset: the first byte.
+
+    Returns:
+        A vector.
+
+    Raises:
+        TypeError: `buffer` is no such object.
+        ValueError: the buffer is too short.
+
+    Example:
+        >>> jnp.frombuffer(b"abc", dtype=jnp.uint8)
+        Array([97, 98, 99], dtype=uint8)
     """
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
@@ -78,10 +200,32 @@ def _refused(name: str) -> NoReturn:
 
 
 def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: a traced function must not read files; convert what `numpy.fromfile` reads."""
+    """Raise NotImplementedError: a traced function must not read files; convert the result of ``numpy.fromfile``.
+
+    Args:
+        args, kwargs: any arguments.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        >>> jnp.array(np.arange(2))
+        Array([0, 1], dtype=int32)
+    """
     _refused("fromfile")
 
 
 def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: iterators are used up by tracing; convert what `numpy.fromiter` gives."""
+    """Raise NotImplementedError: tracing uses iterators up; convert the result of ``numpy.fromiter``.
+
+    Args:
+        args, kwargs: any arguments.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        >>> jnp.array(np.fromiter([1, 2], int))
+        Array([1, 2], dtype=int32)
+    """
     _refused("fromiter")

@@ -63,5 +63,13 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Return an object that says what this namespace can do."""
+    """Return an object that describes the module by the inspection methods of the array API standard.
+
+    Returns:
+        An object with `capabilities`, `default_device`, `default_dtypes`, `devices` and `dtypes`.
+
+    Example:
+        >>> jnp.__array_namespace_info__().capabilities()["boolean indexing"]
+        False
+    """
     return NamespaceInfo()

@@ -78,23 +78,64 @@ def _of_one_shape(function: str, *operands: Any) -> list[Any]:
 
 @inline_jit(public=True)
 def polyadd(a1: Any, a2: Any) -> Any:
-    """Return the sum of two polynomials, or of many at once, with their coefficients along the first axis.
+    """Return the sum of two polynomials, or of many at once.
 
-    The other axes of the shorter operand are broadcast to those of the longer one; ValueError if they cannot be.
+    Args:
+        a1, a2: arrays of coefficients, the highest power first, along the first axis; the other axes of the shorter
+            one broadcast.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the other axes do not broadcast.
+
+    Example:
+        >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 1]))
+        Array([1, 3, 4], dtype=int32)
     """
     return add(*_of_one_shape("polyadd", a1, a2))
 
 
 @inline_jit(public=True)
 def polysub(a1: Any, a2: Any) -> Any:
-    """Return the difference of two polynomials, or of many, as `polyadd` takes them."""
+    """Return the difference of two polynomials, or of many at once.
+
+    Args:
+        a1, a2: arrays of coefficients, the highest power first, along the first axis; the other axes of the shorter
+            one broadcast.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the other axes do not broadcast.
+
+    Example:
+        >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
+        Array([1, 1, 2], dtype=int32)
+    """
     return subtract(*_of_one_shape("polysub", a1, a2))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """Return the product of two polynomials, of floating type; one without coefficients is zero.
+    """Return the product of two polynomials.
 
-    trim_leading_zeros: without the zeros in front of the factors; their number must be known, so not under `jit`.
+    Args:
+        a1, a2: vectors of coefficients, the highest power first; an empty one is zero.
+        trim_leading_zeros: whether leading zeros are left out, for which the operands must be concrete.
+
+    Returns:
+        A vector of a floating dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+
+    Example:
+        >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, 3]))
+        Array([1., 5., 6.], dtype=float32)
     """
     factors = _vectors("polymul", a1, a2)
     if trim_leading_zeros:
@@ -106,9 +147,21 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
-    """Return quotient and remainder of two polynomials, of floating type; the remainder is as long as `u`.
+    """Return quotient and remainder of two polynomials.
 
-    trim_leading_zeros: the remainder without what is nearly zero in front, so not under `jit`.
+    Args:
+        u, v: vectors of coefficients, the highest power first.
+        trim_leading_zeros: whether leading zeros are left out, for which the operands must be concrete.
+
+    Returns:
+        A pair of vectors of a floating dtype; the remainder is as long as `u`.
+
+    Raises:
+        TypeError: an operand is no array.
+
+    Example:
+        >>> jnp.polydiv(jnp.array([1, 5, 6]), jnp.array([1, 2]))
+        (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     above, below = _vectors("polydiv", u, v)
     if not below.size:
@@ -143,7 +196,23 @@ def _divided(above: Any, below: Any) -> tuple[Any, Any]:
 
 @inline_jit(static=("m",), public=True)
 def polyder(p: Any, m: Any = 1) -> Any:
-    """Return the `m`-th derivative, of floating type. ValueError for a negative `m`."""
+    """Return a derivative of a polynomial.
+
+    Args:
+        p: a vector of coefficients, the highest power first.
+        m: how many times it is differentiated.
+
+    Returns:
+        A vector of a floating dtype.
+
+    Raises:
+        TypeError: `p` is no array.
+        ValueError: `m` is negative.
+
+    Example:
+        >>> jnp.polyder(jnp.array([1, 2, 3]))
+        Array([2., 2.], dtype=float32)
+    """
     (p,) = _vectors("polyder", p)
     count = _count("polyder", "m", m)
     if not count:
@@ -160,9 +229,23 @@ def _scaled(p: Any, factors: Any) -> Any:
 
 @inline_jit(static=("m",), public=True)
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
-    """Return the `m`-th integral, of floating type; `k` are the constants, one or `m`, the first integration's first.
+    """Return an integral of a polynomial.
 
-    ValueError for a negative `m` and another number of constants.
+    Args:
+        p: a vector of coefficients, the highest power first.
+        m: how many times it is integrated.
+        k: the constants, one or `m`, that of the first integration first; None for 0.
+
+    Returns:
+        A vector of a floating dtype.
+
+    Raises:
+        TypeError: `p` is no array.
+        ValueError: `m` is negative, or the number of constants is another one.
+
+    Example:
+        >>> jnp.polyint(jnp.array([2, 1]))
+        Array([1., 1., 0.], dtype=float32)
     """
     count = _count("polyint", "m", m)
     constants = type_of("polyint", 0 if k is None else k, 1)
@@ -192,9 +275,23 @@ def _integrated(p: Any, constants: Any, divisors: Any, own: Any) -> Any:
 
 @inline_jit(static=("unroll",), public=True)
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
-    """Return the values at `x` of the polynomials along the first axis of `p`, by Horner's rule.
+    """Evaluate a polynomial by Horner's rule.
 
-    Further axes of `p` broadcast with `x`. unroll: how many steps of the loop over long `p` are written out.
+    Args:
+        p: an array of coefficients, the highest power first, along the first axis; further axes broadcast with `x`.
+        x: an array or a scalar.
+        unroll: the number of steps that are written out in the loop over long `p`.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `p` is a scalar.
+
+    Example:
+        >>> jnp.polyval(jnp.array([1, 2, 3]), 10)
+        Array(123, dtype=int32)
     """
     aval = type_of("polyval", p)
     if aval.ndim < 1:
@@ -228,9 +325,21 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
 
 @inline_jit(public=True)
 def poly(seq_of_zeros: Any) -> Any:
-    """Return the polynomial with these zeros, or with the eigenvalues of a square matrix, of floating type.
+    """Return the polynomial with given zeros, or the characteristic polynomial of a matrix.
 
-    ValueError for what is neither.
+    Args:
+        seq_of_zeros: a vector of the zeros, or a square matrix, whose eigenvalues they are.
+
+    Returns:
+        A vector of coefficients, the highest power first, of a floating or complex dtype.
+
+    Raises:
+        TypeError: the operand is no array.
+        ValueError: it is neither a vector nor a square matrix.
+
+    Example:
+        >>> jnp.poly(jnp.array([1.0, 2.0]))
+        Array([ 1., -3.,  2.], dtype=float32)
     """
     zeros_of = to_array_operand("poly", seq_of_zeros)
     zeros_of = zeros_of if zeros_of.ndim else reshape(zeros_of, (1,))
@@ -257,11 +366,27 @@ def _with_zeros(roots_of: Any) -> Any:
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """Return the zeros of a polynomial, complex, on CPU and GPU.
+    """Compute the zeros of a polynomial, on CPU and GPU.
 
-    strip_zeros: leading zeros are left out, so `p` must not be traced. Without, there are as many zeros of the
-    polynomial as coefficients but one, and NaN at the end for each leading 0. ValueError for coefficients that are no
-    vector.
+    Args:
+        p: a vector of coefficients, the highest power first.
+        strip_zeros: whether leading zeros are left out, for which `p` must be concrete; otherwise the result has a
+            NaN at the end for each.
+
+    Returns:
+        A complex vector.
+
+    Raises:
+        ConcretizationTypeError: `p` is traced and `strip_zeros` is True.
+        ValueError: `p` is no vector.
+
+    Example:
+        >>> jnp.roots(jnp.array([1.0, 0.0, 0.0]))
+        Array([0.+0.j, 0.+0.j], dtype=complex64)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4: eigenvalues of the
+        companion matrix.
     """
     if type_of("roots", p).ndim == 0:
         p = reshape(to_array_operand("roots", p), (1,))
@@ -302,9 +427,24 @@ def _companion(p: Any) -> Any:
 
 @inline_jit(static=("N", "increasing"), public=True)
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
-    """Return the matrix of the powers of a vector, one power a column, `N` of them (None: as many as elements).
+    """Return the matrix of the powers of a vector.
 
-    The highest power comes first unless `increasing`. ValueError for another rank and a negative `N`.
+    Args:
+        x: a vector.
+        N: the number of columns; None for the number of elements.
+        increasing: whether the power 0 comes first, and not the highest.
+
+    Returns:
+        A matrix of the dtype of `x`, with a row for each element.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` is no vector, or `N` is negative.
+
+    Example:
+        >>> jnp.vander(jnp.array([2, 3]), 3)
+        Array([[4, 2, 1],
+               [9, 3, 1]], dtype=int32)
     """
     aval = type_of("vander", x)
     if aval.ndim != 1:
@@ -325,12 +465,33 @@ def _powers(x: Any, *, count: int, increasing: bool) -> Any:
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
 ) -> Any:
-    """Return the polynomial of degree `deg` that is nearest to the points (x, y), for each column of `y`.
+    """Fit a polynomial to points by least squares.
 
-    Least squares of the powers of x, each scaled to length 1. rcond: singular values below it times the largest count
-    as zero. w: weights of the points. full: also the squared distance, the rank, the singular values and `rcond`.
-    cov: also the covariance of the coefficients, 'unscaled' without the factor that the distance gives.
-    TypeError for shapes that do not agree, ValueError for a negative degree and too few points for `cov`.
+    Args:
+        x: a vector of the abscissas.
+        y: a vector of the ordinates, or a matrix with a column for each polynomial.
+        deg: the degree, a Python integer.
+        rcond: singular values below `rcond` times the largest one count as zero; None for the number of points
+            times the machine epsilon.
+        full: whether the sums of squares, the rank, the singular values and `rcond` are returned, too.
+        w: a vector of the weights of the points; None for 1 each.
+        cov: whether the covariance of the coefficients is returned, too; ``"unscaled"`` for that without the factor
+            that follows from the sums of squares.
+
+    Returns:
+        An array of coefficients, the highest power first, or a tuple that begins with it.
+
+    Raises:
+        TypeError: an operand is no array, or the shapes do not fit.
+        ValueError: `deg` is negative, or there are too few points for `cov`.
+
+    Example:
+        >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(2)
+        Array([2., 1.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: least squares by singular
+        values.
     """
     function = "polyfit"
     (one, other), dtype, _ = common_dtype(function, (x, y), as_inexact)

@@ -134,11 +134,29 @@ def segment_sum(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:
-    """The sums of the rows of `data` with the same of the integers `segment_ids`; 0 for a number without rows.
+    """Sum the rows of each segment.
 
-    num_segments: how many there are, one more than the largest number if None, which must be known then. Numbers that
-    are negative or too large are dropped, unless `mode` says otherwise. bucket_size: rows are first summed in groups of
-    so many. Raises ConcretizationTypeError for a traced number of segments, ValueError for shapes that do not agree.
+    Args:
+        data: an array whose first axes are those of `segment_ids`.
+        segment_ids: an array of integers, the segments of the rows.
+        num_segments: the number of segments, which must be concrete; None for one more than the largest of
+            `segment_ids`. Rows of negative or larger segments are dropped.
+        indices_are_sorted: a promise that `segment_ids` rise.
+        unique_indices: a promise that no segment has two rows.
+        bucket_size: the number of rows that are combined first, in groups; None for all.
+        mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array with a row for each segment, of the dtype of `data`; 0 for segments without rows.
+
+    Raises:
+        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> xtrace.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
+        Array([3, 3], dtype=int32)
     """
     return _segments(
         "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
@@ -150,7 +168,30 @@ def segment_prod(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:
-    """The products of the rows of `data` with the same number, 1 for one without rows; the rest as `segment_sum`."""
+    """Return the products of the rows of each segment.
+
+    Args:
+        data: an array whose first axes are those of `segment_ids`.
+        segment_ids: an array of integers, the segments of the rows.
+        num_segments: the number of segments, which must be concrete; None for one more than the largest of
+            `segment_ids`. Rows of negative or larger segments are dropped.
+        indices_are_sorted: a promise that `segment_ids` rise.
+        unique_indices: a promise that no segment has two rows.
+        bucket_size: the number of rows that are combined first, in groups; None for all.
+        mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array with a row for each segment, of the dtype of `data`; 1 for segments without rows.
+
+    Raises:
+        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> xtrace.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
+        Array([2, 3], dtype=int32)
+    """
     return _segments(
         "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
@@ -161,9 +202,30 @@ def segment_max(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:
-    """The largest of the rows of `data` with the same number, the dtype's lowest value for one without rows.
+    """Return the largest elements of the rows of each segment.
 
-    The rest is as for `segment_sum`.
+    Args:
+        data: an array whose first axes are those of `segment_ids`.
+        segment_ids: an array of integers, the segments of the rows.
+        num_segments: the number of segments, which must be concrete; None for one more than the largest of
+            `segment_ids`. Rows of negative or larger segments are dropped.
+        indices_are_sorted: a promise that `segment_ids` rise.
+        unique_indices: a promise that no segment has two rows.
+        bucket_size: the number of rows that are combined first, in groups; None for all.
+        mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array with a row for each segment, of the dtype of `data`; the lowest value of the dtype for segments
+        without rows.
+
+    Raises:
+        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> xtrace.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
+        Array([2, 3], dtype=int32)
     """
     return _segments(
         "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
@@ -175,9 +237,30 @@ def segment_min(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Any:
-    """The smallest of the rows of `data` with the same number, the dtype's highest value for one without rows.
+    """Return the smallest elements of the rows of each segment.
 
-    The rest is as for `segment_sum`.
+    Args:
+        data: an array whose first axes are those of `segment_ids`.
+        segment_ids: an array of integers, the segments of the rows.
+        num_segments: the number of segments, which must be concrete; None for one more than the largest of
+            `segment_ids`. Rows of negative or larger segments are dropped.
+        indices_are_sorted: a promise that `segment_ids` rise.
+        unique_indices: a promise that no segment has two rows.
+        bucket_size: the number of rows that are combined first, in groups; None for all.
+        mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array with a row for each segment, of the dtype of `data`; the highest value of the dtype for segments
+        without rows.
+
+    Raises:
+        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> xtrace.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
+        Array([1, 3], dtype=int32)
     """
     return _segments(
         "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,

@@ -194,11 +194,30 @@ def unique(
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
-    """Return the different elements of `ar`, sorted, or slices along `axis`; a traced array needs `size`, their number.
+    """Return the different elements of an array, sorted, or its different slices.
 
-    return_index: also where each comes first. return_inverse: also which of them each element is. return_counts: also
-    how often each occurs. equal_nan: whether NaN counts once. fill_value: what fills up to `size`, by default the
-    smallest element. `sorted` makes no difference. ValueError for an axis that is not there.
+    Args:
+        ar: an array or a scalar.
+        return_index: whether the first position of each is returned, too.
+        return_inverse: whether the number of each element among them is returned, too.
+        return_counts: whether the number of occurrences of each is returned, too.
+        axis: the axis of the slices; None for the elements of the flattened array.
+        equal_nan: whether all NaN are one element.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the smallest one.
+        sorted: makes no difference.
+
+    Returns:
+        An array, or a tuple of it and of arrays of integers.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: `ar` is no array and no scalar.
+        ValueError: `ar` has no such axis.
+
+    Example:
+        >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+        (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     ar = _with_one_nan(to_array_operand("unique", ar))
     count = _size("unique", size, ar)
@@ -271,22 +290,90 @@ def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) 
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
-    """Return the different elements of `x`, where they come first, which of them each is, and how often they occur."""
+    """Return the different elements, their first positions, the number of each element among them, and their counts.
+
+    Args:
+        x: an array or a scalar; every NaN is an element of its own.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the smallest one.
+
+    Returns:
+        A named tuple of arrays.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.unique_all(jnp.array([3, 1, 3])).values
+        Array([1, 3], dtype=int32)
+    """
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
-    """Return the different elements of `x` and how often they occur; NaN is different from NaN."""
+    """Return the different elements and their counts.
+
+    Args:
+        x: an array or a scalar; every NaN is an element of its own.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the smallest one.
+
+    Returns:
+        A named tuple of arrays.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
+        Array([1, 3], dtype=int32)
+    """
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
-    """Return the different elements of `x` and which of them each element is; NaN is different from NaN."""
+    """Return the different elements and the number of each element among them.
+
+    Args:
+        x: an array or a scalar; every NaN is an element of its own.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the smallest one.
+
+    Returns:
+        A named tuple of arrays.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.unique_inverse(jnp.array([3, 1, 3])).values
+        Array([1, 3], dtype=int32)
+    """
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return the different elements of `x`; NaN is different from NaN."""
+    """Return the different elements.
+
+    Args:
+        x: an array or a scalar; every NaN is an element of its own.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the smallest one.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.unique_values(jnp.array([3, 1, 3]))
+        Array([1, 3], dtype=int32)
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -294,7 +381,24 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return what is in `ar1` or in `ar2`, sorted; traced arrays need `size`. `fill_value` as in `unique`."""
+    """Return the elements that are in one of two arrays or in both, sorted.
+
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the smallest one.
+
+    Returns:
+        A vector of the promoted dtype.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: an operand does not convert to an array.
+
+    Example:
+        >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
+        Array([1, 2, 3], dtype=int32)
+    """
     one, other = _pair("union1d", ar1, ar2)
     _size("union1d", size, one, other)
     return unique(concatenate([one, other]), size=size, fill_value=fill_value)
@@ -309,10 +413,25 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Return what is in `ar1` and in `ar2`, sorted; traced arrays need `size`.
+    """Return the elements that are in both of two arrays, sorted.
 
-    return_indices: also where each comes first in both. `size` cuts or fills the result, with `fill_value` (by default
-    its first element, or 0) and the lengths as indices. `assume_unique` makes no difference to unique arrays.
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        assume_unique: whether the elements of each are different already.
+        return_indices: whether the first positions in both are returned, too.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the first one.
+
+    Returns:
+        A vector of the promoted dtype, or a triple of it and of vectors of positions.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: an operand does not convert to an array.
+
+    Example:
+        >>> jnp.intersect1d(jnp.array([3, 1]), jnp.array([1, 2]))
+        Array([1], dtype=int32)
     """
     one, other = _pair("intersect1d", ar1, ar2)
     count = _size("intersect1d", size, one, other)
@@ -362,9 +481,24 @@ def _place_in(values: Any, other: Any) -> Any:
 def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """Return what is in `ar1` and not in `ar2`, sorted, or as it stands in `ar1` if `assume_unique`.
+    """Return the elements that are in the first and not in the second of two arrays.
 
-    Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default 0.
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        assume_unique: whether the elements of `ar1` are returned as they stand, and not the different ones sorted.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for 0.
+
+    Returns:
+        A vector of the dtype of `ar1`.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: an operand does not convert to an array.
+
+    Example:
+        >>> jnp.setdiff1d(jnp.array([3, 1]), jnp.array([1, 2]))
+        Array([3], dtype=int32)
     """
     own = type_of("setdiff1d", ar1)
     count = _size("setdiff1d", size, ar1)
@@ -385,10 +519,24 @@ def setdiff1d(
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """Return what is in one of `ar1` and `ar2` and not in the other, sorted; NaN is in one only.
+    """Return the elements that are in exactly one of two arrays, sorted.
 
-    Traced arrays need `size`, which cuts the result or fills it with `fill_value`, by default its first element or 0;
-    NaN if there is one in it, and 0 if that is complex. `assume_unique` makes no difference to unique arrays.
+    Args:
+        ar1, ar2: arrays, which are flattened.
+        assume_unique: whether the elements of each are different already.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for the first one.
+
+    Returns:
+        A vector of the promoted dtype.
+
+    Raises:
+        ConcretizationTypeError: an array is traced and `size` is not given.
+        TypeError: an operand does not convert to an array.
+
+    Example:
+        >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([1, 2]))
+        Array([2, 3], dtype=int32)
     """
     one, other = _pair("setxor1d", ar1, ar2)
     count = _size("setxor1d", size, one, other)
@@ -429,10 +577,26 @@ def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:
-    """Return for each of `element` whether it is in `test_elements`, or whether it is not if `invert`.
+    """Return whether elements are in another array.
 
-    method: 'compare_all' compares with every one, 'binary_search' and 'sort' search them sorted, 'auto' chooses.
-    `assume_unique` makes no difference. ValueError for another method.
+    Args:
+        element: an array or a scalar.
+        test_elements: an array, which is flattened.
+        assume_unique: makes no difference.
+        invert: whether the answers are negated.
+        method: ``"compare_all"`` compares all pairs, ``"binary_search"`` and ``"sort"`` search sorted elements,
+            ``"auto"`` chooses.
+
+    Returns:
+        An array of the shape of `element` and dtype bool.
+
+    Raises:
+        TypeError: an operand does not convert to an array.
+        ValueError: there is no such method.
+
+    Example:
+        >>> jnp.isin(jnp.array([3, 1]), jnp.array([1, 2]))
+        Array([False,  True], dtype=bool)
     """
     if method not in _METHODS:
         raise ValueError(
