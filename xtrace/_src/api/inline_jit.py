@@ -19,7 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.flags import check_flags, check_hashable, flags_of
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import base_trace, current_trace, evaluates_in_place
+from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms import replay
 
@@ -109,7 +109,6 @@ def _call_of(
             check_flags(function.__name__, flags, args, kwargs)
         return function(*args, **kwargs)
 
-    @evaluates_in_place
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not public and kwargs:
             if not by_name.isdisjoint(kwargs):

@@ -29,7 +29,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
-from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace, evaluates_in_place
+from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
 from xtrace._src.runtime.execute import Program
@@ -320,7 +320,6 @@ class Jitted:
         except (TypeError, ValueError):
             return abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)[0]
 
-    @evaluates_in_place
     def _bind(self, static: Static, leaves: list[Any], in_tree: Any, args: Any, kwargs: Any) -> Any:
         """Record a call of this function in the current trace."""
         if self.options.compiler_options:

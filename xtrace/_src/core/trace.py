@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from types import CodeType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from xtrace._src.core import explain
@@ -114,17 +113,6 @@ class BaseTrace(Trace):
 
     def __init__(self) -> None:
         super().__init__(None)
-
-
-# The code of functions that evaluate those of the library in place, operation by operation; `debug_nans` looks for
-# their frames.
-codes_in_place: set[CodeType] = set()
-
-
-def evaluates_in_place(function: _Function) -> _Function:
-    """Decorate a function that evaluates functions of the library in place."""
-    codes_in_place.add(function.__code__)  # type: ignore[attr-defined]
-    return function
 
 
 base_trace = BaseTrace()

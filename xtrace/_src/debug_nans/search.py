@@ -11,10 +11,8 @@ Loaded when one of the settings is on.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +21,8 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
-from xtrace._src.core.source import Position, is_internal, user_position
-from xtrace._src.core.trace import base_trace, codes_in_place, use_trace
+from xtrace._src.core.source import Position, user_position
+from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.debug_nans.rules import RULES
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -79,7 +77,7 @@ def check_results(
         results = run(values, *details)
         wanted = _wanted()
         for position, result in enumerate(results):
-            if wanted.among(result) is not None and not (name is None and _is_constant_of_function(closed)):
+            if wanted.among(result) is not None:
                 raise FloatingPointError(_explained(program, values, result, position, wanted))
         for value, gone in zip(values, donated, strict=False):
             if gone and type(value) is ConcreteArray:
@@ -87,21 +85,6 @@ def check_results(
         return results
 
     return run_checked
-
-
-def _is_constant_of_function(closed: ClosedJaxpr) -> bool:
-    """Return whether the operation broadcasts a value for a library function that is evaluated in place.
-
-    A constant of such a function, as the NaN of ``where(x < 0, nan, x)``, is no result that a user looks for.
-    """
-    if closed.eqns[0].primitive.name != "broadcast_in_dim":
-        return False
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        if frame.f_code in codes_in_place and frame.f_locals.get("trace") is not base_trace:
-            return True
-        frame = frame.f_back
-    return False
 
 
 class _Program(NamedTuple):
