@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import xtrace
+from xtrace.numpy.updates import IndexedArray
 
 NOT_CONVERTED = (
     "xtrace", "xtrace._src.*", "xtrace.ad_checkpoint", "xtrace.core", "xtrace.custom_batching",
@@ -214,6 +215,30 @@ def test_examples_print_their_results(source):
     for docstring, name in texts.items():
         runner = doctest.DocTestRunner(verbose=False)
         runner.run(parser.get_doctest(docstring, dict(names), name, None, None), out=report.append)
+    assert not report, "".join(report)
+
+
+# Classes whose instances users hold, and whose methods follow the template, too.
+METHODS = {
+    f"{cls.__name__}.{name}": getattr(cls, name)
+    for cls, names in (
+        (xtrace.numpy.ufunc, ("reduce", "accumulate", "at", "reduceat", "outer")),
+        (IndexedArray, ("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "get", "apply")),
+    )
+    for name in names
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_follow_the_template(name):
+    method = METHODS[name]
+    function = lambda: None  # noqa: E731
+    function.__doc__ = method.__doc__
+    function.__signature__ = inspect.signature(functools.partial(method, None))
+    assert not faults_of(name, function, "xtrace.numpy")
+    runner, report = doctest.DocTestRunner(verbose=False), []
+    names = {"jnp": xtrace.numpy}
+    runner.run(doctest.DocTestParser().get_doctest(method.__doc__, names, name, None, None), out=report.append)
     assert not report, "".join(report)
 
 

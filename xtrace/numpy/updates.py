@@ -12,6 +12,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering
 from xtrace._src.ops.arrays import shape as shapes
@@ -179,7 +180,28 @@ class IndexedArray:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """Return ``x[index]``, with a choice of what positions that are out of bounds give."""
+        """Return the elements at the index.
+
+        Args:
+            indices_are_sorted, unique_indices: promises about the index that can save time.
+            mode: the elements out of bounds: ``"clip"``, the default, the nearest; ``"fill"`` `fill_value`;
+                ``"promise_in_bounds"`` any.
+            fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
+            out_sharding: not supported; leave it at None.
+            wrap_negative_indices: whether negative indices count from the end.
+
+        Returns:
+            An array of the dtype of the indexed one.
+
+        Raises:
+            NotImplementedError: `out_sharding` is given.
+            TypeError: the index holds another object than integers, slices, masks and arrays of integers.
+            ValueError: there is no such mode.
+
+        Example:
+            >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=0)
+            Array(0., dtype=float32)
+        """
         refuse("ndarray.at.get", out_sharding=out_sharding)
         return get_at(
             self.array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
@@ -196,7 +218,26 @@ class IndexedArray:
         mode: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """Return a copy of ``x`` with ``func(element)``, a scalar of the same dtype, in place of each element."""
+        """Return a copy of the array with the elements at the index replaced by a function of them.
+
+        Args:
+            func: a function of a number of the array's dtype.
+            indices_are_sorted, unique_indices: promises about the index that can save time.
+            mode: where the index is out of bounds: ``"drop"``, the default, writes nothing, ``"clip"`` to the nearest
+                element.
+            wrap_negative_indices: whether negative indices count from the end.
+
+        Returns:
+            An array of the same shape and dtype.
+
+        Raises:
+            TypeError: `func` is no function, or the index is of another type.
+            ValueError: there is no such mode.
+
+        Example:
+            >>> jnp.array([1.0, 4.0]).at[1].apply(jnp.sqrt)
+            Array([1., 2.], dtype=float32)
+        """
         return _update(
             self.array, self.index, None, None, indices_are_sorted, unique_indices, mode, wrap_negative_indices, func
         )
@@ -215,8 +256,16 @@ class IndexedArray:
     max: Any
 
 
-def _writer(name: str, write: Any, doc: str, combine: Any = None) -> Any:
-    """Return the method of `IndexedArray` that writes by `write`.
+_INDEX_OPTIONS = {
+    "indices_are_sorted, unique_indices": "promises about the index that can save time.",
+    "mode": "where the index is out of bounds: ``\"drop\"``, the default, writes nothing, ``\"clip\"`` to the nearest.",
+    "out_sharding": "not supported; leave it at None.",
+    "wrap_negative_indices": "whether negative indices count from the end.",
+}
+
+
+def _writer(name: str, write: Any, contract: str, example: str, combine: Any = None) -> Any:
+    """Return the method of `IndexedArray` that writes by `write`; `example` has the elements of its example's result.
 
     With `combine`, the factors gathered in an array of ones are combined with the whole of ``x``.
     """
@@ -238,25 +287,38 @@ def _writer(name: str, write: Any, doc: str, combine: Any = None) -> Any:
         )
         return found if combine is None else combine(self.array, found)
 
-    method.__name__, method.__qualname__, method.__doc__ = name, f"IndexedArray.{name}", doc
+    method.__name__, method.__qualname__ = name, f"IndexedArray.{name}"
+    method.__doc__ = docstring(
+        contract,
+        {"values": "an array or a scalar that broadcasts to the indexed elements; it is cast to the dtype."}
+        | _INDEX_OPTIONS,
+        "An array of the same shape and dtype.",
+        {
+            "NotImplementedError": "`out_sharding` is given.",
+            "TypeError": "the index or `values` is no array and no scalar.",
+            "ValueError": "the values do not broadcast, or there is no such mode.",
+        },
+        (f"jnp.array([1.0, 2.0]).at[0].{name}(3.0)", f"Array([{example}], dtype=float32)"),
+    )
     return operation(method)
 
 
-for _name, _write, _doc in (
-    ("set", gathering.scatter, "Return a copy of ``x`` with `values` at the index."),
-    ("add", gathering.scatter_add, "Return a copy of ``x`` with `values` added at the index."),
-    ("subtract", gathering.scatter_sub, "Return a copy of ``x`` with `values` subtracted at the index."),
-    ("multiply", gathering.scatter_mul, "Return a copy of ``x`` multiplied by `values` at the index."),
-    ("mul", gathering.scatter_mul, "Return a copy of ``x`` multiplied by `values` at the index."),
-    ("min", gathering.scatter_min, "Return a copy of ``x`` with the smaller of it and `values` at the index."),
-    ("max", gathering.scatter_max, "Return a copy of ``x`` with the larger of it and `values` at the index."),
+for _name, _write, _contract, _result in (
+    ("set", gathering.scatter, "Return a copy of the array with other values at the index.", "3., 2."),
+    ("add", gathering.scatter_add, "Return a copy of the array with values added at the index.", "4., 2."),
+    ("subtract", gathering.scatter_sub, "Return a copy of the array with values subtracted at the index.", "-2.,  2."),
+    ("multiply", gathering.scatter_mul, "Return a copy of the array multiplied by values at the index.", "3., 2."),
+    ("mul", gathering.scatter_mul, "Return a copy of the array multiplied by values at the index.", "3., 2."),
+    ("min", gathering.scatter_min, "Return a copy of the array with the smaller numbers at the index.", "1., 2."),
+    ("max", gathering.scatter_max, "Return a copy of the array with the larger numbers at the index.", "3., 2."),
 ):
-    setattr(IndexedArray, _name, _writer(_name, _write, _doc))
+    setattr(IndexedArray, _name, _writer(_name, _write, _contract, _result))
 IndexedArray.divide = _writer(
-    "divide", gathering.scatter_mul, "Return a copy of ``x`` divided by `values` at the index.", true_divide
+    "divide", gathering.scatter_mul, "Return a copy of the array divided by values at the index.",
+    "0.33333334, 2.        ", true_divide,
 )
 IndexedArray.power = _writer(
-    "power", gathering.scatter_mul, "Return a copy of ``x`` raised to `values` at the index.", power
+    "power", gathering.scatter_mul, "Return a copy of the array raised to values at the index.", "1., 2.", power
 )
 
 
