@@ -24,8 +24,8 @@ from tests.support.operands import ALL, assert_same, finite_values, ours, seeds,
 from tests.support.shards import examples_of
 
 _TOGETHER = 50
-_BATCHES = 25
-_SHARDS = 4
+_BATCHES = 10
+_SHARDS = 10
 _EAGERLY_EVERY = 10
 _SHAPES = [(), (3,), (0,), (2, 3), (3, 1), (2, 0, 3), (3, 2, 4), (2, 3, 1, 2)]
 _INDEX_DTYPES = [np.int32, np.int8, np.uint8, np.int16, np.uint32]
@@ -257,6 +257,7 @@ def _check(batch: list[Expression]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.drawn(0.4)
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_index_expressions(shard: int) -> None:
     """Each shard draws `_BATCHES` batches of `_TOGETHER` expressions: 5,000 in all."""
