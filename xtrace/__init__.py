@@ -3,8 +3,10 @@
 ``xtrace.jit`` compiles a function; ``xtrace.lower(f, *args).as_text()`` shows its StableHLO; ``xtrace.make_jaxpr``
 its jaxpr. The names are JAX's.
 """
+# ruff: noqa: I001
 
 import importlib as _importlib
+import typing as _typing
 
 from xtrace._src.api.devices import (
     block_until_ready,
@@ -97,6 +99,39 @@ _of_jax = ("auto_pcast", "jax2tf_associative_scan_reductions",
            "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard")
 globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _of_jax})
 __all__ += _of_jax
+
+# The names that load late, for type checkers.
+if _typing.TYPE_CHECKING:
+    from xtrace._src.api.checkpoint import (
+        checkpoint as checkpoint, checkpoint_policies as checkpoint_policies, remat as remat,
+    )
+    from xtrace._src.api.custom_rules.closures import closure_convert as closure_convert
+    from xtrace._src.api.custom_rules.custom_jvp import custom_jvp as custom_jvp
+    from xtrace._src.api.custom_rules.custom_vjp import custom_gradient as custom_gradient, custom_vjp as custom_vjp
+    from xtrace._src.api.grad import (
+        grad as grad, jvp as jvp, linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
+    )
+    from xtrace._src.api.memory_in_use import live_arrays as live_arrays
+    from xtrace._src.api.jacobian import (
+        hessian as hessian, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,
+        linear_transpose as linear_transpose,
+    )
+    from xtrace._src.api.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
+    from xtrace._src.api.scopes import (
+        disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
+        named_scope as named_scope,
+    )
+    from xtrace._src.api.vmap import vmap as vmap
+    from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
+    from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
+    from xtrace import (
+        ad_checkpoint as ad_checkpoint, core as core, custom_batching as custom_batching,
+        custom_derivatives as custom_derivatives, debug as debug, dtypes as dtypes, errors as errors,
+        experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image,
+        lax as lax, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
+        profiler as profiler, random as random, scipy as scipy, stages as stages, test_util as test_util, tree as tree,
+        tree_util as tree_util, typing as typing,
+    )
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
 _late, __getattr__, __dir__ = _late_names(

@@ -1,6 +1,8 @@
 """NumPy's functions on xtrace arrays, as ``jax.numpy`` has them."""
 # ruff: noqa: I001
 
+import typing as _typing
+
 from numpy import (
     character, complexfloating, dtype, flexible, floating, generic, inexact, integer, number, object_, signedinteger,
     unsignedinteger,
@@ -26,6 +28,75 @@ globals().update(_one_bit_types)
 __array_api_version__ = "2024.12"
 
 __all__ = _make_public(globals())
+
+# The names that load late, for type checkers.
+if _typing.TYPE_CHECKING:
+    from xtrace.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
+    from xtrace.numpy.selection import (
+        choose as choose, compress as compress, extract as extract, fromfunction as fromfunction,
+        piecewise as piecewise, select as select, take_along_axis as take_along_axis,
+    )
+    from xtrace.numpy.index_tricks import (
+        c_ as c_, diag_indices as diag_indices, diag_indices_from as diag_indices_from, index_exp as index_exp,
+        ix_ as ix_, mask_indices as mask_indices, mgrid as mgrid, ogrid as ogrid, r_ as r_,
+        ravel_multi_index as ravel_multi_index, s_ as s_, tril_indices as tril_indices,
+        tril_indices_from as tril_indices_from, triu_indices as triu_indices, triu_indices_from as triu_indices_from,
+        unravel_index as unravel_index,
+    )
+    from xtrace.numpy.put_and_place import (
+        fill_diagonal as fill_diagonal, place as place, put as put, put_along_axis as put_along_axis,
+    )
+    from xtrace.numpy.einstein_sums import einsum as einsum, einsum_path as einsum_path
+    from xtrace.numpy.ufunc_objects import frompyfunc as frompyfunc, ufunc as ufunc
+    from xtrace.numpy.vectorization import (
+        apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes, vectorize as vectorize,
+    )
+    from xtrace.numpy.sets import (
+        intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d,
+        unique as unique, unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
+        unique_values as unique_values,
+    )
+    from xtrace.numpy.polynomials import (
+        poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv, polyfit as polyfit,
+        polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval, roots as roots,
+        vander as vander,
+    )
+    from xtrace.numpy.spectral_windows import (
+        bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning, kaiser as kaiser,
+    )
+    from xtrace.numpy.signals import convolve as convolve, correlate as correlate
+    from xtrace.numpy.ordering import (
+        argpartition as argpartition, digitize as digitize, lexsort as lexsort, partition as partition,
+        searchsorted as searchsorted, sort_complex as sort_complex,
+    )
+    from xtrace.numpy.histograms import (
+        bincount as bincount, histogram as histogram, histogram2d as histogram2d,
+        histogram_bin_edges as histogram_bin_edges, histogramdd as histogramdd,
+    )
+    from xtrace.numpy.differences import (
+        diff as diff, ediff1d as ediff1d, gradient as gradient, interp as interp, trapezoid as trapezoid,
+        unwrap as unwrap,
+    )
+    from xtrace.numpy.covariances import corrcoef as corrcoef, cov as cov
+    from xtrace.numpy.divisors import gcd as gcd, lcm as lcm
+    from xtrace.numpy.padding import pad as pad
+    from xtrace.numpy.comparisons import allclose as allclose, array_equal as array_equal, array_equiv as array_equiv
+    from xtrace.numpy.insertion import delete as delete, insert as insert, trim_zeros as trim_zeros
+    from xtrace.numpy.bits import packbits as packbits, unpackbits as unpackbits
+    from xtrace.numpy.files import (
+        ComplexWarning as ComplexWarning, array_repr as array_repr, array_str as array_str, frombuffer as frombuffer,
+        fromfile as fromfile, fromiter as fromiter, fromstring as fromstring, get_printoptions as get_printoptions,
+        load as load, printoptions as printoptions, save as save, savez as savez, set_printoptions as set_printoptions,
+    )
+    from xtrace.numpy.quantiles import (
+        median as median, nanmedian as nanmedian, nanpercentile as nanpercentile, nanquantile as nanquantile,
+        percentile as percentile, quantile as quantile,
+    )
+    from xtrace.numpy.nan_reductions import (
+        nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum,
+        nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanstd as nanstd, nanvar as nanvar,
+    )
+    from xtrace.numpy import fft as fft, linalg as linalg
 
 # What few programs use is loaded when it is first asked for; one line for each file.
 _late, __getattr__, __dir__ = _late_names(

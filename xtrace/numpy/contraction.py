@@ -67,8 +67,8 @@ class _Plan:
 def _contracted(
     a: Any, b: Any, *, dimensions: Any, order: Any, squeezed: Any, precision: Any, dtype: Any, weak: bool
 ) -> Any:
-    operands = [_without_axes(x, axes) for x, axes in zip((a, b), squeezed, strict=True)]
-    found = dot_general(*operands, dimensions, precision=precision, preferred_element_type=dtype)
+    lhs, rhs = [_without_axes(x, axes) for x, axes in zip((a, b), squeezed, strict=True)]
+    found = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
     if order is not None:
         found = transpose(found, order)
     return converted(found, dtype, weak)

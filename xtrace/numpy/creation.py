@@ -1035,7 +1035,8 @@ def logspace(
         Array([1., 2., 4., 8.], dtype=float32)
     """
     wanted = requested_dtype("logspace", dtype)
-    return _logspace(*map(to_number_operand, (start, stop, base)), num, endpoint, wanted, axis)
+    start, stop, base = map(to_number_operand, (start, stop, base))
+    return _logspace(start, stop, base, num, endpoint, wanted, axis)
 
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)

@@ -615,7 +615,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             raise explain.concretization(a, "numpy.nonzero without size=")
         if fill_value is not None:
             # The type of the result is the one with a size.
-            return tuple(_nonzero_of_size(a, *fills, size=np.count_nonzero(np.asarray(a))))
+            return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
         return tuple([asarray(found.astype(dtype), device=device) for found in np.nonzero(np.asarray(a))])

@@ -31,8 +31,8 @@ def _slid(x: Any, y: Any, *, flipped: bool, mode: str, precision: Any, types: An
     count = y.shape[0]
     pads = {"full": (count - 1, count - 1), "same": (count // 2, count - count // 2 - 1), "valid": (0, 0)}[mode]
     kernel = rev(y, (0,)) if flipped else y
-    rows = [broadcast_in_dim(v, (1, 1, v.shape[0]), (2,)) for v in (x, kernel)]
-    found = conv_general_dilated(*rows, (1,), (pads,), precision=precision, preferred_element_type=preferred)
+    signal, window = [broadcast_in_dim(v, (1, 1, v.shape[0]), (2,)) for v in (x, kernel)]
+    found = conv_general_dilated(signal, window, (1,), (pads,), precision=precision, preferred_element_type=preferred)
     if exchanged and not flipped:
         found = rev(found, (2,))
     return squeeze(found, (0, 1))

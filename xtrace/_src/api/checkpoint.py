@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.caches import OnceTable, table_of
@@ -27,19 +27,22 @@ from xtrace._src.ops.remat.rematerialization import checkpoint_name, origins, re
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
 _TRANSFORMATION = "checkpoint / remat"
 _NOT_GIVEN = object()
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[_Arguments, _Result],
     *,
     prevent_cse: bool | Sequence[Any] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
     concrete: Any = _NOT_GIVEN,
-) -> Callable[..., Any]:
+) -> Callable[_Arguments, _Result]:
     """Return `fun` so that differentiating it keeps its inputs only, and computes what else it needs again.
 
     prevent_cse: keep the compiler from merging the second computation with the first, which would keep the values

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import typing
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -29,6 +30,10 @@ from xtrace._src.transforms.jvp import jvp as jvp_of_flat
 from xtrace._src.transforms.linearize import LinearMap
 from xtrace._src.transforms.linearize import linearize as linearize_flat
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, scope
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Aux = TypeVar("_Aux")
 
 _NOTHING, _NO_NAMED = pytree.tree_structure(None), pytree.tree_structure({})
 
@@ -130,6 +135,25 @@ def zero_tangent(aval: ShapedArray) -> Any:
     return np.zeros(aval.shape, dtypes.float0)
 
 
+@overload
+def jvp(
+    fun: Callable[..., _Result], primals: Sequence[Any], tangents: Sequence[Any], has_aux: typing.Literal[False] = False
+) -> tuple[_Result, _Result]: ...
+
+
+@overload
+def jvp(
+    fun: Callable[..., tuple[_Result, _Aux]], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: typing.Literal[True],
+) -> tuple[_Result, _Result, _Aux]: ...
+
+
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]: ...
+
+
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -226,6 +250,22 @@ def _linearized(flat: Flat, keeps_calls: bool = False) -> tuple[list[Any], Linea
         return linearize_flat(flat, values, differentiated, flat.info, keeps_calls, (JVP,))
 
 
+@overload
+def linearize(
+    fun: Callable[..., _Result], *primals: Any, has_aux: typing.Literal[False] = False
+) -> tuple[_Result, Callable[..., _Result]]: ...
+
+
+@overload
+def linearize(
+    fun: Callable[..., tuple[_Result, _Aux]], *primals: Any, has_aux: typing.Literal[True]
+) -> tuple[_Result, Callable[..., _Result], _Aux]: ...
+
+
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]: ...
+
+
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return ``fun(*primals)`` and the function that takes tangents of `primals` to those of the result.
 
@@ -268,6 +308,23 @@ def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: S
         cotangent = next(found) if is_differentiable(aval) else None
         out.append(zero_tangent(aval) if cotangent is None else concrete(cotangent))
     return out
+
+
+@overload
+def vjp(
+    fun: Callable[..., _Result], *primals: Any, has_aux: typing.Literal[False] = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[_Result, Callable[..., Any]]: ...
+
+
+@overload
+def vjp(
+    fun: Callable[..., tuple[_Result, _Aux]], *primals: Any, has_aux: typing.Literal[True],
+    reduce_axes: Sequence[Any] = (),
+) -> tuple[_Result, Callable[..., Any], _Aux]: ...
+
+
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any: ...
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
@@ -324,13 +381,13 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[_Arguments, _Result],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Callable[_Arguments, tuple[_Result, Any]]:
     """Return a function that gives ``fun(*args)``, a scalar, and its gradient by the arguments `argnums`.
 
     The gradient has the structure of the argument, or is a tuple of these for several `argnums`. has_aux: `fun`
@@ -365,6 +422,40 @@ def value_and_grad(
         return ((value, flat.aux) if has_aux else value), (gradients if several else gradients[0])
 
     return value_and_gradient
+
+
+@overload
+def grad(
+    fun: Callable[_Arguments, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: typing.Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_Arguments, Any]: ...
+
+
+@overload
+def grad(
+    fun: Callable[_Arguments, tuple[Any, _Aux]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: typing.Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_Arguments, tuple[Any, _Aux]]: ...
+
+
+@overload
+def grad(
+    fun: Callable[_Arguments, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_Arguments, Any]: ...
 
 
 def grad(

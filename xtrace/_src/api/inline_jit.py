@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -31,6 +31,22 @@ _OF_NUMPY = frozenset(map(np.dtype, "?bhiqBHIQefdFD"))
 _STATIC_TYPES = (bool, int, str, tuple, type, type(None), np.dtype, enum.Enum)
 # The place of an operand in the key of a call.
 _OPERAND = object()
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@overload
+def inline_jit(
+    function: _Function, *, static: Sequence[str] | None = None, public: bool = False, trees: bool = False,
+    unless: Callable[[], bool] | None = None, inline: bool = False,
+) -> _Function: ...
+
+
+@overload
+def inline_jit(
+    function: None = None, *, static: Sequence[str] | None = None, public: bool = False, trees: bool = False,
+    unless: Callable[[], bool] | None = None, inline: bool = False,
+) -> Callable[[_Function], _Function]: ...
 
 
 def inline_jit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, converted, reshape, zeros
 from xtrace._src.api.call_arguments import NO_STATIC
@@ -36,6 +36,8 @@ from xtrace._src.ops.arrays.shape import iota, split
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.scopes import TRANSPOSE, scope
 from xtrace._src.transforms.stage import stage
+
+_Arguments = ParamSpec("_Arguments")
 
 
 def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
@@ -98,8 +100,8 @@ def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, put: str
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[_Arguments, Any]:
     """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, column by column.
 
     Forward mode: its cost grows with the number of input elements. The Jacobian has the structure of the result, each
@@ -145,12 +147,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[_Arguments, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[_Arguments, Any]:
     """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, row by row; see `jacfwd`.
 
     Reverse mode: its cost grows with the number of elements of the result.
@@ -194,8 +196,8 @@ jacobian = copy_with_name(jacrev, "jacobian")
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[_Arguments, Any]:
     """Return a function that gives the second derivatives of `fun`: the Jacobian, by `jacfwd`, of that by `jacrev`."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
 from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
@@ -38,6 +38,9 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
 from xtrace._src.xla import clients
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 class _Options(NamedTuple):
@@ -125,6 +128,44 @@ _CONSTANT = re.compile("dense<[^>]*>")
 _CALLS_BEFORE_SPECIALISING = 4
 
 
+@overload
+def jit(
+    fun: Callable[_Arguments, _Result],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Sequence[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> stages.JittedFunction[_Arguments, _Result]: ...
+
+
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Sequence[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Callable[[Callable[_Arguments, _Result]], stages.JittedFunction[_Arguments, _Result]]: ...
+
+
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
@@ -174,7 +215,7 @@ def jit(
 
 def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
     """Return a function of the library jitted; `static` are its static parameters."""
-    jitted = jit(function, static_argnames=static, inline=inline)
+    jitted: Any = jit(function, static_argnames=static, inline=inline)
     jitted._xtrace_jitted.of_library = True
     return jitted
 
@@ -601,8 +642,8 @@ def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
     # functools.wraps copies the attribute to functions that do more than call this one.
     if isinstance(jitted, Jitted) and jitted.wrapper() is function:
         return jitted, before
-    made: Jitted = jit(fun)._xtrace_jitted
-    return made, ()
+    made: Any = jit(fun)
+    return made._xtrace_jitted, ()
 
 
 def clear_caches() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,16 +23,19 @@ from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[_Arguments, _Result],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[_Arguments, _Result]:
     """Return `fun` mapped over an axis of its arguments: as if called for each index, in one pass.
 
     in_axes: which axis of each argument to map over: an integer, None for an argument that all calls share, or a tree

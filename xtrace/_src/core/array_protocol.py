@@ -6,13 +6,15 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.flags import check_flags, flags_of
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def operation(function: Callable[..., Any]) -> Callable[..., Any]:
+
+def operation(function: _Function) -> _Function:
     """Return `function`, an operation on arrays, as `boundary` does; it takes objects with ``__jax_array__``, too."""
     if "hide_frames" in function.__code__.co_names:
         return function
@@ -34,7 +36,7 @@ def operation(function: Callable[..., Any]) -> Callable[..., Any]:
         return _call_again(function, *ready)
 
     called.__wrapped__ = getattr(function, "__wrapped__", function)
-    return called
+    return called  # type: ignore[return-value]
 
 
 def taking_objects(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
@@ -15,6 +15,9 @@ from xtrace._src.core.flags import check_flags, flags_of
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, current_trace
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 _primitives: dict[str, Primitive] = {}
 
@@ -219,10 +222,20 @@ def primitive_aliases(namespace: Mapping[str, Any], without: Iterable[str] = ())
     return {f"{name.replace('-', '_')}_p": p for name, p in primitives.items() if name not in without}
 
 
-def primitive(name: str, parameters: Sequence[str] = (), **rules: Any) -> Callable[[Callable[..., Any]], Primitive]:
+if TYPE_CHECKING:
+
+    class Operation(Primitive, Generic[_Arguments, _Result]):
+        """A primitive with the signature of its public function."""
+
+        def __call__(self, *operands: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result: ...
+
+
+def primitive(
+    name: str, parameters: Sequence[str] = (), **rules: Any
+) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
     """Decorate a public operation: its name becomes the primitive itself, with `rules`, called through the function."""
 
-    def define(operation: Callable[..., Any]) -> Primitive:
-        return Primitive(name, parameters, operation=operation, **rules)
+    def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
+        return Primitive(name, parameters, operation=operation, **rules)  # type: ignore[return-value]
 
     return define

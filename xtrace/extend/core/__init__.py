@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import typing as _typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,10 @@ __all__ = [
     "primal_dtype_to_tangent_dtype", "subjaxprs", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]
+
+# The names that load late, for type checkers.
+if _typing.TYPE_CHECKING:
+    from xtrace.extend.core import primitives as primitives
 
 _, __getattr__, __dir__ = _late_names("xtrace.extend.core", {}, submodules=("primitives",))
 

@@ -57,7 +57,7 @@ def _backward(x: Any, ortho: bool) -> Any:
 @inline_jit
 def _transformed(x: Any, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Any:
     if dtypes.is_complex(x.dtype):
-        details = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
+        details: dict[str, Any] = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
         return of_parts(_transformed(x.real, **details), _transformed(x.imag, **details))
     step = _backward if inverse else _forward
     for axis, n in zip(axes, lengths, strict=True):

@@ -1,6 +1,35 @@
 """Special functions, as ``jax.scipy.special`` has them."""
+# ruff: noqa: I001
+
+import typing as _typing
 
 from xtrace._src.core.late import late_names as _late_names
+
+# The names that load late, for type checkers.
+if _typing.TYPE_CHECKING:
+    from xtrace.nn.normalization import logsumexp as logsumexp
+    from xtrace.scipy.special.bessel import bessel_jn as bessel_jn
+    from xtrace.scipy.special.entropies import (
+        boxcox as boxcox, boxcox1p as boxcox1p, entr as entr, kl_div as kl_div, log_softmax as log_softmax,
+        logit as logit, rel_entr as rel_entr, softmax as softmax, xlog1py as xlog1py, xlogy as xlogy,
+    )
+    from xtrace.scipy.special.error_functions import dawsn as dawsn, erfcx as erfcx, wofz as wofz
+    from xtrace.scipy.special.factorials import (
+        bernoulli as bernoulli, beta as beta, betaln as betaln, comb as comb, factorial as factorial, gamma as gamma,
+        gammasgn as gammasgn, loggamma as loggamma, multigammaln as multigammaln, poch as poch,
+    )
+    from xtrace.scipy.special.hypergeometric import hyp1f1 as hyp1f1, hyp2f1 as hyp2f1
+    from xtrace.scipy.special.integrals import (
+        exp1 as exp1, expi as expi, expn as expn, fresnel as fresnel, sici as sici, spence as spence,
+    )
+    from xtrace.scipy.special.normal import log_ndtr as log_ndtr, ndtr as ndtr, ndtri as ndtri
+    from xtrace.scipy.special.owen import owens_t as owens_t
+    from xtrace.scipy.special.primitive import (
+        betainc as betainc, digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, expit as expit,
+        gammainc as gammainc, gammaincc as gammaincc, gammaln as gammaln, i0 as i0, i0e as i0e, i1 as i1, i1e as i1e,
+        polygamma as polygamma, zeta as zeta,
+    )
+    from xtrace.scipy.special.spherical_harmonics import sph_harm_y as sph_harm_y
 
 __all__, __getattr__, __dir__ = _late_names(
     "xtrace.scipy.special",

@@ -183,8 +183,8 @@ class gaussian_kde:
 
     def _at(self, function: str, points: Any, logarithm: bool) -> Any:
         places, dtype = self._places(function, points)
-        own = [converted(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
-        return _evaluated(*own, places, logarithm=logarithm)
+        dataset, weights, inverse = [converted(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
+        return _evaluated(dataset, weights, inverse, places, logarithm=logarithm)
 
     def evaluate(self, points: Any) -> Any:
         """Return the density at `points`, (d, m), (m,) where d is 1, or one vector (d,); the result is (m,).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
@@ -19,8 +19,11 @@ from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.transforms.jaxpr_transforms import cast_weak_type
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
-class custom_jvp(CustomFunction):
+
+class custom_jvp(CustomFunction[_Arguments, _Result]):
     """A function whose derivative is given by a rule, which `defjvp` or `defjvps` sets.
 
     nondiff_argnums, nondiff_argnames: arguments that the rule is not about; they go first to it, as they are. A
@@ -30,7 +33,9 @@ class custom_jvp(CustomFunction):
 
     kind = "custom_jvp"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> None:
+    def __init__(
+        self, fun: Callable[_Arguments, _Result], nondiff_argnums: Any = (), nondiff_argnames: Any = ()
+    ) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -56,7 +61,8 @@ class custom_jvp(CustomFunction):
                     f"{self.name} was given {len(jvps)} rules by defjvps and {len(primals)} arguments; give a rule, or "
                     "None, for each argument"
                 )
-            result = self(*primals)
+            function: Callable[..., Any] = self
+            result = function(*primals)
             terms = [rule(t, result, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
             return result, pytree.tree_map(_sum_of_terms, result, *terms)
 

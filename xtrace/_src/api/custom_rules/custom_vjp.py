@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
@@ -20,6 +20,9 @@ from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.transforms.evaluate import evaluate
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 class CustomVJPPrimal:
@@ -39,7 +42,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return pytree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[_Arguments, _Result]):
     """A function whose reverse-mode derivative is given by two rules, which `defvjp` sets.
 
     nondiff_argnums, nondiff_argnames: arguments that the rules are not about: ``fwd`` gets them in their places,
@@ -49,7 +52,9 @@ class custom_vjp(CustomFunction):
 
     kind = "custom_vjp"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any = (), nondiff_argnames: Any = ()) -> None:
+    def __init__(
+        self, fun: Callable[_Arguments, _Result], nondiff_argnums: Any = (), nondiff_argnames: Any = ()
+    ) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import signature_of
@@ -17,6 +17,9 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -64,15 +67,16 @@ class Expected(NamedTuple):
     out_avals: list[ShapedArray]
 
 
-class CustomFunction:
+class CustomFunction(Generic[_Arguments, _Result]):
     """What functions with custom rules share: which arguments the rules are about, and calling them."""
 
     kind = "custom"
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Any, nondiff_argnames: Any) -> None:
+    def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Any, nondiff_argnames: Any) -> None:
         check_callable(self.kind, fun)
         functools.update_wrapper(self, fun)
-        self.fun, self.name, self.signature = fun, function_name(fun), signature_of(fun)
+        self.fun: Callable[..., Any] = fun
+        self.name, self.signature = function_name(fun), signature_of(fun)
         names = list(self.signature.parameters) if self.signature is not None else []
         try:
             numbers = tuple(nondiff_argnums)
@@ -101,15 +105,15 @@ class CustomFunction:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @operation
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         self._check_defined()
         concrete = current_trace.get() is base_trace
         if concrete and not kwargs:
             return self.fun(*args)
-        args = self._positional(args, kwargs)
+        positional = self._positional(args, kwargs)
         if concrete:
-            return self.fun(*args)
-        call, leaves = self._split(args)
+            return self.fun(*positional)
+        call, leaves = self._split(positional)
         if is_recorded(leaves):
             body = stage_body(self.kind, call.of(self.fun), call.in_tree, [aval_of(x) for x in leaves])
             expected = Expected(body.out_tree, body.out_avals)

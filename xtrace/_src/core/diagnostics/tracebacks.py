@@ -13,11 +13,13 @@ import os
 import traceback
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.core import config
 from xtrace._src.core.diagnostics.messages import cut_long_lines, name_public_function
 from xtrace._src.core.source import is_internal
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MARK = "xtrace's own frames"
 _HIDDEN = (
@@ -123,7 +125,7 @@ def _note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
-def boundary(function: Callable[..., Any]) -> Callable[..., Any]:
+def boundary(function: _Function) -> _Function:
     """Return `function`, called through a boundary; what hides frames itself is returned as it is.
 
     For functions that are called seldom or do much: the call through takes a tenth of a microsecond. A function that
@@ -144,4 +146,4 @@ def boundary(function: Callable[..., Any]) -> Callable[..., Any]:
 
     # What wraps a user's function says so.
     called.__wrapped__ = getattr(function, "__wrapped__", function)
-    return called
+    return called  # type: ignore[return-value]

@@ -1,0 +1,78 @@
+"""Type checkers see the signatures of public functions through their decorators, and the members of arrays."""
+
+import ast
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import xtrace
+from xtrace._src.runtime.arrays import ConcreteArray
+
+_ROOT = Path(__file__).parents[2]
+_CASES = Path(__file__).parent / "cases.py"
+_STUB = _ROOT / "xtrace/_src/core/arrays.pyi"
+
+
+# Checkers that are installed; basedpyright is pyright with a node of its own.
+_COMMANDS = {"mypy": [sys.executable, "-m", "mypy", "--strict", "--no-incremental"]}
+_COMMANDS |= {
+    name: [path, "--pythonpath", sys.executable] for name in ("pyright", "basedpyright") if (path := shutil.which(name))
+}
+
+
+@pytest.mark.parametrize("checker", _COMMANDS)
+def test_type_checkers_see_the_types(checker):
+    found = subprocess.run([*_COMMANDS[checker], str(_CASES)], cwd=_ROOT, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def _array_members():
+    [cls] = [n for n in ast.parse(_STUB.read_text()).body if isinstance(n, ast.ClassDef) and n.name == "Array"]
+    return {n.name: n for n in cls.body if isinstance(n, ast.FunctionDef)}
+
+
+def test_arrays_have_the_declared_members_with_the_declared_parameters():
+    xtrace.numpy.zeros(1).sum()
+    for name, declared in _array_members().items():
+        member = inspect.getattr_static(ConcreteArray, name)
+        assert isinstance(member, property) == bool(declared.decorator_list), name
+        if isinstance(member, property) or name == "__init__":
+            continue
+        parameters = list(inspect.signature(member).parameters)[1:]
+        given = declared.args
+        wanted = [a.arg for a in (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg) if a]
+        assert parameters == wanted[1:], name
+
+
+def test_public_members_of_arrays_are_declared():
+    declared = _array_members().keys() | {"aval"}
+    public = {name for name in dir(xtrace.Array) if not name.startswith("_")}
+    assert public <= declared
+    of_jax = {name for name in dir(jax.Array) if not name.startswith("_")}
+    assert of_jax - {"clone"} <= declared
+
+
+def _late_modules():
+    found = []
+    for path in sorted((_ROOT / "xtrace").rglob("*.py")):
+        text = path.read_text()
+        if "_late_names(" in text:
+            found.append(pytest.param(ast.parse(text), id=str(path.relative_to(_ROOT))))
+    return found
+
+
+@pytest.mark.parametrize("tree", _late_modules())
+def test_names_that_load_late_are_imported_for_type_checkers(tree):
+    [call] = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "_late_names"]
+    module, table = ast.literal_eval(call.args[0]), ast.literal_eval(call.args[1])
+    wanted = {(origin, name) for origin, names in table.items() for name in names}
+    wanted |= {(module, name) for k in call.keywords for name in ast.literal_eval(k.value)}
+    [block] = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
+    imports = [n for n in block.body if isinstance(n, ast.ImportFrom)]
+    assert {(n.module, a.name) for n in imports for a in n.names} == wanted
+    assert all(a.asname == a.name for n in imports for a in n.names)

@@ -1,0 +1,32 @@
+"""Types for annotations of functions on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Union
+
+import numpy as np
+
+from xtrace._src.core.arrays import Array
+
+__all__ = ["ArrayLike", "Axes", "Axis", "DTypeLike", "Shape", "ShapeLike", "SupportsDType"]
+
+
+class SupportsDType(Protocol):
+    """An object with a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+
+
+# Operands of operations: arrays, NumPy's arrays and Python's scalars, but no lists.
+ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
+# Names and objects that specify a dtype.
+DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
+# The shape of an array, and shapes as users give them.
+Shape = tuple[int, ...]
+ShapeLike = Union[int, Sequence[int]]  # noqa: UP007
+# One axis, or all (None); several axes.
+Axis = Union[int, None]  # noqa: UP007
+Axes = Union[int, Sequence[int], None]  # noqa: UP007
