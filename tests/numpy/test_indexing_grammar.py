@@ -252,8 +252,10 @@ def _check(batch: list[Expression]) -> None:
             _compare(expression, one, other, "under jit")
         for expression, other in list(zip(batch, expected, strict=True))[::_EAGERLY_EVERY]:
             _compare(expression, _outcome(expression, jnp, ours(expression.operands())), other, "eagerly")
-        # Some 8 programs in jax, so one of a batch: what it has eagerly is what it has under jit.
-        _compare(batch[0], _outcome(batch[0], jax.numpy, theirs(batch[0].operands())), expected[0], "jax itself")
+        # Some 8 programs in jax, so one of a batch: what it has eagerly is what it has under jit, but for powers, whose
+        # exponents it knows eagerly and refuses if they are negative integers.
+        if batch[0].method != "power":
+            _compare(batch[0], _outcome(batch[0], jax.numpy, theirs(batch[0].operands())), expected[0], "jax itself")
 
 
 @pytest.mark.slow
