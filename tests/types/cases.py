@@ -3,8 +3,6 @@
 An ignored error is expected: both checkers report a comment that ignores none.
 """
 
-# pyright: basic, enableTypeIgnoreComments=true, reportUnnecessaryTypeIgnoreComment=true
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import shutil
 import subprocess
 import sys
@@ -18,16 +19,23 @@ _CASES = Path(__file__).parent / "cases.py"
 _STUB = _ROOT / "xtrace/_src/core/arrays.pyi"
 
 
-# Checkers that are installed; basedpyright is pyright with a node of its own.
-_COMMANDS = {"mypy": [sys.executable, "-m", "mypy", "--strict", "--no-incremental"]}
-_COMMANDS |= {
-    name: [path, "--pythonpath", sys.executable] for name in ("pyright", "basedpyright") if (path := shutil.which(name))
+_SETTINGS = {
+    "include": [str(_CASES)], "extraPaths": [str(_ROOT)], "typeCheckingMode": "basic",
+    "enableTypeIgnoreComments": True, "reportUnnecessaryTypeIgnoreComment": "error", "reportUnusedExpression": False,
 }
+# Checkers that are installed; basedpyright is pyright with a node of its own.
+_CHECKERS = ["mypy", *filter(shutil.which, ("pyright", "basedpyright"))]
 
 
-@pytest.mark.parametrize("checker", _COMMANDS)
-def test_type_checkers_see_the_types(checker):
-    found = subprocess.run([*_COMMANDS[checker], str(_CASES)], cwd=_ROOT, capture_output=True, text=True)
+@pytest.mark.parametrize("checker", _CHECKERS)
+def test_type_checkers_see_the_types(checker, tmp_path):
+    if checker == "mypy":
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(_CASES)]
+    else:
+        settings = tmp_path / "settings.json"
+        settings.write_text(json.dumps(_SETTINGS))
+        command = [checker, "--pythonpath", sys.executable, "--project", str(settings)]
+    found = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
 
 
