@@ -13,6 +13,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.arrays.shape import iota
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
@@ -183,7 +184,7 @@ def scale_and_translate(
     image: Any,
     shape: Any,
     spatial_dims: Sequence[int],
-    scale: Any,
+    scale: ArrayLike,
     translation: Any,
     method: str | ResizeMethod,
     antialias: bool = True,

@@ -109,3 +109,18 @@ def arrays(x: Array, like: ArrayLike) -> None:
     assert_type(float(x), float)
     assert_type(next(iter(x)), Array)
 
+
+
+def functions(x: Array, key: Array) -> None:
+    assert_type(jnp.zeros((2, 3), dtype=jnp.float32), Array)
+    assert_type(jnp.ones(3, dtype=np.int32), Array)
+    assert_type(jnp.dot(x, 2.0), Array)
+    assert_type(jnp.kron(x, np.ones(3)), Array)
+    assert_type(jnp.identity(3, dtype="float32"), Array)
+    assert_type(lax.scan(lambda carry, _: (carry, None), x, None, length=2), tuple[Any, Any])
+    xtrace.random.normal(key, (2, 3), jnp.float32)
+    jnp.linalg.norm(x, axis=(0, 1))
+    xtrace.scipy.special.gammaln(1.5)
+    jnp.dot(x, [1.0])  # type: ignore[arg-type]
+    jnp.zeros(3, dtype=1.0)  # type: ignore[arg-type]
+    xtrace.nn.relu("x")  # type: ignore[arg-type]

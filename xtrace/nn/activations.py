@@ -11,6 +11,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.elementwise import constants_like, logistic, select
@@ -33,7 +34,7 @@ def _where(condition: Any, tangent: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Any:
     """max(x, 0), of slope 0 at 0. Integers stay integers."""
     return maximum(operand("relu", x), 0)
 
@@ -43,7 +44,7 @@ relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
 
 @custom_jvp
 @inline_jit(public=True)
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Any:
     """min(max(x, 0), 6), of slope 0 at 0 and 6."""
     return minimum(maximum(operand("relu6", x), 0), 6.0)
 
@@ -69,13 +70,13 @@ def hard_tanh(x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Any:
     """relu6(x + 3) / 6."""
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @inline_jit(public=True)
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Any:
     """x * hard_sigmoid(x)."""
     x = operand("hard_silu", x)
     return x * hard_sigmoid(x)
@@ -92,7 +93,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Any:
     """(x + 1) / 2 moved into [0, 1]. ValueError for complex numbers, which have no order."""
     return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
@@ -101,13 +102,13 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Any:
     """1 / (1 + exp(-x)). TypeError for integers and booleans."""
     return logistic(x)
 
 
 @inline_jit(public=True)
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Any:
     """x * sigmoid(x). TypeError for integers and booleans."""
     x = operand("silu", x)
     return x * logistic(x)
@@ -117,19 +118,19 @@ swish = silu
 
 
 @inline_jit(public=True)
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Any:
     """log(1 + exp(x)), without overflow."""
     return logaddexp(operand("softplus", x), 0)
 
 
 @inline_jit(public=True)
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Any:
     """log(sigmoid(x)) = -softplus(-x)."""
     return -softplus(-operand("log_sigmoid", x))
 
 
 @inline_jit(public=True)
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Any:
     """x * tanh(softplus(x))."""
     x = operand("mish", x)
     return x * tanh(softplus(x))
@@ -150,7 +151,7 @@ log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
 
 
 @inline_jit(public=True)
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: Any, alpha: ArrayLike = 1.0) -> Any:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     x = operand("elu", x)
     positive = x > 0
@@ -159,7 +160,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @inline_jit(public=True)
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Any:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), whose derivative is continuous."""
     x = operand("celu", x)
     return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
@@ -170,7 +171,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 
 @inline_jit(public=True)
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Any:
     """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
     return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
 
@@ -184,7 +185,7 @@ def _gelu(x: Any, *, approximate: bool) -> Any:
     return x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Any:
     """x times the normal distribution's cumulative function, or a formula with tanh for that if `approximate`.
 
     Integers give the default float. TypeError for complex numbers that are not approximated.
@@ -212,19 +213,19 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @inline_jit(public=True)
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Any:
     """x / (|x| + 1)."""
     x = operand("soft_sign", x)
     return x / (abs(x) + 1)
 
 
 @inline_jit(public=True)
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Any:
     """(x + sqrt(x² + b)) / 2, a smooth max(x, 0)."""
     x = operand("squareplus", x)
     return (x + sqrt(square(x) + b)) / 2
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Any:
     """x as an array."""
     return operand("identity", x)

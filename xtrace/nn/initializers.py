@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from xtrace._src.algebra.vector_space import transpose
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.lax.linalg import qr
@@ -67,13 +68,13 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return full(shape, 0, _dtype("zeros", dtype))
 
 
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Any:
     """An array of ones; the key is not used."""
     _refuse_sharding("ones", out_sharding)
     return full(shape, 1, _dtype("ones", dtype))
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
     """Arrays of `value`, a scalar or what broadcasts to the shape."""
     return _made("constant", dtype, lambda key, shape, kind: broadcast_to(asarray(value, kind), shape))
 
@@ -81,17 +82,19 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 # Independent elements
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Normal numbers of mean 0 and standard deviation `stddev`."""
     return _made("normal", dtype, lambda key, shape, kind: random_normal(key, shape, kind) * array(stddev, kind))
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Uniform numbers in [0, scale)."""
     return _made("uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind))
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: DTypeLike | None = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
     """`stddev` times normal numbers that are cut to [lower, upper]; `stddev` is that before the cut."""
     return _made(
         "truncated_normal", dtype,
@@ -163,8 +166,8 @@ _DISTRIBUTIONS = {"normal": _scaled_normal, "uniform": _scaled_uniform, "truncat
 
 
 def variance_scaling(
-    scale: Any, mode: str, distribution: str, in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
-    dtype: Any = None,
+    scale: ArrayLike, mode: str, distribution: str, in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Numbers of mean 0 and variance scale / n.
 
@@ -189,32 +192,44 @@ def variance_scaling(
     return _made("variance_scaling", dtype, make)
 
 
-def glorot_uniform(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+def glorot_uniform(
+    in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """`variance_scaling` of 1 by the mean of both fans, uniform (Glorot and Bengio, 2010)."""
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
-def glorot_normal(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+def glorot_normal(
+    in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """`variance_scaling` of 1 by the mean of both fans, truncated normal (Glorot and Bengio, 2010)."""
     return variance_scaling(1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
-def lecun_uniform(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+def lecun_uniform(
+    in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """`variance_scaling` of 1 by the inputs, uniform (LeCun et al., Efficient BackProp, 1998)."""
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
-def lecun_normal(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+def lecun_normal(
+    in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """`variance_scaling` of 1 by the inputs, truncated normal (LeCun et al., Efficient BackProp, 1998)."""
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
-def he_uniform(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+def he_uniform(
+    in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """`variance_scaling` of 2 by the inputs, uniform (He et al., Delving Deep into Rectifiers, 2015)."""
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
-def he_normal(in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None) -> Initializer:
+def he_normal(
+    in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """`variance_scaling` of 2 by the inputs, truncated normal (He et al., Delving Deep into Rectifiers, 2015)."""
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
@@ -238,7 +253,7 @@ def _orthogonal_matrix(key: Any, rows: int, columns: int, dtype: Any) -> Any:
     return found if rows >= columns else transpose(found, (1, 0))
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """`scale` times an orthogonal matrix with `column_axis` for columns, the other axes together for rows.
 
     ValueError for shapes of less than two axes.
@@ -255,7 +270,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return _made("orthogonal", dtype, make)
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """A kernel of convolution that is an orthogonal matrix at its centre and 0 elsewhere; windows are the first axes.
 
     ValueError for shapes of other than three to five axes, and where there are more inputs than outputs (Xiao et al.,

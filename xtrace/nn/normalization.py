@@ -13,6 +13,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -81,7 +82,7 @@ def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
     return select_or_fill(masks[0], found, 0) if masks else found
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
     """exp(x) over its sum along `axis` (None: all axes), without overflow; where `where` is False, left out and 0.
 
     ValueError for an axis that is not there and a mask that is not boolean; TypeError for booleans.
@@ -97,7 +98,7 @@ def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
 
 
 @inline_jit(static=("axis",), public=True)
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
     """The logarithm of `softmax`, computed without it; -inf where `where` is False.
 
     ValueError for an axis that is not there and a mask that is not boolean; TypeError for booleans.
@@ -140,7 +141,8 @@ def _logsumexp(
 
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+    a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False, return_sign: bool = False,
+    where: ArrayLike | None = None
 ) -> Any:
     """log(sum(b * exp(a))) over `axis` (None: all axes) where `where` holds, without overflow.
 
@@ -174,7 +176,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Any:
     """log(mean(exp(x))) over `axis` (None: all axes) where `where` holds, without overflow.
 
     Integers give the default float. ValueError for an axis that is not there and a mask that is not boolean.
@@ -206,8 +208,8 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
 
 @inline_jit(static=("axis", "algorithm"), public=True)
 def standardize(
-    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *,
-    algorithm: str = "fast",
+    x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None, variance: Any = None, epsilon: Any = 1e-5,
+    where: ArrayLike | None = None, *, algorithm: str = "fast",
 ) -> Any:
     """(x - mean) / sqrt(variance + epsilon), both taken along `axis` (None: all axes) where they are not given.
 
@@ -243,7 +245,7 @@ def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
     return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: Any = -1) -> Any:
     """1 at the position `x` of a new axis of `num_classes` elements, 0 elsewhere, and where `x` is out of range.
 
     axis: where the new axis is in the result, or the name of a mapped axis of that size. dtype: of the result, the

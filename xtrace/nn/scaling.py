@@ -16,6 +16,7 @@ from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
@@ -123,7 +124,7 @@ def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any
 
 
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = dtypes.float32
+    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = dtypes.float32
 ) -> Any:
     """Return the products, (B, M, N), of (B, M, K) and (B, N, K) elements, each times the scale of its block.
 
@@ -270,8 +271,8 @@ def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     preferred_element_type: Any = dtypes.float32,
     configs: list[BlockScaleConfig] | None = None,

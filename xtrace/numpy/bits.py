@@ -9,6 +9,8 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshap
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
@@ -43,7 +45,7 @@ def _packed(a: Any, *, axis: int, order: str) -> Any:
 
 
 @inline_jit(static=("axis", "bitorder"), public=True)
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Return bytes whose bits say which elements are not zero.
 
     Args:
@@ -85,7 +87,7 @@ def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
 
 
 @inline_jit(static=("axis", "count", "bitorder"), public=True)
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """Return the bits of bytes as 0 and 1.
 
     Args:

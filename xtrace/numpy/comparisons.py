@@ -8,6 +8,8 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import dtype_of_all
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace.numpy import reductions
 from xtrace.numpy.creation import array, asarray, broadcast_arrays
 from xtrace.numpy.operands import type_of
@@ -20,7 +22,7 @@ def _all_close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
 
 
 @inline_jit(static=("equal_nan",), public=True)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Return whether `isclose` holds for all elements.
 
     Args:
@@ -77,7 +79,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _all_equal(a1, a2, equal_nan=bool(equal_nan) and both)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: Any, a2: Any) -> Array:
     """Return whether two arrays broadcast against each other and then have equal elements.
 
     Args:

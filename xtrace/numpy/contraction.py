@@ -12,6 +12,8 @@ from xtrace._src.api.operators import multiply, subtract
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import split, squeeze, zeros_like
@@ -79,7 +81,9 @@ def _without_axes(x: Any, axes: _Axes) -> Any:
 
 
 @inline_jit(static=("precision", "out_sharding"), public=True)
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def dot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Array:
     """Return the product of two arrays: scalars, vectors, matrices, or sums over axes of larger arrays.
 
     Args:
@@ -150,8 +154,8 @@ def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> 
 
 @inline_jit(static=("precision", "out_sharding"), public=True)
 def matmul(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Array:
     """Return the matrix product.
 
     Args:
@@ -188,7 +192,7 @@ def matmul(
 
 
 @inline_jit(public=True)
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of matrices with vectors.
 
     Args:
@@ -212,7 +216,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @inline_jit(public=True)
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of conjugated vectors with matrices.
 
     Args:
@@ -248,7 +252,9 @@ def _conjugated(x: Any, aval: ShapedArray) -> Any:
 
 
 @inline_jit(static=("axis", "precision"), public=True)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """Return the sums of conjugated `x1` times `x2` along an axis of both.
 
     Args:
@@ -281,7 +287,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 
 
 @inline_jit(static=("precision",), public=True)
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Return the sum of conjugated `a` times `b`, both flattened.
 
     Args:
@@ -307,7 +313,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @inline_jit(static=("precision",), public=True)
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Return the sums over the last axes of both operands.
 
     Args:
@@ -343,7 +349,7 @@ def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
 
 
 @inline_jit(static=("out",), public=True)
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Return the products of every element of `a` with every element of `b`, both flattened.
 
     Args:
@@ -375,7 +381,7 @@ def tensordot(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the sums of products over pairs of axes.
 
     Args:
@@ -430,7 +436,9 @@ def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
 
 
 @inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)
-def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(
+    a: ArrayLike, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Return the sums of diagonals.
 
     Args:
@@ -477,7 +485,7 @@ def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
 
 
 @inline_jit(public=True)
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the Kronecker product: `b` times every element of `a`, side by side along every axis.
 
     Args:
@@ -520,7 +528,9 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
 
 
 @inline_jit(static=("axisa", "axisb", "axisc", "axis"), public=True)
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """Return the cross products of vectors of 3 elements, or 2 of which the third is zero.
 
     Args:

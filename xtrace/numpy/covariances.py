@@ -8,6 +8,8 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj
@@ -63,14 +65,14 @@ def _checked_weights(name: str, weights: Any, count: int) -> None:
 @inline_jit(static=("rowvar", "bias", "ddof", "dtype"), public=True)
 def cov(
     m: Any,
-    y: Any = None,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
     fweights: Any = None,
     aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Return the covariances of variables.
 
     Args:
@@ -140,7 +142,7 @@ def _correlation(c: Any) -> Any:
 
 
 @inline_jit(static=("rowvar", "dtype"), public=True)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """Return Pearson's correlation coefficients of variables: covariances divided by both standard deviations.
 
     Args:

@@ -16,6 +16,7 @@ from xtrace._src.api.promotion import as_inexact, cast_constant, check_broadcast
 from xtrace._src.api.tracing import abstract_leaf
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -288,7 +289,7 @@ def to_array_operand(function: str, value: Any, position: int = 0) -> Any:
     return asarray(value)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """Return `x` with elements of another dtype; complex to real drops the imaginary part and warns.
 
     Args:
@@ -310,7 +311,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     return convert_array("astype", x, dtype, copy, device)
 
 
-def convert_array(function: str, x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Any:
     """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
     aval = type_of(function, x)
     wanted = requested_dtype(function, float if dtype is None else dtype)
@@ -382,7 +383,9 @@ def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any
     return _fill(canonical_shape(function, shape), _python_value(function, number, wanted), wanted, False, device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of zeros.
 
     Args:
@@ -404,7 +407,9 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _zero_or_one("zeros", 0, shape, dtype, device, out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of ones.
 
     Args:
@@ -426,7 +431,9 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _zero_or_one("ones", 1, shape, dtype, device, out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(
+    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of zeros, since there are no uninitialised arrays.
 
     Args:
@@ -448,7 +455,9 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _zero_or_one("empty", 0, shape, dtype, device, out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of one value.
 
     Args:
@@ -526,7 +535,9 @@ def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
     return _filled(function, size, value, fill, wanted or model.dtype, weak, device)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of zeros in the shape and dtype of another one.
 
     Args:
@@ -549,7 +560,9 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """Return an array of ones in the shape and dtype of another one.
 
     Args:
@@ -572,7 +585,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros, since there are no uninitialised arrays, in the shape and dtype of another one.
 
     Args:
@@ -595,8 +608,9 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None,
+    out_sharding: Any = None
+) -> Array:
     """Return an array of one value in the shape and dtype of another array.
 
     Args:
@@ -656,7 +670,7 @@ def _diagonal_ones(offset: Any, *, rows: int, columns: int, below: bool, dtype: 
     return converted(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(N: Any, M: ArrayLike | None = None, k: Any = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -685,7 +699,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     return result if device is None else device_put(result, device)
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     """Return an identity matrix.
 
     Args:
@@ -709,7 +723,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     return _diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
 
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return a matrix with ones on and below a diagonal, and zeros above.
 
     Args:
@@ -758,7 +772,7 @@ def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
 
 
 @inline_jit(static=("k",), public=True)
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: Any, k: int = 0) -> Array:
     """Return matrices with zeros above a diagonal.
 
     Args:
@@ -781,7 +795,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 @inline_jit(static=("k",), public=True)
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: Any, k: int = 0) -> Array:
     """Return matrices with zeros below a diagonal.
 
     Args:
@@ -842,8 +856,9 @@ def _counted_from(first: Any, *, length: int, dtype: Any) -> Any:
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *, device: Any = None,
+    out_sharding: Any = None
+) -> Array:
     """Return evenly spaced numbers in an interval, the end not included.
 
     Args:
@@ -933,7 +948,7 @@ def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compu
     return converted(samples, dtype), distance
 
 
-def expand_at(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Any:
     """Return `x`, of the given shape, with a new axis of size 1 at `axis`."""
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
@@ -952,7 +967,7 @@ def linspace(
     num: Any = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
@@ -1011,8 +1026,9 @@ def _powers(exponents: Any, base: Any, *, dtype: Any) -> Any:
 
 
 def logspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: DTypeLike | None = None,
+    axis: int = 0
+) -> Array:
     """Return samples that are evenly spaced on a logarithmic scale.
 
     Args:
@@ -1065,7 +1081,9 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
 
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+) -> Array:
     """Return samples each of which is the same multiple of the one before.
 
     Args:
@@ -1098,7 +1116,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     )
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Return an array repeated to fill a shape.
 
     Args:
@@ -1209,7 +1227,7 @@ def _along(x: Any, size: int, axis: int, rank: int, shape: tuple[int, ...] | Non
     return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """Return the indices of all elements of an array of a shape.
 
     Args:

@@ -11,6 +11,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, Axes
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy.creation import broadcast_to, to_array_operand
 from xtrace.numpy.indexing import take
@@ -76,7 +78,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @inline_jit(public=True)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Return the differences of neighbours in the flattened array.
 
     Args:
@@ -131,7 +133,7 @@ def _gradient(f: Any, h: Any, axis: int) -> Any:
 
 
 @inline_jit(static=("axis", "edge_order"), public=True)
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int | None = None) -> Any:
     """Return the derivatives of samples along axes, by differences that are central inside and one-sided at the ends.
 
     Args:
@@ -189,7 +191,7 @@ def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> 
 
 
 @inline_jit(static=("axis",), public=True)
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """Integrate samples along an axis by the trapezoidal rule.
 
     Args:
@@ -239,7 +241,7 @@ def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any
 
 
 @inline_jit(static=("axis",), public=True)
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Any:
+def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Array:
     """Return angles with multiples of a period added so that no step along an axis is longer than half a period.
 
     Args:
@@ -301,7 +303,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...
 
 
 @inline_jit(public=True)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return the values at `x` of the polygon through points.
 
     Args:

@@ -8,6 +8,8 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, common_dtype, promote, promote_dtypes
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import rem
 from xtrace.numpy import reductions
@@ -46,7 +48,7 @@ def _common_divisor(x1: Any, x2: Any) -> Any:
 
 
 @inline_jit(public=True)
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the greatest common divisors of integers, never negative; 0 for two zeros.
 
     Args:
@@ -75,7 +77,7 @@ def _common_multiple(x1: Any, x2: Any) -> Any:
 
 
 @inline_jit(public=True)
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the least common multiples of integers, never negative; 0 if one of them is zero.
 
     Args:

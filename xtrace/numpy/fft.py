@@ -13,6 +13,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.late import make_public as _make_public
@@ -154,7 +156,7 @@ def _checked_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: 
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the discrete Fourier transform along an axis.
 
     Args:
@@ -183,7 +185,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the inverse of `fft`.
 
     Args:
@@ -212,7 +214,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the Fourier transform of real numbers along an axis.
 
     Args:
@@ -241,7 +243,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the inverse of `rfft`.
 
     Args:
@@ -270,7 +272,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the Fourier transform of a signal that is conjugate symmetric, of which the first half is given.
 
     Args:
@@ -299,7 +301,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the inverse of `hfft`.
 
     Args:
@@ -328,7 +330,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def fft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the discrete Fourier transform along two axes.
 
     Args:
@@ -359,7 +361,7 @@ def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the inverse of `fft2`.
 
     Args:
@@ -390,7 +392,7 @@ def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | Non
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the Fourier transform of real numbers along two axes.
 
     Args:
@@ -421,7 +423,7 @@ def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | Non
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the inverse of `rfft2`.
 
     Args:
@@ -452,7 +454,7 @@ def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | No
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def fftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """Compute the discrete Fourier transform along axes.
 
     Args:
@@ -483,7 +485,7 @@ def fftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | N
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def ifftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def ifftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """Compute the inverse of `fftn`.
 
     Args:
@@ -514,7 +516,7 @@ def ifftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | 
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def rfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def rfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """Compute the Fourier transform of real numbers along axes.
 
     Args:
@@ -545,7 +547,7 @@ def rfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | 
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Any:
+def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """Compute the inverse of `rfftn`.
 
     Args:
@@ -602,7 +604,7 @@ def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any,
     return found if device is None else device_put(found, device)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """Return the frequencies of the terms of `fft`, first those from zero up, then the negative ones.
 
     Args:
@@ -624,7 +626,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """Return the frequencies of the terms of `rfft`.
 
     Args:
@@ -653,7 +655,7 @@ def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 @inline_jit(static=("axes",), public=True)
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Move the term of frequency zero to the middle.
 
     Args:
@@ -675,7 +677,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 
 
 @inline_jit(static=("axes",), public=True)
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Move the term in the middle to the front; the inverse of `fftshift`.
 
     Args:

@@ -13,6 +13,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.elementwise import eq
@@ -33,7 +34,8 @@ def _counted(x: Any, weights: Any, *, length: int) -> Any:
 
 
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+    x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
+    out_sharding: Any = None
 ) -> Any:
     """Count how often each of 0, 1, 2 … occurs in a vector of integers, or add weights.
 
@@ -130,7 +132,7 @@ def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
     return _edges(a, *limits, bins=_number_of_bins(function, bins), dtype=dtype)
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """Return the edges of the bins of a histogram.
 
     Args:
@@ -177,7 +179,7 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Any, Any]:
     """Count the elements in each bin.
 
@@ -288,7 +290,8 @@ def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weight
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
+    density: bool | None = None
 ) -> tuple[Any, Any, Any]:
     """Count the points (x[i], y[i]) in each box.
 

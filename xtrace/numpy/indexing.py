@@ -18,6 +18,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, promote
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
 from xtrace._src.core.tables import Table
@@ -379,7 +380,7 @@ def _window(x: Any, operands: list[Any], plan: Plan) -> Any:
     return slicing.slice(x, starts, limits, strides)
 
 
-def position_of(index: Any, length: int, signed: bool, dtype: Any) -> Any:
+def position_of(index: Any, length: int, signed: bool, dtype: DTypeLike) -> Any:
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
@@ -490,7 +491,7 @@ def get_at(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     wrap_negative_indices: bool = True,
 ) -> Any:
     """Return ``x[index]``, with `mode` for positions that are out of bounds.
@@ -518,8 +519,8 @@ def take(
     mode: Any = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Return the elements of `a` at indices along an axis.
 
     Args:
@@ -642,7 +643,7 @@ def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
     return found
 
 
-def nth_counted(numbers: Any, size: int, dtype: Any) -> tuple[Any, Any]:
+def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     """Return for 1, 2 … `size` the first place up to which the vector `numbers` adds up to it, and whether one does.
 
     Of truth values: where the first, second … true one stands.
@@ -666,7 +667,7 @@ def nth_counted(numbers: Any, size: int, dtype: Any) -> tuple[Any, Any]:
     return low, elementwise.lt(low, scalar_of(length, dtype))
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the positions of the elements that are not zero in the flattened array.
 
     Args:
@@ -690,7 +691,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: Any, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Return the positions of the elements that are not zero, one in a row.
 
     Args:

@@ -10,6 +10,8 @@ from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Axes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
@@ -47,7 +49,7 @@ def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
     return take(a, kept, axis, mode="clip")
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """Return an array without the slices at some indices.
 
     Args:
@@ -121,7 +123,7 @@ def _with_each(a: Any, positions: Any, values: Any, *, axis: int) -> Any:
     return take(concatenate([values, a], axis), argsort(places), axis, mode="clip")
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Return an array with values inserted before some indices.
 
     Args:
@@ -168,7 +170,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return _with_each(arr, to_array_operand("insert", obj), broadcast_to(values, shape), axis=along)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Any, trim: str = "fb", axis: Axes = None) -> Array:
     """Return an array without the zeros at its ends.
 
     Args:

@@ -16,6 +16,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import remainder
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -99,7 +100,7 @@ def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
     return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
     """Return the elements of `a` in a new shape.
 
     Args:
@@ -135,7 +136,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
 
 
 @inline_jit(static=("order", "out_sharding"), public=True)
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Return the elements of `a` as a vector.
 
     Args:
@@ -161,7 +162,7 @@ def _permuted(a: Any, permutation: Sequence[int]) -> Any:
     return a if tuple(permutation) == tuple(range(len(permutation))) else permute(a, permutation)
 
 
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Any, axes: Any = None) -> Array:
     """Return `a` with its axes in another order.
 
     Args:
@@ -193,7 +194,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return _permuted(a, order)
 
 
-def permute_dims(a: Any, /, axes: Any) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     """Return `a` with its axes in another order.
 
     Args:
@@ -214,7 +215,7 @@ def permute_dims(a: Any, /, axes: Any) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: Any, /) -> Array:
     """Return `x` with its last two axes exchanged.
 
     Args:
@@ -239,7 +240,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 @inline_jit(static=("axis1", "axis2"), public=True)
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """Return `a` with two axes exchanged.
 
     Args:
@@ -265,7 +266,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 @inline_jit(static=("source", "destination"), public=True)
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     """Return `a` with some axes moved to other places, the others in their order.
 
     Args:
@@ -296,7 +297,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 @inline_jit(static=("axis", "start"), public=True)
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """Return `a` with `axis` moved to before the axis `start`; `moveaxis` is plainer.
 
     Args:
@@ -323,7 +324,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, number, place - 1 if number < place else place)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: Any) -> Array:
     """Return `a` with further axes of size 1.
 
     Args:
@@ -455,7 +456,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 
 @inline_jit(static=("axis",), trees=True)
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis that they have; the array API's name of `concatenate`.
 
     Args:
@@ -596,7 +597,7 @@ def _raised(function: str, tup: Any, raise_rank: Callable[..., Any]) -> list[Any
 
 
 @inline_jit(static=("dtype",), trees=True)
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the first axis, vectors as rows.
 
     Args:
@@ -619,7 +620,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @inline_jit(static=("dtype",), trees=True)
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, vectors along their only one.
 
     Args:
@@ -642,7 +643,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @inline_jit(static=("dtype",), trees=True)
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis.
 
     Args:
@@ -665,7 +666,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @inline_jit(trees=True)
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Any) -> Array:
     """Join arrays along the second axis, vectors as columns.
 
     Args:
@@ -688,7 +689,7 @@ def column_stack(tup: Any) -> Any:
 
 
 @inline_jit(static=("axis",), public=True)
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Join `values` to the end of `arr`.
 
     Args:
@@ -1032,7 +1033,7 @@ def _repeated(a: Any, *, count: int, axis: int) -> Any:
 
 
 @inline_jit(static=("axis",), public=True)
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: Axes = None) -> Array:
     """Return the elements in reverse order.
 
     Args:
@@ -1060,7 +1061,7 @@ def _flipped(function: str, m: Any, axis: Any) -> Any:
 
 
 @inline_jit(public=True)
-def fliplr(m: Any) -> Any:
+def fliplr(m: Any) -> Array:
     """Return the elements in reverse order along the second axis.
 
     Args:
@@ -1082,7 +1083,7 @@ def fliplr(m: Any) -> Any:
 
 
 @inline_jit(public=True)
-def flipud(m: Any) -> Any:
+def flipud(m: Any) -> Array:
     """Return the elements in reverse order along the first axis.
 
     Args:
@@ -1104,7 +1105,7 @@ def flipud(m: Any) -> Any:
 
 
 @inline_jit(static=("k", "axes"), public=True)
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
     """Return an array turned by right angles in the plane of two axes.
 
     Args:
@@ -1243,7 +1244,7 @@ def _rolled_at(a: Any, shift: Any, *, axis: int, step: int) -> Any:
 
 
 @inline_jit(static=("new_shape",), public=True)
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: Any, new_shape: Any) -> Array:
     """Return the elements of `a` in a new shape, repeated from the start as often as needed.
 
     Args:
@@ -1303,7 +1304,7 @@ def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
 
 
 @inline_jit(static=("offset", "axis1", "axis2"), public=True)
-def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return diagonals of matrices, along a new last axis.
 
     Args:
@@ -1374,7 +1375,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @inline_jit(static=("k",), public=True)
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return the matrix with the elements of an array on its diagonal.
 
     Args:
@@ -1421,9 +1422,9 @@ def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stabl
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
 def sort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """Return the elements sorted along an axis, NaN last.
 
     Args:
@@ -1449,9 +1450,9 @@ def sort(
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
 def argsort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: Any = None,
-) -> Any:
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    descending: bool = False, dtype: DTypeLike | None = None,
+) -> Array:
     """Return the positions that sort the elements along an axis, NaN last.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
@@ -64,8 +65,9 @@ def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initia
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmax(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+    where: ArrayLike | None = None
+) -> Array:
     """Return the largest elements that are not NaN over axes; NaN if all are.
 
     Args:
@@ -93,8 +95,9 @@ def nanmax(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmin(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+    where: ArrayLike | None = None
+) -> Array:
     """Return the smallest elements that are not NaN over axes; NaN if all are.
 
     Args:
@@ -139,7 +142,7 @@ def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: s
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Return the index of the first largest element that is not NaN along an axis; -1 if all are.
 
     Args:
@@ -164,7 +167,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Return the index of the first smallest element that is not NaN along an axis; -1 if all are.
 
     Args:
@@ -189,7 +192,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 @inline_jit(static=("axis", "out"), public=True)
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Return the running sums along an axis, NaN counted as zero.
 
     Args:
@@ -215,7 +218,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 
 @inline_jit(static=("axis", "out"), public=True)
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Return the running products along an axis, NaN counted as one.
 
     Args:
@@ -269,7 +272,8 @@ def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, kee
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    where: ArrayLike | None = None
 ) -> Any:
     """Return the means over axes of the elements that are not NaN; NaN if there are none.
 
@@ -351,14 +355,14 @@ def _variance(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Any:
     """Return the variances over axes of the elements that are not NaN.
 
@@ -390,14 +394,14 @@ def nanvar(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Any:
     """Return the standard deviations over axes of the elements that are not NaN.
 

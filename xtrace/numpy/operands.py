@@ -11,6 +11,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, c
 from xtrace._src.api.promotion import cast_constant, check_broadcast, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.ir import Literal
@@ -24,7 +25,7 @@ def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:
     return operand_aval(function, position, value)
 
 
-def cast_to(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+def cast_to(value: Any, aval: ShapedArray, dtype: DTypeLike) -> Any:
     """Return an operand of type `aval` with element type `dtype`, itself if it has it."""
     if aval.dtype == dtype and isinstance(value, Array):
         return value
@@ -51,7 +52,7 @@ def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
     return (canonical_axis(function, axis, ndim),)
 
 
-def is_sequence_of_axes(axis: Any) -> bool:
+def is_sequence_of_axes(axis: Axes) -> bool:
     """Return whether `axis` is a sequence or a set, such as a tuple or a range, or an array with one axis."""
     if isinstance(axis, (np.ndarray, Array)):
         return axis.ndim == 1
@@ -67,7 +68,7 @@ def only_axis(function: str, axis: Any) -> Any:
     return axis[0]
 
 
-def axis_as_index(function: str, axis: Any, ndim: int) -> int:
+def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
     """Return the one axis `axis` means, where JAX indexes a list of axes with it, and raise the classes that gives.
 
     IndexError for floats, complex numbers and text; ValueError for None, booleans and lists; NumPy's AxisError, which
@@ -99,7 +100,7 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     return Literal(found.item() if dtype.isbuiltin == 1 else found[()], ShapedArray((), dtype, weak_type))
 
 
-def broadcast_operand_to(function: str, x: Any, own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     """Return `x`, of shape `own`, broadcast to `shape` as NumPy does; ValueError if it cannot be."""
     missing = len(shape) - len(own)
     if missing < 0:
@@ -120,7 +121,7 @@ def broadcast_operand_to(function: str, x: Any, own: tuple[int, ...], shape: tup
     return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
 
 
-def select_or_fill(mask: Any, x: Any, other: Any) -> Any:
+def select_or_fill(mask: Any, x: ArrayLike, other: Any) -> Any:
     """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
     aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])

@@ -12,6 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
@@ -54,7 +55,7 @@ def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bo
 
 
 @inline_jit(static=("kth", "axis"), public=True)
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return the elements so that the one at a place is that of the sorted array, smaller ones before.
 
     Args:
@@ -78,7 +79,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @inline_jit(static=("kth", "axis"), public=True)
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return the positions that partition the elements along an axis.
 
     Args:
@@ -109,7 +110,7 @@ def _lexicographic(*keys: Any, axis: int) -> Any:
 
 
 @inline_jit(static=("axis",), trees=True)
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the positions that sort by the last key, equal elements by the key before it, and so on.
 
     Args:
@@ -142,7 +143,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 @inline_jit(public=True)
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: Any) -> Array:
     """Return the elements as complex numbers, sorted along the last axis by real, then imaginary parts.
 
     Args:
@@ -235,7 +236,7 @@ def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
 
 
 @inline_jit(static=("side", "method"), public=True)
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Array:
     """Return the places where elements fit into a sorted vector.
 
     Args:
@@ -283,7 +284,7 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
 
 
 @inline_jit(static=("right", "method"), public=True)
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """Return the numbers of the bins that elements fall into; 0 before the first edge.
 
     Args:

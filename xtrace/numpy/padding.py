@@ -179,7 +179,7 @@ def _stat_lengths(value: Any, rank: int, mode: str) -> Any:
     return tuple(tuple(pair) for pair in found)
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Return an array with elements added before and after each axis.
 
     Args:

@@ -14,6 +14,8 @@ from xtrace._src.api.operators import add, equal, less, multiply, not_equal, pow
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import split
@@ -77,7 +79,7 @@ def _of_one_shape(function: str, *operands: Any) -> list[Any]:
 
 
 @inline_jit(public=True)
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: Any, a2: Any) -> Array:
     """Return the sum of two polynomials, or of many at once.
 
     Args:
@@ -99,7 +101,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @inline_jit(public=True)
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: Any, a2: Any) -> Array:
     """Return the difference of two polynomials, or of many at once.
 
     Args:
@@ -143,10 +145,11 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
         factors = [
             getitem(x, slice(int(at[0]) if at.size else x.size, None)) for x, at in zip(factors, starts, strict=True)
         ]
-    return convolve(*[x if x.size else zeros(1, x.dtype) for x in factors])
+    first, second = [x if x.size else zeros(1, x.dtype) for x in factors]
+    return convolve(first, second)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """Return quotient and remainder of two polynomials.
 
     Args:
@@ -274,7 +277,7 @@ def _integrated(p: Any, constants: Any, divisors: Any, own: Any) -> Any:
 
 
 @inline_jit(static=("unroll",), public=True)
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate a polynomial by Horner's rule.
 
     Args:
@@ -365,7 +368,7 @@ def _with_zeros(roots_of: Any) -> Any:
     return found
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """Compute the zeros of a polynomial, on CPU and GPU.
 
     Args:
@@ -426,7 +429,7 @@ def _companion(p: Any) -> Any:
 
 
 @inline_jit(static=("N", "increasing"), public=True)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: Any = None, increasing: bool = False) -> Array:
     """Return the matrix of the powers of a vector.
 
     Args:
@@ -463,7 +466,8 @@ def _powers(x: Any, *, count: int, increasing: bool) -> Any:
 
 
 def polyfit(
-    x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: bool | str = False
+    x: ArrayLike, y: ArrayLike, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None,
+    cov: bool | str = False
 ) -> Any:
     """Fit a polynomial to points by least squares.
 

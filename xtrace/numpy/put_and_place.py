@@ -10,6 +10,8 @@ from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import GatherScatterMode
 from xtrace._src.ops.reductions import cumsum
@@ -27,7 +29,7 @@ def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueE
         )
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     """Return an array with the elements that a mask chooses replaced by values in turn.
 
     Args:
@@ -132,7 +134,7 @@ def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
 
 def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
-) -> Any:
+) -> Array:
     """Return an array with the elements at indices along an axis replaced by values.
 
     Args:
@@ -192,7 +194,7 @@ def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> 
     return arr.at[index].set(values, mode=mode)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
     """Return an array with its diagonal replaced by values.
 
     Args:

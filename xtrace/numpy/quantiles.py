@@ -11,6 +11,8 @@ from xtrace._src.api.operators import add, multiply, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, Axes
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -210,16 +212,16 @@ def _checked_weights(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """Return the values below which shares of the elements lie, over axes.
 
     Args:
@@ -256,16 +258,16 @@ def quantile(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """Return the values below which shares of the elements that are not NaN lie, over axes.
 
     Args:
@@ -302,17 +304,17 @@ def nanquantile(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the values below which shares of the elements lie, over axes.
 
     Args:
@@ -351,16 +353,16 @@ def percentile(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
+    weights: ArrayLike | None = None,
+) -> Array:
     """Return the values below which shares of the elements that are not NaN lie, over axes.
 
     Args:
@@ -396,7 +398,9 @@ def nanpercentile(
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(
+    a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """Return the middle elements over axes; NaN if there is one.
 
     Args:
@@ -422,7 +426,9 @@ def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = F
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
-def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def nanmedian(
+    a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """Return the middle elements over axes, leaving out NaN.
 
     Args:

@@ -13,6 +13,8 @@ from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import multiply, true_divide
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape
@@ -171,15 +173,15 @@ def _accumulate(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
 def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Return the sums of elements over axes.
 
     Args:
@@ -210,15 +212,15 @@ def sum(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
 def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Return the products of elements over axes.
 
     Args:
@@ -294,7 +296,7 @@ def max(
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+) -> Array:
     """Return the smallest elements over axes, NaN if there is one.
 
     Args:
@@ -352,7 +354,7 @@ def amax(
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def amin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+) -> Array:
     """Return the smallest elements over axes, NaN if there is one; another name of `min`.
 
     Args:
@@ -379,7 +381,9 @@ def amin(
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Return whether any element is true or not zero over axes.
 
     Args:
@@ -405,7 +409,9 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Return whether all elements are true or not zero over axes.
 
     Args:
@@ -439,7 +445,7 @@ def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the largest minus the smallest elements over axes.
 
     Args:
@@ -493,7 +499,7 @@ def _inexact_dtype(dtype: Any) -> Any:
     return as_inexact(dtype, False)[0]
 
 
-def check_divides(function: str, dtype: Any) -> None:
+def check_divides(function: str, dtype: DTypeLike) -> None:
     """Raise TypeError if the dtype of a mean or variance is that of truth values."""
     if dtypes.is_boolean(dtype):
         raise TypeError(f"{function}: dtype must be one of numbers, which can be divided; got bool")
@@ -510,7 +516,8 @@ def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None
 ) -> Any:
     """Return the means of elements over axes, NaN if there are none.
 
@@ -590,7 +597,7 @@ def _variance(
     return _kept(found, axes, a.shape) if keepdims else found
 
 
-def variance_dtypes(function: str, own: Any, dtype: Any) -> tuple[Any, Any]:
+def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
     """Return the dtype to compute the variance of elements of dtype `own` in, and the result's; `dtype` asks for it."""
     wanted = requested_dtype(function, dtype)
     inexact = _inexact_dtype(own)
@@ -651,15 +658,15 @@ def _common(*found: Any) -> Any:
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: Any = None,
 ) -> Any:
     """Return the variances of elements over axes.
@@ -694,15 +701,15 @@ def var(
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
     correction: Any = None,
 ) -> Any:
     """Return the standard deviations of elements over axes.
@@ -747,7 +754,7 @@ def _position(a: Any, *, name: str, axis: int | None, keepdims: bool) -> Any:
     return reshape(found, target) if keepdims else found
 
 
-def position(function: str, a: Any, axis: Any, out: Any, keepdims: bool | None, name: str) -> Any:
+def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Any:
     """Check the arguments of `function` and return the index of an extremum as lax's operation `name` finds it."""
     refuse(function, out=out)
     aval = type_of(function, a)
@@ -760,7 +767,7 @@ def position(function: str, a: Any, axis: Any, out: Any, keepdims: bool | None, 
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Return the index of the first largest element along an axis, or of the first NaN.
 
     Args:
@@ -785,7 +792,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Return the index of the first smallest element along an axis, or of the first NaN.
 
     Args:
@@ -822,7 +829,7 @@ def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: Any, i
 
 
 def running(
-    function: str, a: Any, axis: Any, dtype: Any, name: str, promote: bool = False, initial: bool = False
+    function: str, a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
 ) -> Any:
     """Check the arguments of `function` and return the running results of lax's operation `name`."""
     aval = type_of(function, a)
@@ -839,7 +846,7 @@ def running(
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the running sums along an axis.
 
     Args:
@@ -865,7 +872,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the running products along an axis.
 
     Args:
@@ -900,7 +907,7 @@ def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
 
 
 @inline_jit(static=("axis", "include_initial"), public=True)
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """Return the running sums along an axis.
 
     Args:
@@ -925,7 +932,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 @inline_jit(static=("axis", "include_initial"), public=True)
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """Return the running products along an axis.
 
     Args:
@@ -958,7 +965,7 @@ def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any)
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
     """Count the elements over axes that are true or not zero.
 
     Args:
@@ -983,14 +990,14 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """Return the sums of elements over axes, NaN counted as zero.
 
     Args:
@@ -1021,14 +1028,14 @@ def nansum(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """Return the products of elements over axes, NaN counted as one.
 
     Args:
@@ -1057,7 +1064,7 @@ def nanprod(
     return _accumulate("nanprod", "prod", _without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
 
 
-def begun_with(function: str, initial: Any) -> Any:
+def begun_with(function: str, initial: ArrayLike) -> Any:
     """Return the initial value of a reduction that leaves out NaN: an array, which the program converts, as in jax."""
     return None if initial is None else to_array_operand(function, initial, 1)
 
@@ -1074,7 +1081,9 @@ def _without(a: Any, *, value: int) -> Any:
 
 
 @inline_jit(static=("axis", "returned", "keepdims"), public=True)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Any:
     """Return weighted means over axes.
 
     Args:

@@ -13,6 +13,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, reduce_sum
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.trace import Tracer
@@ -133,7 +134,7 @@ def _segments(
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Sum the rows of each segment.
 
     Args:
@@ -167,7 +168,7 @@ def segment_sum(
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the products of the rows of each segment.
 
     Args:
@@ -201,7 +202,7 @@ def segment_prod(
 def segment_max(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the largest elements of the rows of each segment.
 
     Args:
@@ -236,7 +237,7 @@ def segment_max(
 def segment_min(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the smallest elements of the rows of each segment.
 
     Args:

@@ -14,6 +14,8 @@ from xtrace._src.api.promotion import cast, check_broadcast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
@@ -26,7 +28,7 @@ from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scala
 from xtrace.numpy.vectorization import vectorize
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """Return the elements of the first choice whose condition holds.
 
     Args:
@@ -74,7 +76,7 @@ def _selected(*operands: Any) -> Any:
     return found
 
 
-def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any) -> Array:
     """Evaluate a function of each element of `x` that is chosen by conditions.
 
     Args:
@@ -222,8 +224,9 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0, out: None = None
-) -> Any:
+    condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None,
+    fill_value: ArrayLike = 0, out: None = None
+) -> Array:
     """Return the slices of `a` along `axis` where a condition holds.
 
     Args:
@@ -250,7 +253,7 @@ def compress(
     return _compressed("compress", condition, a, axis, size, fill_value)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
     """Return the elements of `arr` where a condition is not zero, both flattened.
 
     Args:
@@ -309,10 +312,10 @@ def take_along_axis(
     indices: Any,
     axis: int | None = -1,
     mode: Any = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """Return the elements of `arr` at `indices` along an axis; at the other axes both broadcast.
 
     Args:

@@ -15,6 +15,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, sorting
@@ -191,7 +193,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """Return the different elements of an array, sorted, or its different slices.
@@ -289,7 +291,7 @@ def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) 
     return [values, first, converted(elementwise.sub(later, own), dtypes.int32)]
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAllResult:
     """Return the different elements, their first positions, the number of each element among them, and their counts.
 
     Args:
@@ -311,7 +313,9 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCountsResult:
     """Return the different elements and their counts.
 
     Args:
@@ -333,7 +337,9 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverseResult:
     """Return the different elements and the number of each element among them.
 
     Args:
@@ -355,7 +361,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Return the different elements.
 
     Args:
@@ -380,7 +386,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 # Operations on two sets
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Return the elements that are in one of two arrays or in both, sorted.
 
     Args:
@@ -437,8 +443,8 @@ def intersect1d(
     count = _size("intersect1d", size, one, other)
     dtype, weak = _type_of_filled("intersect1d", one, count, fill_value)
     if not one.size or not other.size:
-        values = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
-        found = [converted(values, dtype, weak)]
+        nothing = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
+        found = [converted(nothing, dtype, weak)]
         found += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
@@ -479,8 +485,8 @@ def _place_in(values: Any, other: Any) -> Any:
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the elements that are in the first and not in the second of two arrays.
 
     Args:
@@ -517,8 +523,8 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the elements that are in exactly one of two arrays, sorted.
 
     Args:
@@ -576,7 +582,7 @@ def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
 @inline_jit(static=("assume_unique", "invert", "method"), public=True)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
-) -> Any:
+) -> Array:
     """Return whether elements are in another array.
 
     Args:

@@ -8,6 +8,8 @@ from typing import Any
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import absolute, add, multiply, subtract, true_divide
 from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.creation import arange, ones
 from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
@@ -41,7 +43,7 @@ def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Any:
     return ones(count) if count <= 1 else _of_cosines(count=count, weights=weights)
 
 
-def blackman(M: Any) -> Any:
+def blackman(M: ArrayLike) -> Array:
     """Return the samples of Blackman's window, 0.42 - 0.5 cos(t) + 0.08 cos(2t) for t from 0 to 2π.
 
     Args:
@@ -65,7 +67,7 @@ def blackman(M: Any) -> Any:
     return _cosine_window("blackman", M, (0.42, -0.5, 0.08))
 
 
-def hamming(M: Any) -> Any:
+def hamming(M: ArrayLike) -> Array:
     """Return the samples of Hamming's window, 0.54 - 0.46 cos(t) for t from 0 to 2π.
 
     Args:
@@ -89,7 +91,7 @@ def hamming(M: Any) -> Any:
     return _cosine_window("hamming", M, (0.54, -0.46))
 
 
-def hanning(M: Any) -> Any:
+def hanning(M: ArrayLike) -> Array:
     """Return the samples of Hann's window, 0.5 - 0.5 cos(t) for t from 0 to 2π.
 
     Args:
@@ -113,7 +115,7 @@ def hanning(M: Any) -> Any:
     return _cosine_window("hanning", M, (0.5, -0.5))
 
 
-def bartlett(M: Any) -> Any:
+def bartlett(M: ArrayLike) -> Array:
     """Return the samples of Bartlett's window, which rises from 0 to 1 and falls again.
 
     Args:
@@ -143,7 +145,7 @@ def _triangle(*, count: int) -> Any:
     return subtract(1.0, absolute(subtract(true_divide(multiply(_places(count), 2.0), count - 1), 1.0)))
 
 
-def kaiser(M: Any, beta: Any) -> Any:
+def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
     """Return the samples of Kaiser's window, I₀(β sqrt(1 - t²)) / I₀(β) for t from -1 to 1.
 
     Args:

@@ -12,6 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -35,12 +36,12 @@ __all__ = ["bits", "gumbel", "normal", "uniform"]
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def constant(value: Any, dtype: Any) -> Literal:
+def constant(value: Any, dtype: DTypeLike) -> Literal:
     """Return a number as a constant of `dtype`."""
     return Literal(dtypes.cast(value, dtype)[()], ShapedArray((), dtype))
 
 
-def one_of(dtype: Any) -> Literal:
+def one_of(dtype: DTypeLike) -> Literal:
     """Return the constant 1 of `dtype`."""
     return constant(1, dtype)
 
@@ -50,7 +51,7 @@ def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Any:
     """Return random bits as unsigned integers of `dtype`, by default uint32, or uint64 where 64 bits are enabled.
 
     ValueError for a dtype that is no unsigned integer.
@@ -69,7 +70,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 bits_program = inline_jit(with_typed_key(_bits))
 
 
-def uniform_numbers(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def uniform_numbers(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
@@ -89,14 +90,15 @@ def _uniform(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: An
     return uniform_numbers(key, converted(low, dtype), converted(high, dtype), shape=shape, dtype=dtype)
 
 
-def unit_interval(key: Any, *, shape: tuple[int, ...], dtype: Any, low: Any = 0) -> Any:
+def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: Any = 0) -> Any:
     """Return numbers from [low, 1)."""
     return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+    key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
+    out_sharding: Any = None
 ) -> Any:
     """Return numbers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
 
@@ -116,7 +118,7 @@ def uniform(
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype)
 
 
-def normal_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def normal_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return normally distributed numbers, by the inverse of their distribution function."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
@@ -140,7 +142,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return draw("normal", _normal, key, shape, dtype, out_sharding, complex_too=True)
 
 
-def gumbel_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Any:
     """Return numbers from the Gumbel distribution; the mode "high" takes twice the bits, for values far in the tail."""
     info = dtypes.finfo(dtype)
     tiny, eps = [constant(x, dtype) for x in (info.tiny, info.eps)]

@@ -11,6 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -43,7 +44,7 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 # Integers
 
 
-def integers(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return integers of `dtype`, one of 32 or 64 bits, from [minval, maxval), and minval where that is empty.
 
     Two words for each: their remainders by the size of the range are those of one number of twice the bits.
@@ -106,7 +107,9 @@ def _narrowed(x: Any, lowest: int, highest: int) -> Any:
     return converted(lax.min(constant(highest, dtype), lax.max(constant(lowest, dtype), wide)), dtypes.int32)
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def randint(
+    key: ArrayLike, shape: ShapeLike, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Return integers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
 
     `dtype` is an integer type; a bound one above its largest number is allowed. Where the range is empty, the result is
@@ -140,7 +143,7 @@ def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
     return coins(key, p, shape=shape, mode=mode)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """Return booleans that are true with probability `p`, a floating number or array that broadcasts to `shape`.
 
     The `mode` "high" draws twice the bits, which small probabilities need. TypeError for `p` of another dtype,
@@ -169,7 +172,9 @@ def signs(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
 _rademacher = inline_jit(with_typed_key(signs))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Any:
     """Return -1 or 1 with equal probability, as numbers of `dtype`, by default the default integer type."""
     check_unsharded("rademacher", out_sharding)
     if dtype is None:
@@ -203,7 +208,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
 # Permutations and choices
 
 
-def shuffled(key: Any, x: Any, axis: int) -> Any:
+def shuffled(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
     """Return `x` with elements along an axis permuted: sorted by random words, as often as ties make necessary."""
     size = max(1, aval_of(x).size)
     # Rounds until the chance that two elements tie in all is small: three times the logarithm, in words.
@@ -243,7 +248,9 @@ def _count(function: str, x: Any) -> int:
         raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {abbreviated(x)}") from None
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+def permutation(
+    key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Any:
     """Return `x` with its parts along `axis` in random order, or a permutation of ``arange(x)`` for an integer.
 
     With `independent`, every row along the axis gets an order of its own. TypeError for what is neither integer nor
@@ -302,7 +309,8 @@ def _chosen_by_chance(key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ..
 
 
 def choice(
-    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: Any = None
+    key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None,
+    axis: int = 0, mode: Any = None
 ) -> Any:
     """Return a sample of `shape` from ``arange(a)`` for an integer, or of the parts of an array along `axis`.
 
@@ -360,8 +368,8 @@ def _categorical(
 
 
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: Any = None, *,
-    out_sharding: Any = None,
+    key: ArrayLike, logits: Any, axis: int = -1, shape: ShapeLike | None = None, replace: bool = True,
+    mode: Any = None, *, out_sharding: Any = None,
 ) -> Any:
     """Return indices along `axis` drawn with probabilities proportional to ``exp(logits)``.
 

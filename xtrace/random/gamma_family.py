@@ -12,6 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
@@ -119,7 +120,9 @@ random_gamma_p = Primitive(
 )
 
 
-def gamma_numbers(key: Any, a: Any, *, shape: tuple[int, ...], dtype: Any, log_space: bool = False) -> Any:
+def gamma_numbers(
+    key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
+) -> Any:
     """Return samples of gamma distributions, or their logarithms, which do not vanish where the samples would."""
     return random_gamma_p.bind_positional((key, fitted(a, shape, dtype)), (log_space,))
 
@@ -166,7 +169,9 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> A
     return found / reshape(add_elements(found, (axis,)), kept)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def dirichlet(
+    key: Any, alpha: Any, shape: ShapeLike | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Return samples of the Dirichlet distribution: numbers along a new last axis that add up to 1.
 
     The last axis of `alpha` holds the parameters; its other axes broadcast to `shape`. ValueError for a scalar.
@@ -180,7 +185,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     return draw("dirichlet", lambda k, **s: _dirichlet(k, alpha, **s), key, batch, dtype, out_sharding)
 
 
-def chisquare_numbers(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return samples of chi-square distributions."""
     half = fitted(df, shape, dtype) / 2.0
     return lax.exp(gamma_numbers(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0

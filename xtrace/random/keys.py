@@ -11,6 +11,7 @@ from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -157,7 +158,7 @@ def _object_to_legacy(function: str) -> None:
     warn_user(words)
 
 
-def check_key(function: str, key: Any) -> Any:
+def check_key(function: str, key: ArrayLike) -> Any:
     """Return `key`, one key in either form; TypeError for what is no key, ValueError for several."""
     aval = _aval_of_keys(function, key)
     if aval.ndim != (0 if is_key(aval) else 1):
@@ -168,7 +169,7 @@ def check_key(function: str, key: Any) -> Any:
     return key
 
 
-def as_typed(key: Any) -> Any:
+def as_typed(key: ArrayLike) -> Any:
     """Return keys in either form as typed ones."""
     return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (_generator(None),))
 
@@ -184,7 +185,7 @@ def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
     return _in_form_of(key, random_split.bind_positional((as_typed(key),), (shape,)))
 
 
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: ArrayLike, num: Any = 2) -> Any:
     """Return `num` new keys made from `key`, which must not be used any more; `num` may be a shape.
 
     The result has the form of `key`, typed or uint32. TypeError for what is no key, ValueError for several.
@@ -198,7 +199,7 @@ def _fold_in(key: Any, data: Any) -> Any:
     return _in_form_of(key, random_fold_in.bind_positional((as_typed(key), converted(data, dtypes.uint32))))
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: Any) -> Any:
     """Return a new key made from `key` and the number `data`, such as a step of a loop.
 
     `data` becomes a uint32. OverflowError for a Python integer outside its range, TypeError for what is no scalar.
@@ -222,7 +223,7 @@ def key_data(keys: Any) -> Any:
     return keys if isinstance(keys, Array) else to_constant(keys)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Any:
     """Return typed keys with the given words, the last axis of an array of uint32; see `key` for `impl` and `dtype`.
 
     TypeError for another dtype or a last axis of another size than the generator's keys have.
@@ -242,7 +243,7 @@ def key_impl(keys: Any) -> str:
     return generator_of(aval.dtype).name if is_key(aval) else _generator(None).name
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Any:
     """Return the same keys, to be used once more on purpose where the use of keys is checked."""
     if isinstance(key, Array) and is_key(aval_of(key)):
         return random_clone.bind_positional((key,))

@@ -10,6 +10,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
@@ -38,8 +39,8 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...
 
 
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky", *,
-    out_sharding: Any = None,
+    key: ArrayLike, mean: ArrayLike, cov: Any, shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
+    method: str = "cholesky", *, out_sharding: Any = None,
 ) -> Any:
     """Return normal vectors of the given mean and covariance, the last axis of the result.
 

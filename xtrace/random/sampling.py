@@ -12,6 +12,7 @@ from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.avals import aval_of, not_an_array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -42,7 +43,7 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
     return found
 
 
-def int_dtype(function: str, dtype: Any, error: type[Exception] = ValueError) -> Any:
+def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> Any:
     """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
@@ -77,7 +78,7 @@ def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, .
         raise ValueError(f"{function}: Incompatible shapes for broadcasting: {listed}") from None
 
 
-def result_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:
+def result_shape(function: str, shape: ShapeLike, **parameters: Any) -> tuple[int, ...]:
     """Return the shape asked for, the common one of the parameters for None.
 
     ValueError if the parameters do not broadcast to it, TypeError for a parameter that is no array.
@@ -95,8 +96,8 @@ def result_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...
 def draw(
     function: str,
     run: Callable[..., Any],
-    key: Any,
-    shape: Any,
+    key: ArrayLike,
+    shape: ShapeLike,
     dtype: Any,
     out_sharding: Any = None,
     /,
@@ -118,12 +119,12 @@ def draw(
     return run(key, *parameters.values(), shape=shape, dtype=dtype)
 
 
-def fitted(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def fitted(value: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
     return broadcast_to_shape(converted(value, dtype), shape)
 
 
-def new_keys(key: Any, count: int) -> list[Any]:
+def new_keys(key: ArrayLike, count: int) -> list[Any]:
     """Return `count` typed keys made from a typed one."""
     keys = random_split.bind_positional((key,), ((count,),))
     return [index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]

@@ -11,6 +11,7 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.special import erf, erf_inv
@@ -28,7 +29,7 @@ __all__ = [
 _ONE = np.float32(1.0)
 
 
-def exponential_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def exponential_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return exponentially distributed numbers."""
     return -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
 
@@ -78,7 +79,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
 
 
-def maxwell_numbers(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return lengths of normally distributed vectors in three dimensions."""
     # A number of a narrow type is rounded before it is squared.
     vectors = lax.optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Union
+from typing import Any, Protocol, SupportsIndex, Union
 
 import numpy as np
 
@@ -26,7 +26,7 @@ ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, comp
 DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
 # The shape of an array, and shapes as users give them.
 Shape = tuple[int, ...]
-ShapeLike = Union[int, Sequence[int]]  # noqa: UP007
+ShapeLike = Union[SupportsIndex, Sequence[SupportsIndex]]  # noqa: UP007
 # One axis, or all (None); several axes.
 Axis = Union[int, None]  # noqa: UP007
 Axes = Union[int, Sequence[int], None]  # noqa: UP007

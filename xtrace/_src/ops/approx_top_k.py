@@ -10,6 +10,7 @@ from xtrace._src.algebra.kinds import FLOAT, is_kind
 from xtrace._src.algebra.monoids import highest, lowest
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import primitive
@@ -108,7 +109,7 @@ def _batch(
     multiple_results=True,
 )
 def approx_top_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

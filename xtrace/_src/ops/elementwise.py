@@ -50,6 +50,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
@@ -761,7 +762,7 @@ def _clamp_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 
 
 @primitive("clamp", abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: Any, x: ArrayLike, max: Any) -> Any:
     """`x` moved into [min, max]; each bound is a scalar or of the shape of `x`, and all have one dtype."""
     return clamp.bind_positional((min, x, max))
 
@@ -831,7 +832,7 @@ def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *,
     "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
     """The bits of `operand` read as elements of `new_dtype`.
 
     A narrower dtype adds a last axis, a wider one consumes it. TypeError for booleans and complex numbers, ValueError

@@ -12,6 +12,7 @@ from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, integer_t
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
@@ -567,7 +568,7 @@ def _select_and_scatter_batch(
     batch=_select_and_scatter_batch,
 )
 def select_and_scatter(
-    operand: Any,
+    operand: ArrayLike,
     select: Callable[[Any, Any], Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],

@@ -11,6 +11,8 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, squeeze
@@ -124,7 +126,7 @@ def _slogdet(a: Any, *, method: str) -> SlogdetResult:
 
 
 @inline_jit(static=("method",), public=True)
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the signs and the logarithms of the absolute values of determinants.
 
     Args:
@@ -251,7 +253,7 @@ def _det(a: Any) -> Any:
 
 
 @inline_jit(public=True)
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """Return the determinants of square matrices; the derivative is right for singular ones, too.
 
     Args:

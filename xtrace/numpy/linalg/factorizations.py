@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import broadcast_in_dim
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
@@ -58,7 +60,7 @@ def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
 
 
 @inline_jit(static=("upper", "symmetrize_input"), public=True)
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Factor positive definite matrices into L Lᴴ.
 
     Args:
@@ -98,7 +100,7 @@ def _qr(a: Any, *, mode: str) -> Any:
 
 
 @inline_jit(static=("mode",), public=True)
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Factor matrices into Q R, with orthonormal columns of Q and upper triangular R.
 
     Args:
@@ -162,7 +164,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[in
 
 @inline_jit(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"), public=True)
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
     """Factor matrices into U diag(S) Vᴴ, by singular values.
@@ -196,7 +198,7 @@ def svd(
     return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), hermitian=bool(hermitian), subset=subset)
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Return the singular values of matrices, the largest first.
 
     Args:
@@ -226,7 +228,7 @@ def _eig(a: Any, *, vectors: bool) -> Any:
 
 
 @inline_jit(public=True)
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Compute the eigenvalues and eigenvectors of square matrices, on CPU and GPU.
 
     Args:
@@ -252,7 +254,7 @@ def eig(a: Any) -> EigResult:
 
 
 @inline_jit(public=True)
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Return the complex eigenvalues of square matrices, on CPU and GPU.
 
     Args:
@@ -290,7 +292,7 @@ def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vector
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Compute the eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
     Args:
@@ -316,7 +318,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return the real eigenvalues of Hermitian matrices, which rise.
 
     Args:

@@ -10,6 +10,8 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, Axes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import full_like
@@ -118,7 +120,7 @@ def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdi
 
 
 @inline_jit(static=("axis", "keepdims", "ord"), public=True)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """Return norms of vectors.
 
     Args:
@@ -149,7 +151,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 @inline_jit(static=("keepdims", "ord"), public=True)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return norms of matrices.
 
     Args:
@@ -179,7 +181,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @inline_jit(static=("ord", "axis", "keepdims"), public=True)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """Return norms of vectors along one axis, or of matrices along two.
 
     Args:
@@ -236,7 +238,7 @@ def _cond(x: Any, *, p: Any) -> Any:
 
 
 @inline_jit(static=("p",), public=True)
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return condition numbers: the norms of matrices times those of their inverses.
 
     Args:
@@ -287,7 +289,7 @@ def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
 
 
 @inline_jit(static=("hermitian",), public=True)
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """Return the ranks of matrices: the numbers of singular values above a bound.
 
     Args:

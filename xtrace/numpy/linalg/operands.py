@@ -7,11 +7,12 @@ from typing import Any
 
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.api.vmap import vmap
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace.numpy.operands import type_of
 
 
-def matrix_type(function: str, a: Any, position: int = 0, *, square: bool = False) -> ShapedArray:
+def matrix_type(function: str, a: ArrayLike, position: int = 0, *, square: bool = False) -> ShapedArray:
     """Return the type of an operand that holds matrices in its last two axes.
 
     TypeError for what is no array, ValueError for fewer than two axes, or matrices that are not `square`.

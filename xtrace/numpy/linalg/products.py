@@ -11,6 +11,8 @@ from xtrace._src.algebra.vector_space import canonical_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import cast, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation
@@ -24,7 +26,7 @@ __all__ = [
 ]
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return cross products of vectors of 3 elements.
 
     Args:
@@ -56,7 +58,7 @@ def _length(x: Any, axis: int, position: int) -> int:
     return int(aval.shape[canonical_axis("cross", axis, aval.ndim)])
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of every element of a vector with every element of another.
 
     Args:
@@ -83,7 +85,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return contraction.outer(x1, x2)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Return the matrix product, as `xtrace.numpy.matmul` does.
 
     Args:
@@ -106,7 +108,9 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     return contraction.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """Return the sums of conjugated `x1` times `x2` along an axis of both.
 
     Args:
@@ -132,7 +136,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the sums of products over pairs of axes, as `xtrace.numpy.tensordot` does.
 
     Args:
@@ -158,7 +162,7 @@ def tensordot(
     )
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Return matrices with rows and columns exchanged.
 
     Args:
@@ -179,7 +183,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return manipulation.matrix_transpose(x)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices.
 
     Args:
@@ -201,7 +205,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 @inline_jit(static=("offset", "dtype"), public=True)
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return the sums of the diagonals of matrices.
 
     Args:
@@ -243,7 +247,7 @@ def _matrix_power(a: Any, *, n: int) -> Any:
 
 
 @inline_jit(static=("n",), public=True)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Return a power of square matrices.
 
     Args:

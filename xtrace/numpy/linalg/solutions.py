@@ -12,6 +12,8 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import full_like, squeeze
@@ -29,7 +31,7 @@ from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
 
-def solved_by(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
+def solved_by(a: ArrayLike, factors: Any, permutation: Any, b: ArrayLike) -> Any:
     """Return a⁻¹ b for equal batch axes, by the factors `lu` gave of `a`; derivatives use these factors again."""
     factors = stop_gradient(factors)
 
@@ -43,7 +45,7 @@ def solved_by(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
     return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
 
 
-def solved(a: Any, b: Any) -> Any:
+def solved(a: ArrayLike, b: ArrayLike) -> Any:
     """Return a⁻¹ b for matrices with equal batch axes."""
     factors, _, permutation = lu(stop_gradient(a))
     return solved_by(a, factors, permutation, b)
@@ -70,7 +72,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 @inline_jit(public=True)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Any:
     """Solve ``a x = b`` for square matrices.
 
     Args:
@@ -111,7 +113,7 @@ def _inv(a: Any) -> Any:
 
 
 @inline_jit(public=True)
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Any:
     """Return the inverses of square matrices.
 
     Args:
@@ -183,7 +185,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, An
     return squeeze(found, (1,)) if vector else found, residuals, converted(rank, dtype), values
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
     """Compute the `x` that makes the length of ``b - a x`` smallest.
 
     Args:
@@ -278,7 +280,7 @@ def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
 
 
 @inline_jit(static=("hermitian",), public=True)
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """Return the Moore-Penrose inverses of matrices.
 
     Args:
@@ -313,7 +315,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 @inline_jit(static=("ind",), public=True)
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Return the inverse of the linear map from the last axes of `a` to its first ones.
 
     Args:
@@ -354,7 +356,7 @@ def _axes_at_end(a: Any, axes: Sequence[Any], rank: int) -> Any:
 
 
 @inline_jit(static=("axes",), public=True)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """Solve ``tensordot(a, x, x.ndim) = b``.
 
     Args:

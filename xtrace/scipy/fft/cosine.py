@@ -15,6 +15,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
@@ -96,7 +97,7 @@ def _cosines(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | No
     return _transformed(x, axes=found, lengths=lengths, ortho=norm == "ortho", inverse=inverse)
 
 
-def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the cosine transform of type 2 along `axis`, cut off or continued by zeros to `n` elements.
 
     norm: "ortho" makes it orthogonal; None and "backward" leave it unscaled. NotImplementedError for other types,
@@ -105,12 +106,12 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     return _cosines("dct", x, type, None if n is None else (n,), (axis,), norm, False)
 
 
-def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of `dct`; arguments and errors as there."""
     return _cosines("idct", x, type, None if n is None else (n,), (axis,), norm, True)
 
 
-def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the cosine transform along several axes, to the lengths `s`; None: all axes, or the last of `s`.
 
     Axes that `s` has no length for keep theirs. Errors as in `dct`; ValueError for repeated axes too.
@@ -118,6 +119,6 @@ def dctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | Non
     return _cosines("dctn", x, type, s, axes, norm, False)
 
 
-def idctn(x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def idctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the inverse of `dctn`; arguments and errors as there."""
     return _cosines("idctn", x, type, s, axes, norm, True)

@@ -10,6 +10,7 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import concatenate, squeeze
@@ -47,20 +48,20 @@ __all__ = [
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the determinants of square matrices, as `xtrace.numpy.linalg.det` does."""
     return linalg.det(a)
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the inverses of square matrices, as `xtrace.numpy.linalg.inv` does."""
     return linalg.inv(a)
 
 
 @inline_jit(static=("full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver"), public=True)
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
 ) -> Any:
     """Return U, the singular values and Vᴴ, or the values alone without `compute_uv`.
@@ -84,7 +85,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
     public=True,
 )
 def eigh(
-    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
 ) -> Any:
     """Return eigenvalues and eigenvectors of Hermitian matrices, or the values alone if `eigvals_only`.
@@ -99,7 +100,7 @@ def eigh(
 
 
 @inline_jit(static=("lower", "overwrite_a", "check_finite"), public=True)
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the upper triangular R with a = Rᴴ R of positive definite matrices, or its adjoint if `lower`.
 
     Only that triangle of `a` is read. ValueError for matrices that are not square.
@@ -116,7 +117,9 @@ def _cholesky(a: Any, *, lower: bool) -> Any:
     return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
 
 
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+def cho_factor(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
     """Return the factor that `cholesky` gives, and `lower`: what `cho_solve` takes."""
     return cholesky(a, lower), lower
 
@@ -165,7 +168,7 @@ def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
     return _as_given(b, vector)
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """Return x with a x = b, from the factor that `cho_factor` gave of a. ValueError for shapes that do not agree."""
     c, lower = c_and_lower
     _check_system("cho_solve", c, b)
@@ -174,8 +177,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
 
 @inline_jit(static=("lower", "overwrite_a", "overwrite_b", "debug", "check_finite", "assume_a"), public=True)
 def solve(
-    a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
-    check_finite: bool = True, assume_a: str = "gen",
+    a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+    debug: bool = False, check_finite: bool = True, assume_a: str = "gen",
 ) -> Any:
     """Return x with a x = b; `assume_a` is "gen", "sym", "her", or "pos" for positive definite matrices.
 
@@ -216,8 +219,8 @@ def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal:
 
 @inline_jit(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"), public=True)
 def solve_triangular(
-    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
-    debug: Any = None, check_finite: bool = True,
+    a: ArrayLike, b: ArrayLike, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
+    overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
 ) -> Any:
     """Return x with op(a) x = b for triangular matrices; trans: 0 or "N", 1 or "T" (transposed), 2 or "C" (adjoint).
 
@@ -251,7 +254,7 @@ def _lu(a: Any, *, permute_l: bool) -> Any:
 
 
 @inline_jit(static=("permute_l", "overwrite_a", "check_finite"), public=True)
-def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the permutation P, unit lower triangular L and upper triangular U with a = P L U; or P L and U."""
     matrix_type("lu", a)
     return _lu(a, permute_l=bool(permute_l))
@@ -264,7 +267,7 @@ def _lu_factor(a: Any) -> Any:
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Return L and U in one matrix, and for each row that it was exchanged with: what `lu_solve` takes."""
     matrix_type("lu_factor", a)
     return _lu_factor(a)
@@ -281,7 +284,7 @@ def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
     """Return x with op(a) x = b, from what `lu_factor` gave of a; trans: 0, 1 (transposed) or 2 (adjoint).
 
@@ -305,7 +308,7 @@ def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
 
 @inline_jit(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"), public=True)
 def qr(
-    a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+    a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
     """Return Q and R with a = Q R, and the permutation of the columns if `pivoting`.
@@ -329,8 +332,8 @@ def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool)
 
 @inline_jit(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"), public=True)
 def qr_multiply(
-    a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
-    overwrite_c: bool = False,
+    a: ArrayLike, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
+    overwrite_a: bool = False, overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
     """Return c Q, or Q c if `mode` is "left", and R, for the economic factors of `a`; the permutation if `pivoting`.
 
@@ -345,7 +348,7 @@ def qr_multiply(
 # Unitary reductions
 
 
-def complex_form(x: Any) -> Any:
+def complex_form(x: ArrayLike) -> Any:
     """Return `x` as complex numbers of its precision."""
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
@@ -360,7 +363,7 @@ def _schur(a: Any, *, complex_output: bool) -> list[Any]:
 
 
 @inline_jit(static=("output",), public=True)
-def schur(a: Any, output: str = "real") -> list[Any]:
+def schur(a: ArrayLike, output: str = "real") -> list[Any]:
     """Return [T, Z] with a = Z T Zᴴ and unitary Z, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
 
     output: "complex" makes T of real matrices triangular too. ValueError for another output.
@@ -447,7 +450,7 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
-def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
     matrix_type("hessenberg", a, square=True)
     return _hessenberg(a, calc_q=bool(calc_q))
@@ -467,7 +470,7 @@ def _polar(a: Any, *, right: bool, method: str, eps: float | None, max_iteration
     return product(u, vh), product(scaled, adjoint(side))
 
 
-def complex_or_real(values: Any, like: Any) -> Any:
+def complex_or_real(values: ArrayLike, like: Any) -> Any:
     """Return vectors as rows that scale the columns of matrices, in their dtype."""
     shape = aval_of(like).shape
     return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
@@ -475,7 +478,8 @@ def complex_or_real(values: Any, like: Any) -> Any:
 
 @inline_jit(static=("side", "method", "eps", "max_iterations"), public=True)
 def polar(
-    a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
+    a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
+    max_iterations: int | None = None
 ) -> tuple[Any, Any]:
     """Return U with orthonormal columns (or rows) and Hermitian P with a = U P, or a = P U if `side` is "left".
 

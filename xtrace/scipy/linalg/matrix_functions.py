@@ -13,6 +13,7 @@ from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, iota
@@ -115,7 +116,7 @@ def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
 
 
 @inline_jit(static=("upper_triangular", "max_squarings"), public=True)
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """Return the exponentials of square matrices, by squaring and a Padé approximant (Higham 2005).
 
     upper_triangular: the matrices are, which saves a factorisation. Those that would need more than `max_squarings`
@@ -133,7 +134,7 @@ def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
 
 
 @inline_jit(static=("method", "compute_expm"), public=True)
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(A: ArrayLike, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """Return `expm` of `A` and its derivative in the direction `E`, or the derivative alone without `compute_expm`.
 
     The method "SPS" (None) differentiates scaling, Padé approximant and squaring (Al-Mohy and Higham 2009,
@@ -215,7 +216,7 @@ def _sqrtm(a: Any) -> Any:
 
 
 @inline_jit(static=("blocksize",), public=True)
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Any:
     """Return the principal square root of a square matrix, as complex numbers, on the CPU.
 
     NotImplementedError for another `blocksize` than 1.
@@ -233,7 +234,7 @@ def _check_one(function: str, a: Any, position: int = 0) -> Any:
     return aval
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """Return the function of a square matrix that `func` is of numbers, as complex numbers, on the CPU.
 
     func takes and returns arrays of the eigenvalues, which should be distinct (Parlett 1976, A recurrence among the
@@ -316,7 +317,7 @@ def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
 
 
 @inline_jit(static=("method", "tol"), public=True)
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
 
     A, B and C may be batches of one shape. method: "schur", or "eigen" for matrices with well separated eigenvalues.

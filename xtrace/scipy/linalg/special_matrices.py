@@ -13,6 +13,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.numpy.creation import arange, asarray, broadcast_to, eye, to_array_operand, zeros, zeros_like
@@ -137,7 +138,7 @@ def circulant(c: Any) -> Any:
 
 
 @inline_jit(static=("n", "mode"), public=True)
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Any:
     """Return the matrix whose product with a vector of `n` elements is its convolution with `a`.
 
     mode: which rows to keep, "full", "same" or "valid", as in `xtrace.numpy.convolve`. ValueError for another mode,
@@ -173,7 +174,7 @@ def _monic(function: str, a: Any, least: int) -> Any:
 
 
 @inline_jit(public=True)
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Any:
     """Return the matrix whose eigenvalues are the roots of the polynomial with coefficients `a`, the highest first.
 
     ValueError for fewer than two coefficients.
@@ -185,14 +186,14 @@ def companion(a: Any) -> Any:
 
 
 @inline_jit(public=True)
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Any:
     """Return the symmetric matrix of the distances between the elements of `a`."""
     (vector,) = _vectors("fiedler", a)
     return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
 
 
 @inline_jit(public=True)
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Any:
     """Return a pentadiagonal companion matrix of the polynomial `a` (Fiedler 2003, A note on companion matrices).
 
     ValueError for no coefficient at all.
@@ -262,7 +263,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @inline_jit(static=("n", "scale", "dtype"), public=True)
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Any:
     """Return the matrix of `fft` of `n` numbers, divided by n or its root if `scale` is "n" or "sqrtn".
 
     ValueError for another scale, and for a dtype that is not complex.
@@ -278,7 +279,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 
 @inline_jit(static=("n", "dtype"), public=True)
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Any:
     """Return Sylvester's matrix of 1 and -1 with orthogonal rows. ValueError unless `n` is a power of 2."""
     size = _size("hadamard", n)
     if size < 1 or size & (size - 1):

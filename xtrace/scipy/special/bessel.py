@@ -11,6 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.manipulation import stack
@@ -61,7 +62,7 @@ def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tupl
     return found[: highest + 1], stack(slopes) * tangents[0]
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Any:
     """Bessel functions of the first kind of orders 0 to `v` at real `z`, along a new first axis.
 
     n_iter: the order from which the recurrence goes down, which must be larger than v and |z|. TypeError for a `v` or

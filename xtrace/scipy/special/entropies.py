@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace.nn import normalization
 from xtrace.numpy.ufuncs import expm1, log, log1p
 from xtrace.scipy.special.primitive import operands, refuse_complex, with_strong_results
@@ -15,7 +16,7 @@ from xtrace.scipy.special.primitive import operands, refuse_complex, with_strong
 
 @custom_jvp
 @inline_jit(public=True)
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Any:
     """x log(y), and 0 for x = 0 unless y is NaN."""
     x, y = operands("xlogy", x, y)
     return choose((x != 0) | (y != y), x * log(y), 0.0)
@@ -29,7 +30,7 @@ def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any
 
 @custom_jvp
 @inline_jit(public=True)
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Any:
     """x log(1 + y), exact for small y, and 0 for x = 0 unless y is NaN."""
     x, y = operands("xlog1py", x, y)
     return choose((x != 0) | (y != y), x * log1p(y), 0.0)
@@ -71,7 +72,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 @inline_jit(public=True)
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Any:
     """p log(p / q) - p + q, inf where that is undefined. ValueError for complex numbers."""
     refuse_complex("kl_div", p, q)
     p, q = operands("kl_div", p, q)
@@ -81,7 +82,7 @@ def kl_div(p: Any, q: Any) -> Any:
 @custom_jvp
 @inline_jit(public=True)
 @with_strong_results
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Any:
     """log(x / (1 - x)), the inverse of `expit`."""
     (x,) = operands("logit", x)
     return log(x / (1 - x))
@@ -100,24 +101,24 @@ def _power_transformed(logarithm: Any, exponent: Any) -> Any:
 
 
 @inline_jit(public=True)
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda, log(x) for lmbda = 0."""
     x, exponent = operands("boxcox", x, lmbda)
     return _power_transformed(log(x), exponent)
 
 
 @inline_jit(public=True)
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: Any) -> Any:
     """((1 + x)**lmbda - 1) / lmbda, log1p(x) for lmbda = 0."""
     x, exponent = operands("boxcox1p", x, lmbda)
     return _power_transformed(log1p(x), exponent)
 
 
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
     """exp(x) over its sum along `axis` (None: all axes), without overflow."""
     return normalization.softmax(x, axis=axis)
 
 
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
     """The logarithm of `softmax`, computed without it."""
     return normalization.log_softmax(x, axis=axis)

@@ -10,6 +10,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.elementwise import imag
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, maximum
@@ -51,7 +52,7 @@ def _scaled(x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> Any:
     """exp(x²) erfc(x), of real or complex numbers, without overflow for large positive x."""
     (value,) = promoted("erfcx", x)
     if dtypes.is_complex(value.dtype):

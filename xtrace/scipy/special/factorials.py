@@ -15,6 +15,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.arrays.shape import zeros_like
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj, imag, real
@@ -133,7 +134,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @inline_jit(public=True)
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Any:
     """gamma(a) gamma(b) / gamma(a + b). ValueError for complex numbers."""
     refuse_complex("beta", a, b)
     a, b = operands("beta", a, b)
@@ -142,7 +143,7 @@ def beta(a: Any, b: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: Any) -> Any:
     """The rising factorial gamma(z + m) / gamma(z), 1 for m = 0. ValueError for complex numbers."""
     refuse_complex("poch", z, m)
     z, m = operands("poch", z, m)
@@ -195,7 +196,7 @@ def _multigammaln(a: Any, *, dimension: int) -> Any:
     return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
 
 
-def multigammaln(a: Any, d: int) -> Any:
+def multigammaln(a: ArrayLike, d: int) -> Any:
     """The logarithm of the gamma function of `d` dimensions; d is a positive Python integer, or TypeError."""
     try:
         dimension = operator.index(d)

@@ -22,6 +22,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.reductions import any
@@ -299,7 +300,7 @@ def _degree(a: Any, b: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: Any, x: Any) -> Any:
     """Gauss's hypergeometric function 2F1(a, b; c; x); inf where it has a pole in c, 1 for x = 0.
 
     inf for x above 1 unless the series ends. Digits are lost where c is large and negative. ValueError for complex

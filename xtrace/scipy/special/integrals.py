@@ -11,6 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.ufuncs import abs, cos, exp, floor, log, log1p, maximum, minimum, remainder, sin
 from xtrace.scipy.special import fits
@@ -51,7 +52,7 @@ def _ei(x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def exp1(x: Any) -> Any:
+def exp1(x: ArrayLike) -> Any:
     """The exponential integral E1, the integral of exp(-t) / t from x on; inf at 0, NaN for negative numbers.
 
     ValueError for complex numbers.
@@ -177,7 +178,7 @@ def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 
 @custom_jvp
 @inline_jit(public=True)
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Any, Any]:
     """The sine integral Si(x) and the cosine integral Ci(|x|). ValueError for complex numbers."""
     (x,), dtype = real_operands("sici", x)
     size = abs(x)

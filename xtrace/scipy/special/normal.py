@@ -10,6 +10,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.scipy.special.primitive import wide_operand
@@ -19,7 +20,7 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 @inline_jit(public=True)
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Any:
     """The normal distribution's cumulative function. TypeError for other dtypes than float32 and float64."""
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
@@ -61,7 +62,7 @@ def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tupl
     return found, tangents[0] * exp(-square(x) / 2 - found - _LOG_ROOT)
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Any:
     """The logarithm of `ndtr`, exact in both tails.
 
     series_order: how many terms of the asymptotic series are used far below 0, from 0 to 30. TypeError for other dtypes

@@ -12,6 +12,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.special import erf, erfc
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum
@@ -48,7 +49,7 @@ def _upper_tail(x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: Any, a: ArrayLike) -> Any:
     """Owen's T function, the integral of exp(-h² (1 + x²) / 2) / (2 pi (1 + x²)) for x from 0 to `a`.
 
     The result has the default float dtype or a wider one, as in JAX. ValueError for complex numbers.

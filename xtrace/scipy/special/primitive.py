@@ -17,6 +17,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import REAL_NUMBERS, broadcast_to_shape, cast_as, unary_function
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops import special
 from xtrace._src.ops.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
@@ -67,7 +68,7 @@ i1e = unary_function(
 
 
 @inline_jit(public=True)
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Any:
     """Modified Bessel function of the first kind, order 0. TypeError for complex numbers."""
     (x,) = operands("i0", x)
     # |x| with derivative 0 at 0, where the function is even.
@@ -75,7 +76,7 @@ def i0(x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Any:
     """Modified Bessel function of the first kind, order 1. TypeError for complex numbers."""
     (x,) = operands("i1", x)
     return exp(abs(x)) * special.bessel_i1e(x)
@@ -118,7 +119,7 @@ def refuse_complex(function: str, *values: Any) -> None:
             raise ValueError(f"{function} does not support complex-valued inputs; argument {position} is complex")
 
 
-def wide_operand(function: str, x: Any) -> Any:
+def wide_operand(function: str, x: ArrayLike) -> Any:
     """Return `x` as an array, which must be of dtype float32 or float64."""
     dtype = operand_aval(function, 0, x).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
@@ -127,19 +128,19 @@ def wide_operand(function: str, x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Any:
     """Regularized lower incomplete gamma function P(a, x). TypeError for complex numbers."""
     return special.igamma(*operands("gammainc", a, x))
 
 
 @inline_jit(public=True)
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Any:
     """Regularized upper incomplete gamma function 1 - P(a, x). TypeError for complex numbers."""
     return special.igammac(*operands("gammaincc", a, x))
 
 
 @inline_jit(public=True)
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Any:
     """Regularized incomplete beta function. TypeError for complex numbers."""
     return special.betainc(*operands("betainc", a, b, x))
 
@@ -179,7 +180,7 @@ def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
     return _zeta(*primals), jvp(_zeta_expansion, operands("zeta", *primals), operands("zeta", *tangents))[1]
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Any:
     """Hurwitz' zeta function, the sum of (k + q)**-x over k = 0, 1, …; Riemann's if `q` is None.
 
     Its derivatives are those of its continuation. TypeError for complex numbers.

@@ -9,6 +9,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.elementwise import reduce_precision
@@ -16,7 +17,7 @@ from xtrace._src.ops.special import chebyshev
 from xtrace.scipy.special.primitive import operands, refuse_complex
 
 
-def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
+def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Any:
     """Return the polynomial of the given coefficients, from the constant term, at `x`."""
     found: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
@@ -37,12 +38,12 @@ def rolled_polynomial(x: Any, coefficients: tuple[float, ...], terms: int) -> An
     return fori_loop(0, len(table), step, 0 * x)
 
 
-def quotient(x: Any, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
+def quotient(x: ArrayLike, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
     """Return the quotient of two polynomials at `x`."""
     return polynomial(x, pair[0]) / polynomial(x, pair[1])
 
 
-def fitted(x: Any, low: float, high: float, coefficients: tuple[float, ...]) -> Any:
+def fitted(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Any:
     """Return the Chebyshev series on the interval from `low` to `high` at `x`."""
     return chebyshev((2 * x - (low + high)) * (2 / (high - low)), coefficients)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.stats.distribution import Distribution
@@ -17,7 +18,7 @@ distribution = Distribution("bernoulli", "1, 0.25", p="the probability of succes
 
 
 @distribution.defines("-1.3862944")
-def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def logpmf(k: Any, p: Any, loc: ArrayLike = 0) -> Any:
     """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose((n < 0) | (n > 1), -math.inf, xlogy(n, p) + xlog1py(1 - n, -p))

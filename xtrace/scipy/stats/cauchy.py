@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, log, log1p, square, tan
 from xtrace.scipy.stats.distribution import Distribution
@@ -42,13 +43,13 @@ logsf = distribution.logarithm(sf, "-1.0429418")
 
 
 @distribution.defines("-1.", "0.25")
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the value that `cdf` maps to `q`."""
     return loc + scale * tan(math.pi * (q - 0.5))
 
 
 @distribution.defines("1.", "0.25")
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the value that `sf` maps to `q`."""
     return loc + scale * tan(math.pi * (0.5 - q))
 

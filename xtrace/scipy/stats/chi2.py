@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.stats import gamma
 from xtrace.scipy.stats.distribution import Distribution
@@ -14,37 +15,37 @@ distribution = Distribution("chi2", "1.0, 3.0", df="the degrees of freedom.")
 
 
 @distribution.defines("-1.4189389")
-def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of the density."""
     return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
 
 @distribution.defines("0.24197064", strong=False)
-def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the density."""
     return gamma.pdf(x, df / 2, loc, 2 * scale)
 
 
 @distribution.defines("0.19874799")
-def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the probability of a value up to `x`."""
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
 @distribution.defines("-1.6157176")
-def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of `cdf`."""
     return gamma.logcdf(x, df / 2, loc, 2 * scale)
 
 
 @distribution.defines("0.801252")
-def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
 @distribution.defines("-0.22157978")
-def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of `sf`."""
     return gamma.logsf(x, df / 2, loc, 2 * scale)
 

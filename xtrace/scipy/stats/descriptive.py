@@ -10,6 +10,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
@@ -120,7 +121,7 @@ def _ranks(a: Any, *, axis: int, method: str) -> Any:
 
 
 @inline_jit(static=("method", "axis", "nan_policy"), public=True)
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """Return the ranks, from 1 on, of the elements along `axis` (None: of all, in one axis), as default floats.
 
     method: which of their places equal elements get: "average", "min", "max", "ordinal" (each its own), or "dense"
@@ -152,7 +153,9 @@ def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> 
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
-def sem(a: Any, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+def sem(
+    a: ArrayLike, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Any:
     """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
 
     nan_policy: "propagate", or "omit" to leave NaN out; ValueError for others and for an axis that is not there.

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.manipulation import concatenate
 from xtrace.numpy.operands import cast_to
@@ -32,7 +33,7 @@ def _log_density(x: Any, alpha: Any) -> Any:
     return choose(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), found, -math.inf)
 
 
-def logpdf(x: Any, alpha: Any) -> Any:
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Any:
     """The logarithm of the density; -inf at points with parts that are not positive or whose sum is not 1.
 
     The parts of a point are along the first axis of `x`; the last of them may be left out. ValueError where there are
@@ -50,7 +51,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
     return _log_density(cast_to(x, own, dtype), cast_to(alpha, concentrations, dtype))
 
 
-def pdf(x: Any, alpha: Any) -> Any:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Any:
     """The density; arguments and errors as in `logpdf`."""
     return exp(logpdf(x, alpha))
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log
 from xtrace.scipy.special.entropies import xlogy
@@ -18,7 +19,7 @@ distribution = Distribution("gamma", "1.0, 2.0", a="the shape, positive.")
 
 
 @distribution.defines("-1.")
-def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: Any, a: ArrayLike, loc: Any = 0, scale: Any = 1) -> Any:
     """Return the logarithm of the density."""
     below = x < loc
     # What is not used must have a finite derivative.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, sign
 from xtrace.scipy.special.primitive import gammainc, gammaln
@@ -15,7 +16,7 @@ distribution = Distribution("gennorm", "0.5, 1.5", beta="the exponent in the den
 
 
 @distribution.defines("-0.9443866", strong=False)
-def logpdf(x: Any, beta: Any) -> Any:
+def logpdf(x: ArrayLike, beta: ArrayLike) -> Any:
     """Return the logarithm of the density."""
     return log(beta / 2) - gammaln(1 / beta) - abs(x) ** beta
 
@@ -24,7 +25,7 @@ pdf = distribution.exponential(logpdf, "0.38891804")
 
 
 @distribution.defines("0.74174917", strong=False)
-def cdf(x: Any, beta: Any) -> Any:
+def cdf(x: ArrayLike, beta: ArrayLike) -> Any:
     """Return the probability of a value up to `x`."""
     return (1 + sign(x) * gammainc(1 / beta, abs(x) ** beta)) / 2
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
@@ -36,13 +37,13 @@ sf = distribution.exponential(logsf, "0.19229566")
 
 
 @distribution.defines("0.8077043", strong=False)
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the probability of a value up to `x`."""
     return -expm1(logsf(x, loc, scale))
 
 
 @distribution.defines("-0.2135592", strong=False)
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of `cdf`."""
     return log1mexp(-logsf(x, loc, scale))
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log
@@ -36,13 +37,13 @@ cdf = distribution.exponential(logcdf, "0.5452392")
 
 
 @distribution.defines("0.4547608")
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return -expm1(logcdf(x, loc, scale))
 
 
 @distribution.defines("-0.7879837", strong=False)
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of `sf`."""
     return log1mexp(-logcdf(x, loc, scale))
 

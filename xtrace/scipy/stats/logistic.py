@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log, logaddexp
 from xtrace.scipy.special.entropies import logit
@@ -38,13 +39,13 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @distribution.defines("-1.0986123", "0.25")
-def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the value that `cdf` maps to `x`."""
     return loc + scale * logit(x)
 
 
 @distribution.defines("1.0986123", "0.25")
-def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the value that `sf` maps to `x`."""
     return loc - scale * logit(x)
 

@@ -10,6 +10,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.reductions import sum
@@ -41,7 +42,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     return converted(choose(fits, found, -math.inf), p.dtype)
 
 
-def pmf(x: Any, n: Any, p: Any) -> Any:
+def pmf(x: ArrayLike, n: Any, p: ArrayLike) -> Any:
     """The probability of the numbers `x`; arguments and errors as in `logpmf`."""
     return exp(logpmf(x, n, p))
 

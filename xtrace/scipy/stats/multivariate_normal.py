@@ -9,6 +9,7 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.runtime.transfer import to_array
@@ -47,7 +48,7 @@ def _log_density(x: Any, mean: Any, cov: Any) -> Any:
     return -distances / 2 - n * _LOG_TURN / 2 - sum(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
 
 
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: Any, allow_singular: None = None) -> Any:
     """The logarithm of the density at the vectors along the last axis of `x`.
 
     cov is a positive definite matrix, or a number: that many times the identity. Other axes broadcast. Where `mean` is
@@ -69,7 +70,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     return _log_density(*ready)
 
 
-def pdf(x: Any, mean: Any, cov: Any) -> Any:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: Any) -> Any:
     """The density; arguments and errors as in `logpdf`."""
     return exp(logpdf(x, mean, cov))
 

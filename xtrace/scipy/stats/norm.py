@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
@@ -55,13 +56,13 @@ def _of_default_dtype(x: Any) -> Any:
 
 
 @distribution.defines("Array(-0.6744898, dtype=float32)", "0.25", strong=False)
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the value that `cdf` maps to `q`, in the default floating dtype."""
     return _of_default_dtype(ndtri(q) * scale + loc)
 
 
 @distribution.defines("Array(0.6744898, dtype=float32)", "0.25", strong=False)
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the value that `sf` maps to `q`, in the default floating dtype."""
     return _of_default_dtype(loc - ndtri(q) * scale)
 

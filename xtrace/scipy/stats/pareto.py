@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
@@ -34,7 +35,7 @@ def _logarithm_of_survival(x: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 @distribution.defines("-2.0794415")
-def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of `sf`."""
     return _logarithm_of_survival(x, b, loc, scale)
 
@@ -43,13 +44,13 @@ sf = distribution.exponential(logsf, "0.125")
 
 
 @distribution.defines("0.875")
-def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the probability of a value up to `x`."""
     return -expm1(logsf(x, b, loc, scale))
 
 
 @distribution.defines("-0.13353139", strong=False)
-def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of `cdf`."""
     return log1mexp(-_logarithm_of_survival(x, b, loc, scale))
 

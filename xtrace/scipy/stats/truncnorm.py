@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
@@ -61,13 +62,13 @@ def _where_ordered(name: str, a: Any, b: Any, value: Any) -> Any:
 
 
 @distribution.defines("Array(-0.8437722, dtype=float32)")
-def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the logarithm of the density, NaN unless a < b."""
     return _where_ordered("logpdf", a, b, _log_density(x, a, b, loc, scale))
 
 
 @distribution.defines("Array(0.43008512, dtype=float32)")
-def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
     """Return the density, NaN unless a < b."""
     return _where_ordered("pdf", a, b, exp(_log_density(x, a, b, loc, scale)))
 

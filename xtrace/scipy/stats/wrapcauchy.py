@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
 from xtrace.scipy.stats.distribution import Distribution
@@ -23,7 +24,7 @@ def logpdf(x: Any, c: Any) -> Any:
 
 
 @distribution.defines("0.2392267", strong=False)
-def pdf(x: Any, c: Any) -> Any:
+def pdf(x: ArrayLike, c: Any) -> Any:
     """Return the density."""
     return choose((c > 0) & (c < 1), exp(logpdf(x, c)), math.nan)
 

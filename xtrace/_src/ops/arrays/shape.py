@@ -28,6 +28,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
@@ -143,7 +144,7 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
     "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
     jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
     """Return the index along axis `dimension` at every position of an array of the given shape and dtype.
 
     ValueError if there is no such axis, TypeError for a dtype that is not numeric.
@@ -241,7 +242,7 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
     "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
     jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Any, dtype: DTypeLike, *, out_sharding: Any = None) -> Any:
     """Return an array whose elements are unspecified (zeros, at present)."""
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     return empty.bind_positional((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
@@ -442,7 +443,7 @@ def _unstack_batch(
     "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
     jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
 )
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along an axis, as a tuple; ValueError if there is no such axis."""
     return tuple(
         unstack.bind_positional((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),))
@@ -491,7 +492,7 @@ def _split_batch(
     "split", ("sizes", "axis"), abstract=_split_abstract, emit=_split_emit, multiple_results=True,
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
     number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
     return list(split.bind_positional((operand,), (integer_tuple("split", "sizes", sizes), number)))

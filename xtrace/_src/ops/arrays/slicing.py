@@ -23,6 +23,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
@@ -246,7 +247,7 @@ def _pad_batch(
     "pad", ("padding_config",), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Add a scalar around and between elements: ``padding_config[i]`` is (low, high, interior) along axis i.
 
     Negative low and high take elements away. TypeError if dtypes differ; ValueError if nothing would be left.
@@ -524,7 +525,7 @@ def _dynamic_update_slice_batch(
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+    operand: ArrayLike, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
 ) -> Any:
     """Return `operand` with `update` in place of a part, at a position that may be traced.
 

@@ -11,6 +11,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import ANY, check_kind
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_axis
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
@@ -159,7 +160,7 @@ def _top_k_batch(
     "top_k", ("k", "axis"), abstract=_top_k_abstract, emit=_top_k_emit, multiple_results=True,
     jvp=_top_k_jvp, batch=_top_k_batch,
 )
-def top_k(operand: Any, k: int, *, axis: int = -1) -> Sequence[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Sequence[Any]:
     """Return the `k` largest elements along an axis, largest first, and their positions; of equals the first.
 
     ValueError if `k` is negative or above the size of the axis, or the operand is complex.

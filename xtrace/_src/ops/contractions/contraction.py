@@ -11,6 +11,7 @@ from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import converted, operand_aval, transpose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -401,8 +402,8 @@ def _dot_batch(
     batch=_dot_batch,
 )
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     precision: Any = None,
     preferred_element_type: Any = None,

@@ -21,6 +21,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
@@ -326,8 +327,8 @@ def _ragged_batch(
     abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR, transpose=_ragged_transpose, batch=_ragged_batch,
 )
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     group_sizes: Any,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
@@ -463,8 +464,8 @@ def _scaled_batch(
     batch=_scaled_batch,
 )
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     lhs_scale: Any = None,
     rhs_scale: Any = None,

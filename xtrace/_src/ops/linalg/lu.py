@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, gather
@@ -197,7 +198,7 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
 
 
 @primitive("lu", abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, multiple_results=True)
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     """Factors L and U with ``x[permutation] = L U`` of the matrices in the last two axes.
 
     Returns the factors in one matrix, L below the diagonal (it has ones on it) and U from it on; the pivots, for each

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import converted, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
@@ -56,7 +57,7 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
     "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("geqrf has no derivative: qr has"),
 )
-def geqrf(x: Any) -> tuple[Any, Any]:
+def geqrf(x: ArrayLike) -> tuple[Any, Any]:
     """R in the upper triangle, the Householder vectors below it, and the factors of the reflections."""
     packed, taus = geqrf.bind_positional((x,))
     return packed, taus
@@ -93,7 +94,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
     "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("geqp3 has no derivative: qr with pivoting=True has"),
 )
-def geqp3(x: Any, pivots: Any, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
+def geqp3(x: ArrayLike, pivots: Any, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
     """`geqrf` of the columns in an order that makes the diagonal of R fall, and that order.
 
     `pivots` are zeros, or positions from 1 on where columns are to stay in front.
@@ -140,7 +141,7 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
     "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
 )
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: Any) -> Any:
     """The first columns, as many as `a` has, of H₀ H₁ …, with Hᵢ = 1 - taus[i] vᵢ vᵢᴴ.
 
     vᵢ is column i of `a` below the diagonal, 1 on it, 0 above, as `geqrf` gives it. ValueError if `a` has more
@@ -180,7 +181,7 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
     "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
 )
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
     """Product Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; Q is the whole product of the reflections.
 
     `a` and `taus` are as in `householder_product`. ValueError for shapes that do not go together.
@@ -288,7 +289,9 @@ def _qr_jvp(
     "qr", ("pivoting", "full_matrices", "use_magma"), abstract=_qr_abstract, emit=_qr_emit, jvp=_qr_jvp,
     batch=LEADING, multiple_results=True,
 )
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Any, ...]:
+def qr(
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Any, ...]:
     """Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in the last two axes.
 
     full_matrices: Q is square; otherwise it has min(rows, columns) columns. pivoting: the columns of `x` are permuted

@@ -9,6 +9,7 @@ from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -64,7 +65,7 @@ def _schur_emit(
     jvp=no_rule("Differentiation rule for 'schur' not implemented"),
 )
 def schur(
-    x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> tuple[Any, ...]:
     """T and unitary Z with x = Z T Zᴴ for square matrices in the last two axes; T alone without the vectors.
@@ -108,7 +109,7 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     "hessenberg", abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("Differentiation rule for 'hessenberg' not implemented"),
 )
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
     """Reduce square matrices in the last two axes to upper Hessenberg form, unitarily.
 
     Returns the form, with the Householder vectors below its subdiagonal, and the factors of the reflections, as
@@ -151,7 +152,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
     "tridiagonal", ("lower",), abstract=_tridiagonal_abstract, emit=_tridiagonal_emit, batch=LEADING,
     multiple_results=True, jvp=no_rule("Differentiation rule for 'tridiagonal' not implemented"),
 )
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """Reduce Hermitian matrices in the last two axes to real symmetric tridiagonal form, unitarily.
 
     lower: which triangle is read. Returns the matrices with the Householder vectors in that triangle, the diagonal,
@@ -260,7 +261,7 @@ def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, pertur
     "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
     jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING,
 )
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool = False) -> Any:
     """Solve A x = b for the matrices with diagonal `d`, `dl` below and `du` above it.
 
     ``A[i, i - 1]`` is ``dl[..., i]`` and ``A[i, i + 1]`` is ``du[..., i]``; ``dl[..., 0]`` and ``du[..., -1]`` are not

@@ -10,6 +10,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, rev
@@ -203,7 +204,7 @@ def _eigh_jvp(
     abstract=_eigh_abstract, emit=_eigh_emit, jvp=_eigh_jvp, batch=LEADING, multiple_results=True,
 )
 def eigh(
-    x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+    x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
     """Orthonormal eigenvectors, as columns, and eigenvalues of Hermitian matrices in the last two axes.
@@ -441,8 +442,8 @@ def _svd_jvp(
     abstract=_svd_abstract, emit=_svd_emit, jvp=_svd_jvp, batch=LEADING, multiple_results=True,
 )
 def svd(
-    x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None,
-    algorithm: SvdAlgorithm | None = None,
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
 ) -> Any:
     """U, the singular values, which fall, and Vᴴ with x = U diag(s) Vᴴ, for the matrices in the last two axes.
 
@@ -576,7 +577,7 @@ def _eig_jvp(
     abstract=_eig_abstract, emit=_eig_emit, jvp=_eig_jvp, batch=LEADING, multiple_results=True,
 )
 def eig(
-    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+    x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import move_axis, operand_aval, reshape, with_axis
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import squeeze
@@ -70,7 +71,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
 
 
 @primitive("cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING)
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Any:
     """Lower triangular L with x = L Lᴴ for each Hermitian positive definite matrix in the last two axes.
 
     symmetrize_input: take half the sum of `x` and its adjoint first; otherwise the strict upper triangle is not read.
@@ -185,7 +186,7 @@ def _solve_batch(
     abstract=_solve_abstract, emit=_solve_emit, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
 )
 def triangular_solve(
-    a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
+    a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
     conjugate_a: bool = False, unit_diagonal: bool = False,
 ) -> Any:
     """Solve op(a) x = b if `left_side`, else x op(a) = b, for triangular matrices in the last two axes.

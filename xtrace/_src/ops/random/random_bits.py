@@ -10,6 +10,7 @@ from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, move_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -81,7 +82,7 @@ def _bits_batch(
     jvp=ZERO_DERIVATIVE, batch=_bits_batch, multiple_results=True,
 )
 def rng_bit_generator(
-    key: Any, shape: Any, dtype: Any = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
+    key: Any, shape: Any, dtype: DTypeLike = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
     out_sharding: Any = None,
 ) -> Any:
     """Return the next key and an array of random bits, of `dtype` uint8, uint16, uint32 or uint64.
@@ -139,7 +140,7 @@ _STATEFUL = "rng_uniform draws from a state that is no operand: use rng_bit_gene
     jvp=no_rule(f"Differentiation rule for 'rng_uniform' not implemented: {_STATEFUL}"),
     batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
 )
-def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Any) -> Any:
     """Return numbers drawn uniformly from [a, b), scalars of one dtype, with a state that the device holds.
 
     The same program may give other numbers each time: `xtrace.random` is reproducible. ValueError unless `a` and `b`
