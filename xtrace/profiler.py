@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-class TraceAnnotation(_xla.Annotation):
+class TraceAnnotation(_xla.Annotation):  # type: ignore[misc]
     """A ``with`` block that the timeline shows under a name, with keyword arguments as its details.
 
     Nothing is recorded, and it costs next to nothing, while no trace runs. TypeError if the name is no string.

@@ -98,7 +98,7 @@ def _edges(a: Any, *limits: Any, bins: int, dtype: Any) -> Any:
 def _checked_range(function: str, range: Any) -> tuple[Any, ...]:
     if range is None:
         return ()
-    listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)  # type: ignore[arg-type]
+    listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
     found = tuple(range) if listed else ()
     if len(found) != 2 or any(type_of(function, x, 2).ndim for x in found):
         raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {abbreviated(range)}")

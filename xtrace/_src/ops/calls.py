@@ -142,5 +142,5 @@ def evaluate_as_program(closed: ClosedJaxpr, operands: Sequence[Any], name: str)
     """Return the results of `closed`: recorded in place in a jaxpr, as one program of that name outside of one."""
     enclosing = current_trace.get().enclosing()
     if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
-        return call_in_scopes(evaluate, closed.jaxpr, closed.consts, operands)  # type: ignore[no-any-return]
+        return call_in_scopes(evaluate, closed.jaxpr, closed.consts, operands)
     return bind_jit(closed, operands, name)

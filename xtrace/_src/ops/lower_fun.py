@@ -46,7 +46,7 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
     return emit
 
 
-@memoize_by_owner(limit=1024)
+@memoize_by_owner(limit=1024)  # type: ignore[untyped-decorator]
 def _stage(
     function: Callable[..., Any], _settings: Any, avals: Sequence[ShapedArray], parameters: Sequence[tuple[str, Any]]
 ) -> tuple[Jaxpr, Sequence[Any], bool]:

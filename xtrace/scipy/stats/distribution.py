@@ -91,7 +91,7 @@ class Distribution:
             function.__doc__ = _CONTRACTS[name]
         function.__name__ = function.__qualname__ = name
         self._document(function, gives, arguments)
-        return inline_jit(function, public=True)  # type: ignore[no-any-return]
+        return inline_jit(function, public=True)
 
     def _document(self, function: Any, gives: str, arguments: str | None) -> None:
         names = list(inspect.signature(function).parameters)

@@ -200,7 +200,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
         raise TypeError(f"{start}{found.str_short()} for an input of type {aval.str_short()}; take its real part")
 
 
-def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
+def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
     """Return `fun`, which gives a pair (result, function from its cotangent to those of the arguments), differentiable.
 
     The second function's result is a cotangent for a single argument, or a tuple of them.

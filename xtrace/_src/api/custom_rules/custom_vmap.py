@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api.custom_rules.functions import CustomFunction
 from xtrace._src.core import pytree
@@ -17,8 +17,11 @@ from xtrace._src.ops.control_flow.mapping import map as map_over
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
-class custom_vmap(CustomFunction):
+
+class custom_vmap(CustomFunction[_Arguments, _Result]):
     """A function whose form under vmap is given by a rule, which `def_vmap` sets.
 
     Its values under vmap are the rule's, and so are those of its jvp; reverse mode takes the derivative of the function
@@ -27,7 +30,7 @@ class custom_vmap(CustomFunction):
 
     kind = "custom_vmap"
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[_Arguments, _Result]) -> None:
         super().__init__(fun, (), ())
         self.vmap_rule: Callable[..., Any] | None = None
 
@@ -98,7 +101,7 @@ class custom_vmap(CustomFunction):
         return leaves, [bool(b) for b in flags]
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap[..., Any]:
     """Return `f` with a batched form that calls it for one index after the other, in a loop."""
     check_callable("sequential_vmap", f)
     mapped = custom_vmap(f)

@@ -28,6 +28,7 @@ from xtrace._src.algebra.vector_space import (
     move_axis,
     operand_aval,
     reshape,
+    shift_past,
     with_axis,
     zeros,
 )
@@ -46,7 +47,6 @@ from xtrace._src.ops.arrays.shape import (
     expand_dims,
     full,
     shift_over,
-    shift_past,
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

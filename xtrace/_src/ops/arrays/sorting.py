@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, check_kind
-from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, with_axis
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, shift_past, with_axis
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
-from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims, shift_past
+from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["sort", "sort_key_val", "top_k"]

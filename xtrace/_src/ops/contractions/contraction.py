@@ -186,7 +186,7 @@ def _one_precision(precision: Any) -> Precision | None:
     return _precision_names.get(precision) if isinstance(precision, str) else None
 
 
-class DotDimensionNumbers(tuple):
+class DotDimensionNumbers(tuple[Any, ...]):
     """``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``; printed with lists, as jaxprs show it."""
 
     __slots__ = ()

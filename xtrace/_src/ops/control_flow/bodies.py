@@ -49,14 +49,14 @@ def stage_body(
     """
     stage_once = _stage if type(function) is FunctionType else _stage.__wrapped__
     settings = config.cache_key(), axis_environment(current_trace.get())
-    return stage_once(function, transformation, in_tree, tuple(in_avals), settings)  # type: ignore[no-any-return]
+    return stage_once(function, transformation, in_tree, tuple(in_avals), settings)
 
 
 def _closes_over_no_tracer(body: Body) -> bool:
     return not any(isinstance(c, Tracer) for c in body.consts)
 
 
-@memoize_by_owner(limit=256, when=_closes_over_no_tracer)
+@memoize_by_owner(limit=256, when=_closes_over_no_tracer)  # type: ignore[untyped-decorator]
 def _stage(
     function: Callable[..., Any], transformation: str, in_tree: Any, in_avals: tuple[ShapedArray, ...], _settings: Any
 ) -> Body:

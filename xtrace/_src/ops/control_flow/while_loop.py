@@ -27,7 +27,8 @@ from xtrace._src.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
-from xtrace._src.ops.control_flow.scan import Loop, run_scan, unroll_of
+from xtrace._src.ops.control_flow.scan import run_scan, unroll_of
+from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add, lt
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

@@ -63,7 +63,7 @@ def effects_of_call(*, call_jaxpr: Any, **_: Any) -> Effects:
 def evaluate_call(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[Any]:
     """Call the function: Python's, or that of a jaxpr as a program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
-        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))  # type: ignore[no-any-return]
+        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
         raise UnexpectedTracerError(closed_over_message(name))
@@ -75,7 +75,7 @@ def transpose_inline(
 ) -> list[Any]:
     """Transpose the jaxpr of a call on a tape."""
     # A linear function of tangents is transposed as any other: its rules are about its derivative.
-    return jit_call.rule("transpose")(  # type: ignore[no-any-return]
+    return jit_call.rule("transpose")(
         cotangents, *operands, name=name, jaxpr=call_jaxpr, compiler_options=None
     )
 

@@ -13,7 +13,8 @@ from xtrace._src.core.source import replay
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
-from xtrace._src.ops.control_flow.scan import Loop, scan_p
+from xtrace._src.ops.control_flow.scan import scan_p
+from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.device_put import CopySemantics, device_put_p, put
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, stage_to_jaxpr
