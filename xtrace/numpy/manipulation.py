@@ -16,7 +16,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import remainder
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -399,6 +399,37 @@ def _sequence(function: str, arrays: Any) -> list[Any]:
     return found
 
 
+def _join(
+    function: str, arrays: Any, axis: int | Callable[[int], int], dtype: Any,
+    raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
+) -> Any:
+    """Return arrays, or the rows of an array, joined along an axis, or the one that `axis` says for their rank.
+
+    raise_shape: the shape that an array has before it is joined, by its own.
+    """
+    if not isinstance(arrays, (Array, np.ndarray)):
+        raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(function, arrays)]
+        return _concatenated(function, raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
+    # The program must not grow with the number of rows.
+    array = to_array_operand(function, arrays)
+    if not array.ndim or not array.shape[0]:
+        raise ValueError(f"{function}: Need at least one array")
+    count, shape = array.shape[0], raise_shape(array.shape[1:])
+    if not shape:
+        raise _no_axes(function)
+    along = canonical_axis(function, axis if isinstance(axis, int) else axis(len(shape)), len(shape))
+    rows = moveaxis(set_shape(array, (count, *shape)), 0, along)
+    wanted, weak = _common_type([array], dtype)
+    return converted(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
+
+
+def _no_axes(function: str) -> ValueError:
+    return ValueError(
+        f"{function}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
+        f"argument, {function}([a, b])"
+    )
+
+
 def _common_type(found: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
@@ -413,10 +444,7 @@ def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) ->
             f"{', '.join(str(x.shape) for x in found)}."
         )
     if found[0].ndim == 0:
-        raise ValueError(
-            f"{function}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
-            f"argument, {function}([a, b])"
-        )
+        raise _no_axes(function)
     along = canonical_axis(function, axis, found[0].ndim)
     if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in found}) > 1:
         raise TypeError(
@@ -448,11 +476,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
         Array([1, 2, 3], dtype=int32)
     """
-    found = _sequence("concatenate", arrays)
     wanted = requested_dtype("concatenate", dtype)
     if axis is None:
-        found, axis = [ravel(x) for x in found], 0
-    return _concatenated("concatenate", found, axis, wanted)
+        return _join("concatenate", arrays, 0, wanted, lambda shape: (math.prod(shape),))
+    return _join("concatenate", arrays, axis, wanted)
 
 
 @inline_jit(static=("axis",), trees=True)
@@ -500,8 +527,12 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
                [3, 4]], dtype=int32)
     """
     refuse("stack", out=out)
-    found = _sequence("stack", arrays)
     wanted = requested_dtype("stack", dtype)
+    if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim and arrays.shape[0]:
+        array = to_array_operand("stack", arrays)
+        common, weak = _common_type([array], wanted)
+        return converted(moveaxis(array, 0, canonical_axis("stack", axis, array.ndim)), common, weak)
+    found = _sequence("stack", arrays)
     if len({x.shape for x in found}) > 1:
         raise ValueError(
             f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in found)}. "
@@ -517,9 +548,22 @@ def _stacked(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
     return shapes.stack([converted(x, dtype, weak) for x in arrays], axis)
 
 
-def _at_least(function: str, arys: tuple[Any, ...], raised: Callable[[Any], Any]) -> Any:
-    found = [raised(to_array_operand(function, x, i)) for i, x in enumerate(arys)]
-    return found[0] if len(found) == 1 else found
+def _at_least_1d(shape: Shape) -> Shape:
+    return shape or (1,)
+
+
+def _at_least_2d(shape: Shape) -> Shape:
+    return shape if len(shape) > 1 else (1, math.prod(shape))
+
+
+def _at_least_3d(shape: Shape) -> Shape:
+    return shape if len(shape) > 2 else (*_at_least_2d(shape), 1)
+
+
+def _raise_ranks(function: str, arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
+    arrays = [to_array_operand(function, x, i) for i, x in enumerate(arys)]
+    raised = [set_shape(x, raise_shape(x.shape)) for x in arrays]
+    return raised[0] if len(raised) == 1 else raised
 
 
 @inline_jit(public=True)
@@ -539,7 +583,7 @@ def atleast_1d(*arys: Any) -> Any:
         >>> jnp.atleast_1d(1.0).shape
         (1,)
     """
-    return _at_least("atleast_1d", arys, lambda x: x if x.ndim else set_shape(x, (1,)))
+    return _raise_ranks("atleast_1d", arys, _at_least_1d)
 
 
 @inline_jit(public=True)
@@ -559,7 +603,7 @@ def atleast_2d(*arys: Any) -> Any:
         >>> jnp.atleast_2d(1.0).shape
         (1, 1)
     """
-    return _at_least("atleast_2d", arys, lambda x: x if x.ndim > 1 else set_shape(x, (1, x.size)))
+    return _raise_ranks("atleast_2d", arys, _at_least_2d)
 
 
 @inline_jit(public=True)
@@ -580,20 +624,11 @@ def atleast_3d(*arys: Any) -> Any:
         (1, 1, 1)
     """
 
-    def raised(x: Any) -> Any:
-        if x.ndim > 2:
-            return x
-        return set_shape(x, (1, x.size, 1) if x.ndim < 2 else (*x.shape, 1))
-
-    return _at_least("atleast_3d", arys, raised)
+    return _raise_ranks("atleast_3d", arys, _at_least_3d)
 
 
 def _others(rank: int, axis: int) -> list[int]:
     return [i for i in range(rank) if i != axis]
-
-
-def _raised(function: str, tup: Any, raise_rank: Callable[..., Any]) -> list[Any]:
-    return [raise_rank(x) for x in _sequence(function, tup)]
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -616,7 +651,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
-    return _concatenated("vstack", _raised("vstack", tup, atleast_2d), 0, requested_dtype("vstack", dtype))
+    return _join("vstack", tup, 0, requested_dtype("vstack", dtype), _at_least_2d)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -638,8 +673,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
         Array([1, 2, 3, 4], dtype=int32)
     """
-    found = _raised("hstack", tup, atleast_1d)
-    return _concatenated("hstack", found, 0 if found[0].ndim == 1 else 1, requested_dtype("hstack", dtype))
+    return _join("hstack", tup, lambda rank: min(rank - 1, 1), requested_dtype("hstack", dtype), _at_least_1d)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -662,7 +696,7 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
         Array([[[1, 3],
                 [2, 4]]], dtype=int32)
     """
-    return _concatenated("dstack", _raised("dstack", tup, atleast_3d), 2, requested_dtype("dstack", dtype))
+    return _join("dstack", tup, 2, requested_dtype("dstack", dtype), _at_least_3d)
 
 
 @inline_jit(trees=True)
@@ -684,8 +718,7 @@ def column_stack(tup: Any) -> Array:
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    found = [x if x.ndim > 1 else set_shape(x, (x.size, 1)) for x in _sequence("column_stack", tup)]
-    return _concatenated("column_stack", found, 1, None)
+    return _join("column_stack", tup, 1, None, lambda shape: shape if len(shape) > 1 else (math.prod(shape), 1))
 
 
 @inline_jit(static=("axis",), public=True)

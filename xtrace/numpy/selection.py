@@ -18,7 +18,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch
@@ -59,6 +60,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return _selected(*condlist, *choicelist, default)
 
 
+# The most conditions that are looked at one after the other.
+_CHAINED = 4
+
+
 @inline_jit
 def _selected(*operands: Any) -> Any:
     count = len(operands) // 2
@@ -69,11 +74,18 @@ def _selected(*operands: Any) -> Any:
         broadcast_operand_to("select", cast(x, aval, dtype, weak), aval.shape, shape)
         for x, aval in zip(cases, avals, strict=True)
     ]
-    found = values.pop()
-    for condition, value in zip(reversed(conditions), reversed(values), strict=True):
-        mask = broadcast_operand_to("select", truth(condition), type_of("select", condition).shape, shape)
-        found = elementwise.select_n(mask, found, value)
-    return found
+    masks = [
+        broadcast_operand_to("select", truth(condition), type_of("select", condition).shape, shape)
+        for condition in conditions
+    ]
+    if count > _CHAINED:
+        # A chain of thousands of choices would end XLA's compiler.
+        rows = shapes.stack([*masks, shapes.full(shape, True)])
+        return elementwise.select_n(reductions.argmax(rows, 0, np.int32), *values)
+    result = values.pop()
+    for mask, value in zip(reversed(masks), reversed(values), strict=True):
+        result = elementwise.select_n(mask, result, value)
+    return result
 
 
 def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any) -> Array:
