@@ -74,7 +74,7 @@ from xtrace._src.xla.clients import Device
 
 # The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
 _set_base_trace(_evaluate)
-_install_operators(_Tracer, _ConcreteArray)
+_install_operators(Array, _Tracer, _ConcreteArray)
 _install_late(lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(Array), Array)
 
 __version__ = "0.1.0"

@@ -789,8 +789,11 @@ _CONVERSIONS = frozenset(
 )
 
 
-def install_operators(*classes: type) -> None:
-    """Give Python's elementwise operators to the array classes; done once, by ``xtrace/__init__.py``."""
+def install_operators(abstract: type, *classes: type) -> None:
+    """Give Python's elementwise operators to the abstract array class, and boundaries to conversions of its `classes`.
+
+    ``xtrace/__init__.py`` does it once.
+    """
     methods: dict[str, Callable[..., Any]] = {}
     for name, (symbol, function) in _BINARY.items():
         methods[f"__{name}__"], methods[f"__r{name}__"] = function.methods(symbol)  # type: ignore[attr-defined]
@@ -799,9 +802,9 @@ def install_operators(*classes: type) -> None:
     for name, (symbol, function) in _COMPARISONS.items():
         methods[f"__{name}__"] = function.methods(symbol)[0]  # type: ignore[attr-defined]
     methods |= {f"__{name}__": _unary_method(function) for name, function in _UNARY.items()}
+    for name, method in methods.items():
+        setattr(abstract, name, operation(method))
     for cls in classes:
-        for name, method in methods.items():
-            setattr(cls, name, operation(method))
         for name, method in list(vars(cls).items()):
             if name in _CONVERSIONS and isinstance(method, FunctionType):
                 setattr(cls, name, boundary(method))
