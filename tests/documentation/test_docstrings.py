@@ -20,17 +20,20 @@ import numpy as np
 import pytest
 
 import xtrace
+from xtrace._src.core.primitive import Primitive
 from xtrace.numpy.updates import IndexedArray
 
 NOT_CONVERTED = (
-    "xtrace", "xtrace._src.*", "xtrace.ad_checkpoint", "xtrace.core", "xtrace.custom_batching",
-    "xtrace.custom_derivatives", "xtrace.debug", "xtrace.dtypes", "xtrace.experimental.*", "xtrace.extend.*",
-    "xtrace.ffi", "xtrace.flatten_util", "xtrace.image", "xtrace.lax", "xtrace.lax.linalg", "xtrace.memory",
-    "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*", "xtrace.scipy.cluster.*",
-    "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize",
-    "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special",
-    "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util",
-    "xtrace.tree_util",
+    "xtrace", "xtrace._src.[!o]*", "xtrace._src.ops.[!e]*", "xtrace.ad_checkpoint", "xtrace.ad_checkpoint.*",
+    "xtrace.core", "xtrace.custom_batching", "xtrace.custom_derivatives", "xtrace.debug", "xtrace.dtypes",
+    "xtrace.experimental.*", "xtrace.extend.*", "xtrace.ffi", "xtrace.flatten_util", "xtrace.image",
+    "xtrace.lax", "xtrace.lax.AxisReduction", "xtrace.lax.Cumulative", "xtrace.lax.ExtremePosition",
+    "xtrace.lax.Primitive", "xtrace.lax.Reduction", "xtrace.lax.Scatter", "xtrace.lax.linalg",
+    "xtrace.lax.linalg.*", "xtrace.memory", "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*",
+    "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*",
+    "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*",
+    "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*",
+    "xtrace.stages", "xtrace.test_util", "xtrace.tree_util",
 )
 
 # Functions that accept every argument, so that there is no error to name.
@@ -74,7 +77,9 @@ def modules_below(name):
 
 
 def source_of(value, module):
-    """Return the module that defines a function; of objects and members of families, the public `module`."""
+    """Return the module that defines a function; of objects the public `module`, and of operations also the class."""
+    if isinstance(value, Primitive):
+        return f"{module}.{type(value).__name__}"
     namespace = getattr(inspect.unwrap(value), "__globals__", None) if isinstance(value, types.FunctionType) else None
     source = module if namespace is None else namespace["__name__"]
     return module if source == "xtrace._src.api.operators" or not source.startswith("xtrace") else source

@@ -16,6 +16,7 @@ from xtrace._src.algebra.kinds import (
     check_kind,
     check_same_dtype,
     is_kind,
+    kind_names,
     make_signature,
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
@@ -25,6 +26,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -59,6 +61,9 @@ class Elementwise(Primitive):
     derivatives: for each operand (one stands for all) what its tangent adds to that of the result: a function
     (tangent, *operands, result, **parameters), or 1, -1 or 0 for the tangent itself, its negative, nothing. An
     operation all of whose derivatives are 1 or -1 is linear, and can be transposed. jvp, transpose: rules instead.
+
+    contract: the first line of the docstring. documentation: `example`, an expression and its printed value, and what
+    `returns` and `reference` say; operations that are not public have none.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class Elementwise(Primitive):
         op: str | Callable[..., Value],
         kinds: Sequence[Any],
         operand_names: Sequence[str],
-        doc: str,
+        contract: str,
         *,
         result: Callable[..., Any] | None = None,
         same_dtype: bool = True,
@@ -79,6 +84,7 @@ class Elementwise(Primitive):
         derivatives: Any = None,
         jvp: Callable[..., Any] | Derived | None = None,
         transpose: Callable[..., Any] | None = None,
+        **documentation: Any,
     ) -> None:
         super().__init__(
             name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch
@@ -98,10 +104,31 @@ class Elementwise(Primitive):
         self.cases = dict(cases or {})
         self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)
         self.operand_names = tuple(operand_names)
-        self.__doc__ = doc
         if operation is None:
+            self.__doc__ = self._docstring(contract, **documentation) if documentation else contract
             self.__name__ = self.__qualname__ = public_name or name
             self.__signature__ = make_signature([*operand_names, *parameters], dict.fromkeys(parameters))
+
+    def _docstring(self, contract: str, example: tuple[str, str], returns: str = "", reference: str = "") -> str:
+        """Return the docstring of the public function; `returns` replaces the dtype that follows from `result`."""
+        if all(kinds == self.kinds[0] for kinds in self.kinds[1:]):
+            article = "an array or a scalar" if len(self.operand_names) == 1 else "arrays or scalars"
+            arguments = {", ".join(self.operand_names): f"{article} of {kind_names(self.kinds[0])}."}
+        else:
+            arguments = {
+                name: f"an array or a scalar of {kind_names(kinds)}."
+                for name, kinds in zip(self.operand_names, self.kinds, strict=True)
+            }
+        shape, dtype, error = "the operand's shape", "dtype", "the operand is no array or scalar of an accepted dtype."
+        if len(self.operand_names) > 1:
+            shape, dtype = "the broadcast shape", "the operands' dtype"
+            error = "an operand is no array or scalar of an accepted dtype, or dtypes or shapes do not agree."
+        if self.result is as_bool:
+            dtype = "dtype bool"
+        if self.parameters:
+            arguments["accuracy"] = "an `AccuracyMode` or a `Tolerance` that bounds the error; None for the usual one."
+        result = f"An array of {shape} and {returns or dtype}."
+        return docstring(contract, arguments, result, {"TypeError": error}, example, reference)
 
     def _abstract(self, *avals: ShapedArray, **parameters: Any) -> ShapedArray:
         name = self.__name__
@@ -279,20 +306,21 @@ class Binary(Elementwise):
 
 
 def unary(
-    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], doc: str, *, accuracy: bool = False, **details: Any
+    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], contract: str, *, accuracy: bool = False,
+    **details: Any,
 ) -> Unary:
     """Define an elementwise operation of one operand; `accuracy` says it takes the parameter of that name.
 
     See `Elementwise` for the other details.
     """
-    return Unary(name, op, kinds, ("x",), doc, parameters=("accuracy",) if accuracy else (), **details)
+    return Unary(name, op, kinds, ("x",), contract, parameters=("accuracy",) if accuracy else (), **details)
 
 
 def binary(
     name: str,
     op: str | Callable[..., Value],
     kinds: Sequence[Any],
-    doc: str,
+    contract: str,
     *,
     names: Sequence[str] = ("x", "y"),
     **details: Any,
@@ -302,7 +330,7 @@ def binary(
     See `Elementwise` for the other details.
     """
     family = Binary if tuple(names) == ("x", "y") else Elementwise
-    return family(name, op, kinds, names, doc, **details)
+    return family(name, op, kinds, names, contract, **details)
 
 
 def elementwise(
@@ -315,7 +343,7 @@ def elementwise(
 
     def define(operation: Callable[..., Any]) -> Elementwise:
         names = tuple(inspect.signature(operation).parameters)[:operands]
-        return Elementwise(name, op, kinds, names, operation.__doc__ or "", operation=operation, **details)
+        return Elementwise(name, op, kinds, names, "", operation=operation, **details)
 
     return define
 
@@ -326,8 +354,8 @@ def as_bool(*_: Any) -> Any:
 
 
 def compare(
-    name: str, direction: str, doc: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
-    of_words: Monoid | None = None,
+    name: str, direction: str, contract: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
+    of_words: Monoid | None = None, **documentation: Any,
 ) -> Elementwise:
     """Define a comparison; `ordered` ones do not accept complex operands.
 
@@ -346,8 +374,9 @@ def compare(
 
     kinds = ORDERED if ordered else ANY
     comparison = binary(
-        name, op, kinds if of_words is None else (*kinds, EXTENDED), doc, result=as_bool, promoting=promoting,
-        derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
+        name, op, kinds if of_words is None else (*kinds, EXTENDED), contract, result=as_bool,
+        promoting=promoting, derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
+        **documentation,
     )
     return comparison
 
@@ -393,8 +422,13 @@ def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tupl
     return moved, 0
 
 
-neg = unary("neg", "stablehlo.negate", NUMBER, "Negation; of unsigned integers, modulo their range.", derivatives=-1)
-add_any = binary("add_any", "stablehlo.add", ANY, "Sum of tangents or cotangents.", derivatives=1)
+neg = unary(
+    "neg", "stablehlo.negate", NUMBER, "Return the negative of each element; of unsigned integers, modulo their range.",
+    derivatives=-1, example=("lax.neg(2)", "Array(-2, dtype=int32, weak_type=True)"),
+)
+add_any = binary(
+    "add_any", "stablehlo.add", ANY, "Return the sum of tangents or cotangents.", derivatives=1,
+)
 
 
 def _product(builder: FunctionBuilder, x: Value, y: Value, *, out_dtype: Any) -> Value:
@@ -420,7 +454,22 @@ def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> lis
     jvp=BILINEAR, transpose=_product_transpose,
 )
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """Product, computed in `out_dtype` if one is given."""
+    """Return the product of corresponding elements.
+
+    Args:
+        x, y: arrays or scalars of numbers of one dtype whose shapes agree, but for scalars and axes of size 1.
+        out_dtype: a dtype that the operands are converted to before they are multiplied; None for their own.
+
+    Returns:
+        An array of the broadcast shape and the dtype `out_dtype`, or else that of the operands.
+
+    Raises:
+        TypeError: an operand is no array of numbers, or dtypes or shapes do not agree.
+
+    Example:
+        >>> lax.mul(2, 3)
+        Array(6, dtype=int32, weak_type=True)
+    """
     if out_dtype is not None:
         out_dtype = dtypes.canonicalize(out_dtype, config.keeps_wide_dtypes())
     return mul.bind_positional((x, y), (out_dtype,))

@@ -36,6 +36,18 @@ _kind_tests: dict[str, Callable[[Any], bool]] = {
     FLOAT64: lambda dtype: bool(dtype == dtypes.float64),
 }
 
+_KIND_NAMES = {
+    FLOAT: "real floating numbers", COMPLEX: "complex numbers", INTEGER: "integers", BOOL: "booleans",
+    EXTENDED: "random keys", SIGNED: "signed integers", UNSIGNED: "unsigned integers", FLOAT32: "float32",
+    FLOAT64: "float64",
+}
+
+
+def kind_names(kinds: Sequence[str]) -> str:
+    """Return the names of elements of `kinds` as documentation lists them."""
+    *others, last = [_KIND_NAMES[kind] for kind in kinds]
+    return f"{', '.join(others)} or {last}" if others else last
+
 
 def is_kind(dtype: Any, kinds: Sequence[str]) -> bool:
     """Whether `dtype` is of one of the `kinds`."""

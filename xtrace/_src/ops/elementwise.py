@@ -93,17 +93,24 @@ def _sign_of_unsigned(builder: FunctionBuilder, x: Value) -> Value:
 
 
 sign = unary(
-    "sign",
-    "stablehlo.sign",
-    NUMBER,
-    "Sign: -1, 0 or 1, zeros and NaN as they are; of complex numbers, x / abs(x).",
-    cases={UNSIGNED: _sign_of_unsigned},
-    derivatives=0,
+    "sign", "stablehlo.sign", NUMBER,
+    "Return the sign of each element: -1, 0 or 1, zeros and NaN unchanged, and x / abs(x) for complex numbers.",
+    cases={UNSIGNED: _sign_of_unsigned}, derivatives=0,
+    example=("lax.sign(-2.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )
-floor = unary("floor", "stablehlo.floor", (FLOAT,), "Largest integer that is not above x.", derivatives=0)
-ceil = unary("ceil", "stablehlo.ceil", (FLOAT,), "Smallest integer that is not below x.", derivatives=0)
+floor = unary(
+    "floor", "stablehlo.floor", (FLOAT,),
+    "Return the largest integer that is not above each element, as a floating number.", derivatives=0,
+    example=("lax.floor(1.7)", "Array(1., dtype=float32, weak_type=True)"),
+)
+ceil = unary(
+    "ceil", "stablehlo.ceil", (FLOAT,),
+    "Return the smallest integer that is not below each element, as a floating number.", derivatives=0,
+    example=("lax.ceil(1.2)", "Array(2., dtype=float32, weak_type=True)"),
+)
 is_finite = unary(
-    "is_finite", "stablehlo.is_finite", (FLOAT,), "Whether x is no infinity and no NaN.", result=as_bool, derivatives=0
+    "is_finite", "stablehlo.is_finite", (FLOAT,), "Return whether each element is neither infinite nor NaN.",
+    result=as_bool, derivatives=0, example=("lax.is_finite(jnp.inf)", "Array(False, dtype=bool, weak_type=True)"),
 )
 
 
@@ -117,12 +124,10 @@ def _abs_derivative(t: Any, x: Any, r: Any) -> Any:
 
 
 abs = unary(
-    "abs",
-    "stablehlo.abs",
-    (FLOAT, COMPLEX, SIGNED),
-    "Absolute value; of complex numbers, the modulus.",
-    result=dtypes.real_part_dtype,
-    derivatives=_abs_derivative,
+    "abs", "stablehlo.abs", (FLOAT, COMPLEX, SIGNED),
+    "Return the absolute value of each element; of complex numbers, the modulus.", result=dtypes.real_part_dtype,
+    derivatives=_abs_derivative, example=("lax.abs(3 + 4j)", "Array(5., dtype=float32, weak_type=True)"),
+    returns="the dtype of real parts",
 )
 
 
@@ -140,18 +145,31 @@ def _round(builder: FunctionBuilder, x: Value, *, rounding_method: RoundingMetho
 
 @elementwise("round", _round, (FLOAT,), parameters=("rounding_method",), derivatives=0)
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """Nearest integer; `rounding_method` says where halves go. ValueError if it is no RoundingMethod."""
+    """Round each element to the nearest integer.
+
+    Args:
+        x: an array or a scalar of real floating numbers.
+        rounding_method: a `RoundingMethod`: numbers halfway between two integers go away from zero, or to the even one.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array or scalar of real floating numbers.
+        ValueError: `rounding_method` is no `RoundingMethod`.
+
+    Example:
+        >>> lax.round(2.5)
+        Array(3., dtype=float32, weak_type=True)
+    """
     return round.bind_positional((x,), (RoundingMethod(rounding_method),))
 
 
 nextafter = binary(
-    "nextafter",
-    "chlo.next_after",
-    (FLOAT,),
-    "Next representable number from x1 towards x2.",
-    promoting="nextafter",
-    names=("x1", "x2"),
+    "nextafter", "chlo.next_after", (FLOAT,), "Return the floating-point number next to `x1` in the direction of `x2`.",
+    promoting="nextafter", names=("x1", "x2"),
     jvp=no_rule("nextafter has no derivative: it steps from one floating-point number to the next"),
+    example=("lax.nextafter(0.0, 1.0)", "Array(1.e-45, dtype=float32, weak_type=True)"),
 )
 
 
@@ -164,34 +182,44 @@ def _exp2(x: Any, *, accuracy: Any) -> Any:
 
 
 exp = unary(
-    "exp", "stablehlo.exponential", INEXACT, "Exponential.", accuracy=True, derivatives=lambda t, x, r, **_: mul(t, r)
+    "exp", "stablehlo.exponential", INEXACT, "Return the exponential of each element.", accuracy=True,
+    derivatives=lambda t, x, r, **_: mul(t, r),
+    example=("lax.exp(1.0)", "Array(2.7182817, dtype=float32, weak_type=True)"),
 )
 exp2 = unary(
-    "exp2", _exp2, INEXACT, "Power of two.", accuracy=True,
+    "exp2", _exp2, INEXACT, "Return 2 to the power of each element.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(constant_like(x, math.log(2)), mul(t, r)),
+    example=("lax.exp2(3.0)", "Array(8., dtype=float32, weak_type=True)"),
 )
 expm1 = unary(
-    "expm1", "stablehlo.exponential_minus_one", INEXACT, "exp(x) - 1, exact near zero.", accuracy=True,
+    "expm1", "stablehlo.exponential_minus_one", INEXACT, "Return exp(x) - 1, exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, add(r, constant_like(r, 1))),
+    example=("lax.expm1(1e-6)", "Array(1.0000005e-06, dtype=float32, weak_type=True)"),
 )
 log = unary(
-    "log", "stablehlo.log", INEXACT, "Natural logarithm.", accuracy=True, derivatives=lambda t, x, r, **_: div(t, x)
+    "log", "stablehlo.log", INEXACT, "Return the natural logarithm of each element; NaN for negative real numbers.",
+    accuracy=True, derivatives=lambda t, x, r, **_: div(t, x),
+    example=("lax.log(2.0)", "Array(0.6931472, dtype=float32, weak_type=True)"),
 )
 log1p = unary(
-    "log1p", "stablehlo.log_plus_one", INEXACT, "log(1 + x), exact near zero.", accuracy=True,
+    "log1p", "stablehlo.log_plus_one", INEXACT, "Return log(1 + x), exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: div(t, add(x, constant_like(x, 1))),
+    example=("lax.log1p(1e-6)", "Array(9.999995e-07, dtype=float32, weak_type=True)"),
 )
 logistic = unary(
-    "logistic", "stablehlo.logistic", INEXACT, "Logistic function, 1 / (1 + exp(-x)).", accuracy=True,
-    derivatives=lambda t, x, r, **_: mul(t, mul(r, sub(constant_like(r, 1), r))),
+    "logistic", "stablehlo.logistic", INEXACT, "Return the logistic function 1 / (1 + exp(-x)) of each element.",
+    accuracy=True, derivatives=lambda t, x, r, **_: mul(t, mul(r, sub(constant_like(r, 1), r))),
+    example=("lax.logistic(0.0)", "Array(0.5, dtype=float32, weak_type=True)"),
 )
 sqrt = unary(
-    "sqrt", "stablehlo.sqrt", INEXACT, "Square root; NaN below zero.", accuracy=True,
-    derivatives=lambda t, x, r, **_: mul(t, div(constant_like(r, 0.5), r)),
+    "sqrt", "stablehlo.sqrt", INEXACT, "Return the square root of each element; NaN for negative real numbers.",
+    accuracy=True, derivatives=lambda t, x, r, **_: mul(t, div(constant_like(r, 0.5), r)),
+    example=("lax.sqrt(4.0)", "Array(2., dtype=float32, weak_type=True)"),
 )
 rsqrt = unary(
-    "rsqrt", "stablehlo.rsqrt", INEXACT, "Reciprocal of the square root.", accuracy=True,
+    "rsqrt", "stablehlo.rsqrt", INEXACT, "Return the reciprocal of the square root of each element.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, mul(constant_like(x, -0.5), div(r, x))),
+    example=("lax.rsqrt(4.0)", "Array(0.5, dtype=float32, weak_type=True)"),
 )
 
 
@@ -199,7 +227,10 @@ def _cbrt_derivative(t: Any, x: Any, r: Any, **_: Any) -> Any:
     return mul(t, mul(constant_like(r, 1 / 3), integer_pow(r, -2)))
 
 
-cbrt = unary("cbrt", "stablehlo.cbrt", (FLOAT,), "Cube root.", accuracy=True, derivatives=_cbrt_derivative)
+cbrt = unary(
+    "cbrt", "stablehlo.cbrt", (FLOAT,), "Return the real cube root of each element.", accuracy=True,
+    derivatives=_cbrt_derivative, example=("lax.cbrt(-8.0)", "Array(-2., dtype=float32, weak_type=True)"),
+)
 
 
 def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
@@ -207,8 +238,9 @@ def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
 
 
 square = unary(
-    "square", "chlo.square", NUMBER, "Square.", cases={INTEGER: _square_of_integer},
+    "square", "chlo.square", NUMBER, "Return the square of each element.", cases={INTEGER: _square_of_integer},
     derivatives=lambda t, x, r: mul(t, mul(constant_like(x, 2), x)),
+    example=("lax.square(3)", "Array(9, dtype=int32, weak_type=True)"),
 )
 
 
@@ -252,9 +284,21 @@ def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
     derivatives=_integer_pow_derivative,
 )
 def integer_pow(x: Any, y: int) -> Any:
-    """Power with an exponent known while tracing, by repeated multiplication.
+    """Return `x` to a power that is known while tracing, by repeated multiplication.
 
-    TypeError if `y` is no Python integer, or is negative for an integer `x`.
+    Args:
+        x: an array or a scalar of numbers.
+        y: a Python integer; a negative one asks for floating or complex `x`.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array of numbers, or `y` is no Python integer, or is negative for an integer `x`.
+
+    Example:
+        >>> lax.integer_pow(2.0, -2)
+        Array(0.25, dtype=float32, weak_type=True)
     """
     try:
         exponent = operator.index(y)
@@ -266,7 +310,21 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """Return 1 / x."""
+    """Return 1 / x.
+
+    Args:
+        x: an array or a scalar of real floating or complex numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array or scalar of real floating or complex numbers.
+
+    Example:
+        >>> lax.reciprocal(4.0)
+        Array(0.25, dtype=float32, weak_type=True)
+    """
     return integer_pow(x, -1)
 
 
@@ -305,13 +363,9 @@ def _pow_by_exponent(t: Any, x: Any, y: Any, r: Any) -> Any:
 
 
 pow = binary(
-    "pow",
-    _pow,
-    (INEXACT, NUMBER),
-    "Power; the exponent may be of an integer dtype.",
-    result=_pow_result,
-    same_dtype=False,
-    derivatives=(_pow_by_base, _pow_by_exponent),
+    "pow", _pow, (INEXACT, NUMBER), "Return `x` to the power `y`, in the dtype of `x`; `y` may have an integer dtype.",
+    result=_pow_result, same_dtype=False, derivatives=(_pow_by_base, _pow_by_exponent),
+    example=("lax.pow(2.0, 3)", "Array(8., dtype=float32, weak_type=True)"), returns="the dtype of `x`",
 )
 
 
@@ -340,61 +394,91 @@ def _complex_cosine(x: Any, *, accuracy: Any) -> Any:
 
 
 sin = unary(
-    "sin", "stablehlo.sine", INEXACT, "Sine.", accuracy=True, cases={COMPLEX: _complex_sine},
-    derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy=accuracy)),
+    "sin", "stablehlo.sine", INEXACT, "Return the sine of each element, an angle in radians.", accuracy=True,
+    cases={COMPLEX: _complex_sine}, derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy=accuracy)),
+    example=("lax.sin(1.0)", "Array(0.84147096, dtype=float32, weak_type=True)"),
 )
 cos: Unary = unary(
-    "cos", "stablehlo.cosine", INEXACT, "Cosine.", accuracy=True, cases={COMPLEX: _complex_cosine},
-    derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy=accuracy))),
+    "cos", "stablehlo.cosine", INEXACT, "Return the cosine of each element, an angle in radians.", accuracy=True,
+    cases={COMPLEX: _complex_cosine}, derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy=accuracy))),
+    example=("lax.cos(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
 tan = unary(
-    "tan", "stablehlo.tan", INEXACT, "Tangent.", accuracy=True,
+    "tan", "stablehlo.tan", INEXACT, "Return the tangent of each element, an angle in radians.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, add(constant_like(r, 1), square(r))),
+    example=("lax.tan(1.0)", "Array(1.5574077, dtype=float32, weak_type=True)"),
 )
 asin = unary(
-    "asin", "chlo.asin", INEXACT, "Inverse sine.",
+    "asin", "chlo.asin", INEXACT,
+    "Return the inverse sine of each element in radians; NaN for real numbers outside [-1, 1].",
     derivatives=lambda t, x, r: mul(t, rsqrt(sub(constant_like(x, 1), square(x)))),
+    example=("lax.asin(1.0)", "Array(1.5707964, dtype=float32, weak_type=True)"),
 )
 acos = unary(
-    "acos", "chlo.acos", INEXACT, "Inverse cosine.",
+    "acos", "chlo.acos", INEXACT,
+    "Return the inverse cosine of each element in radians; NaN for real numbers outside [-1, 1].",
     derivatives=lambda t, x, r: mul(t, neg(rsqrt(sub(constant_like(x, 1), square(x))))),
+    example=("lax.acos(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 atan = unary(
-    "atan", "chlo.atan", INEXACT, "Inverse tangent.",
+    "atan", "chlo.atan", INEXACT, "Return the inverse tangent of each element in radians.",
     derivatives=lambda t, x, r: div(t, add(constant_like(x, 1), square(x))),
+    example=("lax.atan(1.0)", "Array(0.7853982, dtype=float32, weak_type=True)"),
 )
-sinh = unary("sinh", "chlo.sinh", INEXACT, "Hyperbolic sine.", derivatives=lambda t, x, r: mul(t, cosh(x)))
-cosh: Unary = unary("cosh", "chlo.cosh", INEXACT, "Hyperbolic cosine.", derivatives=lambda t, x, r: mul(t, sinh(x)))
+sinh = unary(
+    "sinh", "chlo.sinh", INEXACT, "Return the hyperbolic sine of each element.",
+    derivatives=lambda t, x, r: mul(t, cosh(x)),
+    example=("lax.sinh(1.0)", "Array(1.1752012, dtype=float32, weak_type=True)"),
+)
+cosh: Unary = unary(
+    "cosh", "chlo.cosh", INEXACT, "Return the hyperbolic cosine of each element.",
+    derivatives=lambda t, x, r: mul(t, sinh(x)), example=("lax.cosh(0.0)", "Array(1., dtype=float32, weak_type=True)"),
+)
 tanh = unary(
-    "tanh", "stablehlo.tanh", INEXACT, "Hyperbolic tangent.", accuracy=True,
+    "tanh", "stablehlo.tanh", INEXACT, "Return the hyperbolic tangent of each element.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(add(t, mul(t, r)), sub(constant_like(r, 1), r)),
+    example=("lax.tanh(1.0)", "Array(0.7615942, dtype=float32, weak_type=True)"),
 )
 asinh = unary(
-    "asinh", "chlo.asinh", INEXACT, "Inverse hyperbolic sine.",
+    "asinh", "chlo.asinh", INEXACT, "Return the inverse hyperbolic sine of each element.",
     derivatives=lambda t, x, r: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),
+    example=("lax.asinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 acosh = unary(
-    "acosh", "chlo.acosh", INEXACT, "Inverse hyperbolic cosine.",
+    "acosh", "chlo.acosh", INEXACT,
+    "Return the inverse hyperbolic cosine of each element; NaN for real numbers below 1.",
     derivatives=lambda t, x, r: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),
+    example=("lax.acosh(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 # 1 / (1 - x²) in two factors, which keep their precision near -1 and 1.
 atanh = unary(
-    "atanh", "chlo.atanh", INEXACT, "Inverse hyperbolic tangent.",
+    "atanh", "chlo.atanh", INEXACT,
+    "Return the inverse hyperbolic tangent of each element; NaN for real numbers outside [-1, 1].",
     derivatives=lambda t, x, r: mul(reciprocal(add(constant_like(x, 1), x)), div(t, sub(constant_like(x, 1), x))),
+    example=("lax.atanh(0.5)", "Array(0.54930615, dtype=float32, weak_type=True)"),
 )
 atan2 = binary(
-    "atan2", "stablehlo.atan2", INEXACT, "Angle of the point (y, x), x first.", promoting="arctan2",
+    "atan2", "stablehlo.atan2", INEXACT,
+    "Return the angle in radians between the positive horizontal axis and the point with abscissa `y`, ordinate `x`.",
+    promoting="arctan2",
     derivatives=(
         lambda t, x, y, r: mul(t, div(y, add(square(x), square(y)))),
         lambda t, x, y, r: mul(t, div(neg(x), add(square(x), square(y)))),
     ),
+    example=("lax.atan2(1.0, -1.0)", "Array(2.3561945, dtype=float32, weak_type=True)"),
 )
 
 
 # Arithmetic
 
-add: Elementwise = binary("add", "stablehlo.add", NUMBER, "Sum.", promoting="add", derivatives=1)
-sub: Elementwise = binary("sub", "stablehlo.subtract", NUMBER, "Difference.", promoting="subtract", derivatives=(1, -1))
+add: Elementwise = binary(
+    "add", "stablehlo.add", NUMBER, "Return the sum of corresponding elements.", promoting="add", derivatives=1,
+    example=("lax.add(1, 2)", "Array(3, dtype=int32, weak_type=True)"),
+)
+sub: Elementwise = binary(
+    "sub", "stablehlo.subtract", NUMBER, "Return the difference x - y of corresponding elements.", promoting="subtract",
+    derivatives=(1, -1), example=("lax.sub(1, 2)", "Array(-1, dtype=int32, weak_type=True)"),
+)
 
 
 def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value]) -> Any:
@@ -433,14 +517,11 @@ def _div_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
 
 
 div: Elementwise = binary(
-    "div",
-    "stablehlo.divide",
-    NUMBER,
-    "Quotient; of integers, rounded towards zero.",
-    promoting="divide",
+    "div", "stablehlo.divide", NUMBER,
+    "Return the quotient x / y of corresponding elements; of integers, rounded towards zero.", promoting="divide",
     derivatives=(lambda t, x, y, z: div(t, y), lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2))),
-    transpose=_div_transpose,
-    cases={INTEGER: _integer_division("divide", _all_ones)},
+    transpose=_div_transpose, cases={INTEGER: _integer_division("divide", _all_ones)},
+    example=("lax.div(-7, 2)", "Array(-3, dtype=int32, weak_type=True)"),
 )
 
 
@@ -451,19 +532,30 @@ def _rem_by_divisor(t: Any, x: Any, y: Any, r: Any) -> Any:
 
 
 rem = binary(
-    "rem",
-    "stablehlo.remainder",
-    REAL,
-    "Remainder of `div`, with the sign of x.",
-    promoting="remainder",
-    derivatives=(lambda t, x, y, r: t, _rem_by_divisor),
+    "rem", "stablehlo.remainder", REAL, "Return the remainder of the division of `x` by `y`, with the sign of `x`.",
+    promoting="remainder", derivatives=(lambda t, x, y, r: t, _rem_by_divisor),
     cases={INTEGER: _integer_division("remainder", lambda _, x: x)},
+    example=("lax.rem(-7, 2)", "Array(-1, dtype=int32, weak_type=True)"),
 )
 
 
 @elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
 def mulhi(x: Any, y: Any, /) -> Any:
-    """Upper half of the bits of the product of two integers."""
+    """Return the upper half of the bits of the product of two integers.
+
+    Args:
+        x, y: arrays or scalars of integers of one dtype whose shapes agree, but for scalars and axes of size 1.
+
+    Returns:
+        An array of the broadcast shape and the operands' dtype.
+
+    Raises:
+        TypeError: an operand is no array of integers, or dtypes or shapes do not agree.
+
+    Example:
+        >>> lax.mulhi(2**20, 2**20)
+        Array(256, dtype=int32, weak_type=True)
+    """
     return mulhi.bind_positional((x, y), ())
 
 
@@ -487,22 +579,16 @@ def _chosen_derivatives() -> Any:
 
 
 max = binary(
-    "max",
-    "stablehlo.maximum",
-    ANY,
-    "Larger element, NaN if either is; complex numbers are ordered by real, then by imaginary part.",
-    promoting="maximum",
-    cases={COMPLEX: _chosen_by_order(greater=True)},
-    derivatives=_chosen_derivatives(),
+    "max", "stablehlo.maximum", ANY,
+    "Return the larger of corresponding elements, NaN if one is; complex numbers are in lexicographic order.",
+    promoting="maximum", cases={COMPLEX: _chosen_by_order(greater=True)}, derivatives=_chosen_derivatives(),
+    example=("lax.max(1, 2)", "Array(2, dtype=int32, weak_type=True)"),
 )
 min = binary(
-    "min",
-    "stablehlo.minimum",
-    ANY,
-    "Smaller element, NaN if either is; complex numbers are ordered by real, then by imaginary part.",
-    promoting="minimum",
-    cases={COMPLEX: _chosen_by_order(greater=False)},
-    derivatives=_chosen_derivatives(),
+    "min", "stablehlo.minimum", ANY,
+    "Return the smaller of corresponding elements, NaN if one is; complex numbers are in lexicographic order.",
+    promoting="minimum", cases={COMPLEX: _chosen_by_order(greater=False)}, derivatives=_chosen_derivatives(),
+    example=("lax.min(1, 2)", "Array(1, dtype=int32, weak_type=True)"),
 )
 
 
@@ -537,12 +623,14 @@ def _strong_zero(ct: Any) -> Literal:
 
 
 real = unary(
-    "real", _part("real"), (COMPLEX,), "Real part.", result=dtypes.real_part_dtype, jvp=LINEAR,
-    transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
+    "real", _part("real"), (COMPLEX,), "Return the real part of each element.", result=dtypes.real_part_dtype,
+    jvp=LINEAR, transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
+    example=("lax.real(1 + 2j)", "Array(1., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
 )
 imag = unary(
-    "imag", _part("imag"), (COMPLEX,), "Imaginary part.", result=dtypes.real_part_dtype, jvp=LINEAR,
-    transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
+    "imag", _part("imag"), (COMPLEX,), "Return the imaginary part of each element.", result=dtypes.real_part_dtype,
+    jvp=LINEAR, transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
+    example=("lax.imag(1 + 2j)", "Array(2., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
 )
 
 
@@ -554,8 +642,9 @@ def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
 
 
 complex: Elementwise = binary(
-    "complex", _complex, PART, "The complex number x + iy.", result=_complex_of, jvp=LINEAR,
-    transpose=_complex_transpose,
+    "complex", _complex, PART, "Return the complex numbers x + iy.", result=_complex_of, jvp=LINEAR,
+    transpose=_complex_transpose, example=("lax.complex(1.0, 2.0)", "Array(1.+2.j, dtype=complex64, weak_type=True)"),
+    returns="the dtype complex64 or complex128",
 )
 
 
@@ -568,60 +657,110 @@ def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
     transpose=_conj_transpose,
 )
 def conj(x: Any) -> Any:
-    """Complex conjugate; of a real number, the complex number with imaginary part 0."""
+    """Return the complex conjugate of each element.
+
+    Args:
+        x: an array or a scalar of complex numbers, or of float32 or float64 numbers, whose imaginary part is 0.
+
+    Returns:
+        An array of the shape of `x` and the dtype complex64 or complex128.
+
+    Raises:
+        TypeError: `x` is no array or scalar of an accepted dtype.
+
+    Example:
+        >>> lax.conj(1 + 2j)
+        Array(1.-2.j, dtype=complex64, weak_type=True)
+    """
     return conj.bind_positional((x,), (aval_of(x).dtype,))
 
 
 # Bits
 
-bitwise_not = unary("not", "stablehlo.not", BITS, "Every bit inverted.", public_name="bitwise_not", derivatives=0)
+bitwise_not = unary(
+    "not", "stablehlo.not", BITS, "Invert every bit; of booleans, return the negation.", public_name="bitwise_not",
+    derivatives=0, example=("lax.bitwise_not(5)", "Array(-6, dtype=int32, weak_type=True)"),
+)
 bitwise_and = binary(
-    "and", "stablehlo.and", BITS, "Bits set in both.", promoting="bitwise_and", public_name="bitwise_and", derivatives=0
+    "and", "stablehlo.and", BITS, "Return the bits that are set in both operands; of booleans, the conjunction.",
+    promoting="bitwise_and", public_name="bitwise_and", derivatives=0,
+    example=("lax.bitwise_and(6, 3)", "Array(2, dtype=int32, weak_type=True)"),
 )
 bitwise_or = binary(
-    "or", "stablehlo.or", BITS, "Bits set in either.", promoting="bitwise_or", public_name="bitwise_or", derivatives=0
+    "or", "stablehlo.or", BITS, "Return the bits that are set in either operand; of booleans, the disjunction.",
+    promoting="bitwise_or", public_name="bitwise_or", derivatives=0,
+    example=("lax.bitwise_or(6, 3)", "Array(7, dtype=int32, weak_type=True)"),
 )
 bitwise_xor = binary(
-    "xor", "stablehlo.xor", BITS, "Bits set in one of the two.", promoting="bitwise_xor", public_name="bitwise_xor",
-    derivatives=0,
+    "xor", "stablehlo.xor", BITS, "Return the bits that are set in exactly one operand.", promoting="bitwise_xor",
+    public_name="bitwise_xor", derivatives=0,
+    example=("lax.bitwise_xor(6, 3)", "Array(5, dtype=int32, weak_type=True)"),
 )
-population_count = unary("population_count", "stablehlo.popcnt", (INTEGER,), "Number of bits set.", derivatives=0)
+population_count = unary(
+    "population_count", "stablehlo.popcnt", (INTEGER,), "Return the number of bits that are set in each element.",
+    derivatives=0, example=("lax.population_count(7)", "Array(3, dtype=int32, weak_type=True)"),
+)
 clz = unary(
-    "clz", "stablehlo.count_leading_zeros", (INTEGER,), "Number of zero bits before the first one set.", derivatives=0
+    "clz", "stablehlo.count_leading_zeros", (INTEGER,),
+    "Return the number of zero bits above the highest bit set in each element.", derivatives=0,
+    example=("lax.clz(1)", "Array(31, dtype=int32, weak_type=True)"),
 )
 shift_left = binary(
-    "shift_left", "stablehlo.shift_left", (INTEGER,), "x shifted y bits up; 0 beyond the width.",
-    promoting="left_shift", derivatives=0,
+    "shift_left", "stablehlo.shift_left", (INTEGER,),
+    "Shift the bits of `x` up by `y` places; the result is 0 if `y` is at least the number of bits.",
+    promoting="left_shift", derivatives=0, example=("lax.shift_left(1, 4)", "Array(16, dtype=int32, weak_type=True)"),
 )
 shift_right_logical = binary(
-    "shift_right_logical",
-    "stablehlo.shift_right_logical",
-    (INTEGER,),
-    "x shifted y bits down, zeros coming in; 0 beyond the width.",
-    promoting="right_shift",
-    derivatives=0,
+    "shift_right_logical", "stablehlo.shift_right_logical", (INTEGER,),
+    "Shift the bits of `x` down by `y` places and fill with zeros; 0 if `y` is at least the number of bits.",
+    promoting="right_shift", derivatives=0,
+    example=("lax.shift_right_logical(16, 2)", "Array(4, dtype=int32, weak_type=True)"),
 )
 shift_right_arithmetic = binary(
-    "shift_right_arithmetic",
-    "stablehlo.shift_right_arithmetic",
-    (INTEGER,),
-    "x shifted y bits down, copies of the sign bit coming in.",
-    promoting="right_shift",
-    derivatives=0,
+    "shift_right_arithmetic", "stablehlo.shift_right_arithmetic", (INTEGER,),
+    "Shift the bits of `x` down by `y` places and fill with copies of the sign bit.", promoting="right_shift",
+    derivatives=0, example=("lax.shift_right_arithmetic(-16, 2)", "Array(-4, dtype=int32, weak_type=True)"),
 )
 
 
 # Comparisons
 
-eq = compare("eq", "EQ", "Whether elements are equal.", "equal", ordered=False, of_words=AND)
-ne = compare("ne", "NE", "Whether elements differ.", "not_equal", ordered=False, of_words=OR)
-lt = compare("lt", "LT", "Whether the first is smaller.", "less")
-le = compare("le", "LE", "Whether the first is smaller or equal.", "less_equal")
-gt = compare("gt", "GT", "Whether the first is larger.", "greater")
-ge = compare("ge", "GE", "Whether the first is larger or equal.", "greater_equal")
-eq_to = compare("eq_to", "EQ", "Whether elements are equal in the total order of floats.", None, total=True)
-lt_to = compare("lt_to", "LT", "Whether the first is smaller in the total order of floats.", None, total=True)
-le_to = compare("le_to", "LE", "Whether the first is smaller or equal in the total order of floats.", None, total=True)
+eq = compare(
+    "eq", "EQ", "Return whether corresponding elements are equal.", "equal", ordered=False, of_words=AND,
+    example=("lax.eq(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
+)
+ne = compare(
+    "ne", "NE", "Return whether corresponding elements differ.", "not_equal", ordered=False, of_words=OR,
+    example=("lax.ne(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
+)
+lt = compare(
+    "lt", "LT", "Return whether elements of `x` are smaller than those of `y`.", "less",
+    example=("lax.lt(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
+)
+le = compare(
+    "le", "LE", "Return whether elements of `x` are smaller than those of `y`, or equal.", "less_equal",
+    example=("lax.le(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
+)
+gt = compare(
+    "gt", "GT", "Return whether elements of `x` are larger than those of `y`.", "greater",
+    example=("lax.gt(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
+)
+ge = compare(
+    "ge", "GE", "Return whether elements of `x` are larger than those of `y`, or equal.", "greater_equal",
+    example=("lax.ge(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
+)
+eq_to = compare(
+    "eq_to", "EQ", "Return whether corresponding elements are equal in the total order of floating numbers.", None,
+    total=True,
+)
+lt_to = compare(
+    "lt_to", "LT", "Return whether elements of `x` are smaller in the total order of floating numbers.", None,
+    total=True,
+)
+le_to = compare(
+    "le_to", "LE", "Return whether elements of `x` are smaller or equal in the total order of floating numbers.", None,
+    total=True,
+)
 
 
 # Choice
@@ -699,17 +838,43 @@ def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
 def select_n(which: Any, *cases: Any) -> Any:
-    """Element of the case whose index `which` has, a scalar or an array of the cases' shape, integer or boolean.
+    """Select each element from the case that an index names.
 
-    Indices outside the range count as the nearest in it. TypeError unless the cases have one shape and one dtype.
+    Args:
+        which: indices, a scalar or an array of the cases' shape; integers, or booleans for at most two cases. Integers
+            below 0 count as 0, and those above the last case's index as that.
+        cases: arrays of one shape and one dtype, at least one.
+
+    Returns:
+        An array of the cases' shape and dtype.
+
+    Raises:
+        TypeError: `which` has another dtype or shape, or the cases differ in shape or dtype.
+        ValueError: there are no cases.
+
+    Example:
+        >>> lax.select_n(jnp.array([2, 0]), jnp.array([1, 2]), jnp.array([3, 4]), jnp.array([5, 6]))
+        Array([5, 2], dtype=int32)
     """
     return select_n.bind_positional((which, *cases))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """Return `on_true` where `pred`, a scalar or an array of their shape, holds, and `on_false` elsewhere.
+    """Select elements of `on_true` where `pred` holds, and of `on_false` elsewhere.
 
-    TypeError unless both have one shape and one dtype.
+    Args:
+        pred: a boolean, or an array of booleans of the shape of the other operands.
+        on_true, on_false: arrays of one shape and one dtype.
+
+    Returns:
+        An array of the shape and dtype of `on_true`.
+
+    Raises:
+        TypeError: `pred` has another dtype or shape, or `on_true` and `on_false` differ in shape or dtype.
+
+    Example:
+        >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([1, 4], dtype=int32)
     """
     return select_n.bind_positional((pred, on_false, on_true))
 
@@ -763,7 +928,23 @@ def _clamp_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 
 @primitive("clamp", abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
 def clamp(min: Any, x: ArrayLike, max: Any) -> Any:
-    """`x` moved into [min, max]; each bound is a scalar or of the shape of `x`, and all have one dtype."""
+    """Clip each element to an interval.
+
+    Args:
+        min: lower bounds, a scalar or an array of the shape of `x`.
+        x: an array of numbers or booleans.
+        max: upper bounds, a scalar or an array of the shape of `x`.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: a bound has another shape, or the dtypes differ.
+
+    Example:
+        >>> lax.clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return clamp.bind_positional((min, x, max))
 
 
@@ -785,9 +966,23 @@ def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> li
     transpose=_reduce_precision_transpose,
 )
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Round to a format with so many bits of exponent and mantissa, and back.
+    """Round to a floating format with the given numbers of bits, and convert back.
 
-    ValueError for no exponent bits or a negative number of mantissa bits.
+    Args:
+        operand: an array or a scalar of real floating numbers.
+        exponent_bits: the number of bits of the format's exponent, at least 1.
+        mantissa_bits: the number of bits of the format's mantissa, at least 0.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    Raises:
+        TypeError: `operand` is no array of real floating numbers, or a number of bits is no integer.
+        ValueError: a number of bits is too small.
+
+    Example:
+        >>> lax.reduce_precision(3.14159, exponent_bits=8, mantissa_bits=7)
+        Array(3.140625, dtype=float32, weak_type=True)
     """
     exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
     for name, bits, least, kind in (
@@ -833,10 +1028,23 @@ def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *,
     batch=_bitcast_batch,
 )
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
-    """The bits of `operand` read as elements of `new_dtype`.
+    """Convert an array to another dtype by reading its bits as elements of that.
 
-    A narrower dtype adds a last axis, a wider one consumes it. TypeError for booleans and complex numbers, ValueError
-    if the last axis does not hold the bits of one element.
+    Args:
+        operand: an array of integers or real floating numbers.
+        new_dtype: the dtype of the result.
+
+    Returns:
+        An array of dtype `new_dtype`. Its shape is that of `operand` for dtypes of the same width; a narrower dtype
+        adds a last axis, and a wider one consumes the last axis.
+
+    Raises:
+        TypeError: one of two different dtypes is boolean or complex.
+        ValueError: `new_dtype` is wider, and the last axis does not hold the bits of one element.
+
+    Example:
+        >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
+        Array(1065353216, dtype=int32)
     """
     return bitcast_convert_type.bind_positional((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
 
@@ -873,6 +1081,20 @@ def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
     jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
 def optimization_barrier(operand: Any, /) -> Any:
-    """Return the tree of arrays `operand` as it is; the compiler moves no operation across."""
+    """Return a tree of arrays unchanged, as a barrier that the compiler moves no operation across.
+
+    Args:
+        operand: a tree of arrays.
+
+    Returns:
+        A tree of the same structure with the same arrays.
+
+    Raises:
+        TypeError: a leaf is no array and no scalar.
+
+    Example:
+        >>> lax.optimization_barrier(jnp.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
     leaves, tree = pytree.tree_flatten(operand)
     return pytree.tree_unflatten(tree, optimization_barrier.bind_positional(leaves) if leaves else [])

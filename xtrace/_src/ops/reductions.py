@@ -358,7 +358,7 @@ def _share(operand: int) -> Callable[..., Any]:
 
 _LOG_SUM_EXP = LogSumExp()
 logaddexp = binary(
-    "logaddexp", _LOG_SUM_EXP.combine, INEXACT, "log(exp(x) + exp(y)), without overflow.",
+    "logaddexp", _LOG_SUM_EXP.combine, INEXACT, "Return log(exp(x) + exp(y)), without overflow.",
     derivatives=(_share(0), _share(1)),
 )
 
