@@ -28,8 +28,8 @@ NOT_CONVERTED = (
     "xtrace.core", "xtrace.custom_batching", "xtrace.custom_derivatives", "xtrace.debug", "xtrace.dtypes",
     "xtrace.experimental.*", "xtrace.extend.*", "xtrace.ffi", "xtrace.flatten_util", "xtrace.image",
     "xtrace.lax", "xtrace.lax.AxisReduction", "xtrace.lax.Cumulative", "xtrace.lax.ExtremePosition",
-    "xtrace.lax.Primitive", "xtrace.lax.Reduction", "xtrace.lax.Scatter", "xtrace.lax.linalg",
-    "xtrace.lax.linalg.*", "xtrace.memory", "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*",
+    "xtrace.lax.Primitive", "xtrace.lax.Reduction", "xtrace.lax.Scatter",
+    "xtrace.memory", "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*",
     "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*",
     "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*",
     "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*",
@@ -51,7 +51,9 @@ WITHOUT_REFERENCE = frozenset(
     f"xtrace.numpy.linalg.{name}" for name in (
         "cross", "diagonal", "matmul", "matrix_transpose", "outer", "tensordot", "trace", "vecdot",
     )
-) | frozenset(f"xtrace.numpy.fft.{name}" for name in ("fftfreq", "fftshift", "ifftshift", "rfftfreq"))
+) | {"xtrace.lax.linalg.symmetric_product"} | frozenset(
+    f"xtrace.numpy.fft.{name}" for name in ("fftfreq", "fftshift", "ifftshift", "rfftfreq")
+)
 # Numerical methods in other modules.
 ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
     "bartlett", "blackman", "hamming", "hanning", "i0", "interp", "kaiser", "polyfit", "quantile", "roots",

@@ -97,9 +97,26 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     abstract=_permutation_abstract, emit=_permutation_emit, jvp=ZERO_DERIVATIVE, batch=LEADING,
 )
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """Permutation that exchanges row i with row ``pivots[..., i]``, one after the other, amount to.
+    """Convert the row exchanges of an LU factorization to a permutation.
 
-    `pivots` are int32, as `lu` gives them; `permutation_size` is the number of rows, at least that of the pivots.
+    Args:
+        pivots: row exchanges as `lu` returns them, int32 of shape (..., k): row i was exchanged with row ``pivots[...,
+            i]``, one after the other.
+        permutation_size: the number of rows, at least k.
+
+    Returns:
+        An array of shape (..., permutation_size) and dtype int32.
+
+    Raises:
+        TypeError: `pivots` is no int32 array of rank 1 or more.
+        ValueError: `permutation_size` is less than k.
+
+    Example:
+        >>> lax.linalg.lu_pivots_to_permutation(jnp.array([1, 1]), 2)
+        Array([1, 0], dtype=int32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     return lu_pivots_to_permutation.bind_positional((pivots,), (int(permutation_size),))
 
@@ -199,11 +216,27 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
 
 @primitive("lu", abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, multiple_results=True)
 def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
-    """Factors L and U with ``x[permutation] = L U`` of the matrices in the last two axes.
+    """Factor matrices into triangular ones with row exchanges: ``x[permutation] = L U``.
 
-    Returns the factors in one matrix, L below the diagonal (it has ones on it) and U from it on; the pivots, for each
-    row the row it was exchanged with; and the permutation of the rows. TypeError unless `x` is a floating or complex
-    array of rank 2 or more.
+    Args:
+        x: a floating or complex array of shape (..., m, n).
+
+    Returns:
+        Three arrays: the factors in one array of the shape and dtype of `x`, U in its upper triangle and L, whose
+        diagonal is 1, below that; the pivots of shape (..., min(m, n)), for each row the row that it was exchanged
+        with; and the permutation of the rows, of shape (..., m). The last two are int32.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more.
+
+    Example:
+        >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[2.0, 1.0], [4.0, 4.0]]))
+        >>> factors
+        Array([[ 4. ,  4. ],
+               [ 0.5, -1. ]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     operand_aval("lu", x, "x")
     factors, pivots, permutation = lu.bind_positional((x,))

@@ -105,12 +105,30 @@ def qdwh(
     x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """U with orthonormal columns and Hermitian H with x = U H, the number of steps, and whether they converged.
+    """Decompose a matrix as ``x = u h`` with orthonormal columns of u and Hermitian positive semidefinite h.
 
-    x: a floating or complex matrix with at least as many rows as columns. is_hermitian: it is, which changes nothing.
-    max_iterations: 10 by default. eps: the precision, that of the dtype by default. dynamic_shape: int32 scalars, the
-    part of `x` that counts; the rest reads as zero. ValueError for other shapes or options below 1. Nakatsukasa, Bai
-    and Gygi 2010, Optimizing Halley's iteration for computing the matrix polar decomposition.
+    Args:
+        x: a floating or complex matrix of shape (m, n) with m >= n.
+        is_hermitian: whether `x` is Hermitian; this does not change the computation.
+        max_iterations: the largest number of steps, at least 1; None for 10.
+        eps: the precision of the result; None for that of the dtype.
+        dynamic_shape: two int32 scalars, the size of the leading part of `x` that is decomposed; the rest counts as
+            zero.
+
+    Returns:
+        Four arrays: u of shape (m, n), h of shape (n, n), the number of steps, and whether they converged.
+
+    Raises:
+        TypeError: `x` is no floating or complex array.
+        ValueError: `x` is no matrix with m >= n, or `max_iterations` is less than 1.
+
+    Example:
+        >>> lax.linalg.qdwh(jnp.array([[3.0, 0.0], [0.0, -2.0]]))[0]
+        Array([[ 1.,  0.],
+               [ 0., -1.]], dtype=float32)
+
+    Reference:
+        Nakatsukasa, Bai and Gygi, Optimizing Halley's iteration for computing the matrix polar decomposition, 2010.
     """
     aval = operand_aval("qdwh", x, "x")
     check_kind("qdwh", (aval,), (INEXACT,))

@@ -142,10 +142,28 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
 )
 def householder_product(a: ArrayLike, taus: Any) -> Any:
-    """The first columns, as many as `a` has, of H₀ H₁ …, with Hᵢ = 1 - taus[i] vᵢ vᵢᴴ.
+    """Multiply Householder reflections, and return the first columns of the product.
 
-    vᵢ is column i of `a` below the diagonal, 1 on it, 0 above, as `geqrf` gives it. ValueError if `a` has more
-    columns than rows, or there are more reflections than columns.
+    Reflection i is 1 - taus[i] v vᴴ, where v is column i of `a` below the diagonal, 1 on it and 0 above.
+
+    Args:
+        a: vectors of the reflections, a floating or complex array of shape (..., m, n) with m >= n.
+        taus: factors of the reflections, of the dtype of `a` and shape (..., k) with k <= n.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: an operand is no floating or complex array, or the dtypes or ranks do not agree.
+        ValueError: `a` has more columns than rows, or there are more reflections than columns.
+
+    Example:
+        >>> lax.linalg.householder_product(jnp.array([[1.0], [1.0]]), jnp.array([1.0]))
+        Array([[ 0.],
+               [-1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.1.
     """
     return householder_product.bind_positional((a, taus))
 
@@ -182,9 +200,29 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
 )
 def ormqr(a: ArrayLike, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """Product Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; Q is the whole product of the reflections.
+    """Multiply a matrix by the product Q of Householder reflections.
 
-    `a` and `taus` are as in `householder_product`. ValueError for shapes that do not go together.
+    Args:
+        a: vectors of the reflections, a floating or complex array of shape (..., m, n), as in `householder_product`.
+        taus: factors of the reflections, of shape (..., k) with k <= min(m, n).
+        c: matrices of shape (..., m, p), or (..., p, m) if not `left`.
+        left: whether Q stands on the left of `c`, or else on the right.
+        transpose: whether the adjoint of Q is used.
+
+    Returns:
+        An array of the shape and dtype of `c`.
+
+    Raises:
+        TypeError: an operand is no floating or complex array, or the dtypes or ranks do not agree.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> lax.linalg.ormqr(jnp.array([[1.0], [1.0]]), jnp.array([1.0]), jnp.array([[2.0], [3.0]]))
+        Array([[-3.],
+               [-2.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.1.
     """
     return ormqr.bind_positional((a, taus, c), (left, transpose))
 
@@ -292,11 +330,29 @@ def _qr_jvp(
 def qr(
     x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Any, ...]:
-    """Q with orthonormal columns and upper triangular R with x = Q R, for the matrices in the last two axes.
+    """Factor matrices as ``x = Q R`` with orthonormal columns of Q and upper triangular R.
 
-    full_matrices: Q is square; otherwise it has min(rows, columns) columns. pivoting: the columns of `x` are permuted
-    so that the diagonal of R falls; the permutation, int32, is the third result. use_magma: whether a GPU computes
-    the pivoting form with MAGMA, None where it is installed. The diagonal of R may have negative elements.
+    Args:
+        x: a floating or complex array of shape (..., m, n).
+        pivoting: whether columns are permuted so that the absolute values on the diagonal of R fall.
+        full_matrices: whether Q is square; otherwise it has min(m, n) columns.
+        use_magma: whether a GPU computes the pivoting form with MAGMA; None for where it is installed.
+
+    Returns:
+        Q of shape (..., m, k) and R of shape (..., k, n), where k is m or min(m, n); with `pivoting` also the
+        permutation of the columns, int32 of shape (..., n). The diagonal of R may have negative elements.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more.
+
+    Example:
+        >>> q, r = lax.linalg.qr(jnp.array([[0.0, 2.0], [-3.0, 1.0]]))
+        >>> jnp.abs(r)
+        Array([[3., 1.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2, and 5.4.2 for pivoting.
     """
     operand_aval("qr", x, "x")
     return tuple(qr.bind_positional((x,), (bool(pivoting), bool(full_matrices), use_magma)))

@@ -89,9 +89,25 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
     jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
 )
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper triangular R' with R'ᵀ R' = Rᵀ R + w wᵀ, by rotations, for upper triangular R.
+    """Compute the Cholesky factor of a matrix to which the product of a vector with itself is added.
 
-    ValueError unless `r_matrix` is square and `w_vector` has as many elements as it has rows.
+    Args:
+        r_matrix: an upper triangular floating matrix R of shape (n, n).
+        w_vector: a vector w of shape (n,) and the dtype of R.
+
+    Returns:
+        The upper triangular matrix whose product with its transpose on the left is Rᵀ R + w wᵀ.
+
+    Raises:
+        TypeError: an operand is no floating array, or the dtypes differ.
+        ValueError: `r_matrix` is not square, or `w_vector` is no vector of as many elements.
+
+    Example:
+        >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
+        Array([[5.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 6.5; computed by Givens rotations.
     """
     return cholesky_update.bind_positional((r_matrix, w_vector))
 
@@ -128,10 +144,27 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: floa
 def symmetric_product(
     a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Any:
-    """alpha A Aᵀ + beta C for the real matrices in the last two axes, C square and symmetric.
+    """Compute ``alpha A Aᵀ + beta C`` for real matrices and symmetric C.
 
-    symmetrize_output: copy the lower triangle of the result to the upper one, which is wanted where C is not
-    symmetric. ValueError for shapes that do not agree, TypeError for dtypes that are not floating.
+    Args:
+        a_matrix: matrices A, a floating array of shape (..., n, k).
+        c_matrix: symmetric matrices C of shape (..., n, n) and the same dtype.
+        alpha: a Python number.
+        beta: a Python number.
+        symmetrize_output: whether the lower triangle of the result replaces the upper one, as for C that is not
+            symmetric.
+
+    Returns:
+        An array of the shape and dtype of `c_matrix`.
+
+    Raises:
+        TypeError: an operand is no floating array, or the dtypes differ.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> lax.linalg.symmetric_product(jnp.array([[1.0], [2.0]]), jnp.eye(2), beta=1.0)
+        Array([[2., 2.],
+               [2., 5.]], dtype=float32)
     """
     operand_aval("symmetric_product", a_matrix, "a_matrix")
     found = symmetric_product.bind_positional((a_matrix, c_matrix), (float(alpha), float(beta)))

@@ -68,10 +68,31 @@ def schur(
     x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> tuple[Any, ...]:
-    """T and unitary Z with x = Z T Zᴴ for square matrices in the last two axes; T alone without the vectors.
+    """Decompose square matrices as ``x = Z T Zᴴ`` with unitary Z and upper triangular T.
 
-    T is upper triangular for complex matrices; for real ones it has 2 by 2 blocks on the diagonal where eigenvalues
-    are complex. On the CPU only. NotImplementedError for sorted eigenvalues. Failure gives NaN.
+    T of real matrices has blocks of size 2 on its diagonal for pairs of complex eigenvalues.
+
+    Args:
+        x: a floating or complex array of shape (..., n, n).
+        compute_schur_vectors: whether Z is returned.
+        sort_eig_vals: must be False.
+        select_callable: must be None.
+
+    Returns:
+        T and, with `compute_schur_vectors`, Z: arrays of the shape and dtype of `x`. They are NaN where LAPACK fails.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more.
+        ValueError: the matrices are not square.
+        NotImplementedError: sorted eigenvalues are asked for, or the platform is not the CPU.
+
+    Example:
+        >>> lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+        Array([[1., 2.],
+               [0., 3.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), sections 7.4 and 7.5.
     """
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedError(
@@ -110,10 +131,26 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     jvp=no_rule("Differentiation rule for 'hessenberg' not implemented"),
 )
 def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
-    """Reduce square matrices in the last two axes to upper Hessenberg form, unitarily.
+    """Reduce square matrices to upper Hessenberg form by unitary transformations.
 
-    Returns the form, with the Householder vectors below its subdiagonal, and the factors of the reflections, as
-    `householder_product` takes them for ``packed[..., 1:, :-1]``. Failure gives NaN.
+    Args:
+        a: a floating or complex array of shape (..., n, n).
+
+    Returns:
+        The form, with the vectors of the reflections below its subdiagonal, of the shape of `a`; and the factors of the
+        reflections, of shape (..., n - 1). `householder_product` takes the vectors as ``packed[..., 1:, :-1]``.
+
+    Raises:
+        TypeError: `a` is no floating or complex array of rank 2 or more.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> lax.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))[0]
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.
     """
     packed, taus = hessenberg.bind_positional((a,))
     return packed, taus
@@ -153,10 +190,26 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
     multiple_results=True, jvp=no_rule("Differentiation rule for 'tridiagonal' not implemented"),
 )
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """Reduce Hermitian matrices in the last two axes to real symmetric tridiagonal form, unitarily.
+    """Reduce Hermitian matrices to real symmetric tridiagonal form by unitary transformations.
 
-    lower: which triangle is read. Returns the matrices with the Householder vectors in that triangle, the diagonal,
-    the subdiagonal, and the factors of the reflections. Failure gives NaN.
+    Args:
+        a: a floating or complex array of shape (..., n, n) with n >= 1.
+        lower: whether the lower triangle of `a` is read, or else the upper one.
+
+    Returns:
+        The matrices with the vectors of the reflections in the triangle that is read; the diagonal of shape (..., n);
+        the subdiagonal and the factors of the reflections, of shape (..., n - 1).
+
+    Raises:
+        TypeError: `a` is no floating or complex array of rank 2 or more.
+        ValueError: the matrices are not square, or empty.
+
+    Example:
+        >>> lax.linalg.tridiagonal(jnp.array([[4.0, 2.0], [2.0, 3.0]]))[1]
+        Array([4., 3.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
     packed, diagonal, below, taus = tridiagonal.bind_positional((a,), (bool(lower),))
     return packed, diagonal, below, taus
@@ -262,10 +315,30 @@ def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, pertur
     jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING,
 )
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool = False) -> Any:
-    """Solve A x = b for the matrices with diagonal `d`, `dl` below and `du` above it.
+    """Solve systems A x = b with tridiagonal matrices A.
 
-    ``A[i, i - 1]`` is ``dl[..., i]`` and ``A[i, i + 1]`` is ``du[..., i]``; ``dl[..., 0]`` and ``du[..., -1]`` are not
-    read. `b` has the right-hand sides as columns. Singular matrices give NaN, or, with `perturb_singular`, the
-    solution for a matrix close by. TypeError or ValueError for shapes that do not agree.
+    Args:
+        dl: the diagonal below the main one, a floating or complex array of shape (..., n); ``dl[..., i]`` stands in row
+            i, and ``dl[..., 0]`` is not read.
+        d: the main diagonal, of the shape of `dl`.
+        du: the diagonal above the main one, of the shape of `dl`; ``du[..., -1]`` is not read.
+        b: right-hand sides as columns, of shape (..., n, k).
+        perturb_singular: whether singular matrices are changed slightly, so that there is a solution, and not NaN.
+
+    Returns:
+        An array of the shape and dtype of `b`.
+
+    Raises:
+        TypeError: the dtypes or shapes do not agree, or an operand is no floating or complex array.
+
+    Example:
+        >>> lower, upper = jnp.array([0.0, 1.0]), jnp.array([1.0, 0.0])
+        >>> lax.linalg.tridiagonal_solve(lower, jnp.array([2.0, 2.0]), upper, jnp.array([[3.0], [3.0]]))
+        Array([[1.],
+               [1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.3; Gaussian elimination with row
+        exchanges.
     """
     return tridiagonal_solve.bind_positional((dl, d, du, b), (bool(perturb_singular),))

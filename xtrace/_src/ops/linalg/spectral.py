@@ -70,7 +70,17 @@ __all__ = ["EigImplementation", "EighImplementation", "SvdAlgorithm", "eig", "ei
 
 
 class EighImplementation(enum.Enum):
-    """Algorithms for Hermitian eigenvalues: QR on CPU and GPU, Jacobi on GPU and TPU, QDWH on TPU."""
+    """An algorithm for Hermitian eigenvalues.
+
+    Attributes:
+        QR: the QR algorithm, on CPU and GPU.
+        JACOBI: Jacobi's rotations, on GPU and TPU.
+        QDWH: spectral division by polar decompositions, on TPU.
+
+    Example:
+        >>> lax.linalg.eigh(jnp.eye(2), implementation=lax.linalg.EighImplementation.QR)[1]
+        Array([1., 1.], dtype=float32)
+    """
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -78,7 +88,17 @@ class EighImplementation(enum.Enum):
 
 
 class EigImplementation(enum.Enum):
-    """Libraries for eigenvalues of general matrices: LAPACK on CPU; cuSOLVER, MAGMA or LAPACK for GPU."""
+    """A library for eigenvalues of general matrices.
+
+    Attributes:
+        CUSOLVER: cuSOLVER, on GPU.
+        MAGMA: MAGMA, for GPU.
+        LAPACK: LAPACK, on CPU and for GPU.
+
+    Example:
+        >>> lax.linalg.eig(jnp.eye(1), implementation=lax.linalg.EigImplementation.LAPACK)[0]
+        Array([1.+0.j], dtype=complex64)
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -86,7 +106,19 @@ class EigImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """Algorithms for singular values: QR and divide-and-conquer on CPU; QR, Jacobi and polar on GPU; polar on TPU."""
+    """An algorithm for singular values.
+
+    Attributes:
+        QR: the QR algorithm, on CPU and GPU.
+        JACOBI: Jacobi's rotations, on GPU.
+        POLAR: a polar decomposition, on GPU and TPU.
+        DIVIDE_AND_CONQUER: divide and conquer, on CPU.
+        DEFAULT: the platform's usual algorithm.
+
+    Example:
+        >>> lax.linalg.svd(jnp.eye(2), compute_uv=False, algorithm=lax.linalg.SvdAlgorithm.QR)
+        Array([1., 1.], dtype=float32)
+    """
 
     QR, JACOBI, POLAR = "QR", "Jacobi", "polar"
     DIVIDE_AND_CONQUER = "divide_and_conquer"
@@ -207,11 +239,31 @@ def eigh(
     x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
-    """Orthonormal eigenvectors, as columns, and eigenvalues of Hermitian matrices in the last two axes.
+    """Compute eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
-    lower: which triangle is read, where `symmetrize_input` does not first take half the sum of `x` and its adjoint.
-    The eigenvalues are real and rise, unless `sort_eigenvalues` is false on a TPU. subset_by_index: (start, stop), to
-    return only these. Failure gives NaN. Where eigenvalues coincide the vectors have no derivative (infinities).
+    Args:
+        x: a floating or complex array of shape (..., n, n).
+        lower: whether the lower triangle is read, or else the upper one, without `symmetrize_input`.
+        symmetrize_input: whether half the sum of `x` and its adjoint replaces `x`.
+        sort_eigenvalues: whether the eigenvalues are in rising order; they always are, but for TPUs.
+        subset_by_index: (start, stop), the positions of the eigenvalues that are returned; None for all.
+        implementation: an `EighImplementation`; None for the platform's usual one.
+
+    Returns:
+        The eigenvectors as columns, of the shape and dtype of `x`, and the real eigenvalues of shape (..., n). They are
+        NaN where the algorithm fails. The derivative of the vectors is infinite where eigenvalues coincide.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more, or `implementation` is no
+            `EighImplementation`.
+        ValueError: the matrices are not square, or `subset_by_index` is not in range.
+
+    Example:
+        >>> lax.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[1]
+        Array([1., 2.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), sections 8.3 and 8.5.
     """
     aval = operand_aval("eigh", x, "x")
     check_matrices("eigh", (aval,), square=True)
@@ -445,10 +497,29 @@ def svd(
     x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """U, the singular values, which fall, and Vᴴ with x = U diag(s) Vᴴ, for the matrices in the last two axes.
+    """Compute the singular value decomposition ``x = U diag(s) Vᴴ`` of matrices.
 
-    full_matrices: U and Vᴴ are square; otherwise they have min(rows, columns) columns and rows. compute_uv: otherwise
-    only the values are returned. subset_by_index: (start, stop), to return only these. Failure gives NaN.
+    Args:
+        x: a floating or complex array of shape (..., m, n).
+        full_matrices: whether U and V are square; otherwise they have min(m, n) columns.
+        compute_uv: whether U and Vᴴ are returned.
+        subset_by_index: (start, stop), the positions of the singular values that are returned; None for all.
+        algorithm: an `SvdAlgorithm`; None for the platform's usual one.
+
+    Returns:
+        U, the singular values in falling order, real and of shape (..., min(m, n)), and Vᴴ; without `compute_uv` the
+        singular values alone. They are NaN where the algorithm fails.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more, or `algorithm` is no `SvdAlgorithm`.
+        ValueError: `subset_by_index` is not in range, or is given with `full_matrices`.
+
+    Example:
+        >>> lax.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+        Array([4., 3.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
     aval = operand_aval("svd", x, "x")
     check_matrices("svd", (aval,))
@@ -581,11 +652,30 @@ def eig(
     enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Any]:
-    """Complex eigenvalues of square matrices in the last two axes, then left and right eigenvectors if asked for.
+    """Compute eigenvalues and eigenvectors of general square matrices, on CPU and GPU.
 
-    Vectors are columns of length 1, their largest component real; left ones are those of the adjoint. On CPU and GPU
-    only. enable_eigvec_derivs: differentiate the vectors too, where eigenvalues are distinct. use_magma: whether a GPU
-    uses MAGMA, which `implementation` says as well; ValueError for both. Failure gives NaN.
+    Args:
+        x: a floating or complex array of shape (..., n, n).
+        compute_left_eigenvectors: whether left eigenvectors are returned, which are eigenvectors of the adjoint.
+        compute_right_eigenvectors: whether right eigenvectors are returned.
+        enable_eigvec_derivs: whether eigenvectors have derivatives, which exist for distinct eigenvalues.
+        implementation: an `EigImplementation`; None for the platform's usual one.
+        use_magma: an older form of `implementation` for GPUs: True for MAGMA, False for LAPACK.
+
+    Returns:
+        A list of complex arrays: the eigenvalues of shape (..., n), then the left and the right eigenvectors, as
+        columns of length 1 whose largest component is real. They are NaN where the algorithm fails.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more, or `implementation` is no `EigImplementation`.
+        ValueError: the matrices are not square, or both `implementation` and `use_magma` are given.
+
+    Example:
+        >>> lax.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+        Array([0.+1.j, 0.-1.j], dtype=complex64)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
     operand_aval("eig", x, "x")
     if use_magma is not None:

@@ -72,10 +72,27 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
 
 @primitive("cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING)
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Any:
-    """Lower triangular L with x = L Lᴴ for each Hermitian positive definite matrix in the last two axes.
+    """Factor Hermitian positive definite matrices as ``x = L Lᴴ`` with lower triangular L.
 
-    symmetrize_input: take half the sum of `x` and its adjoint first; otherwise the strict upper triangle is not read.
-    Matrices that are not positive definite give NaN. TypeError or ValueError unless they are square and inexact.
+    Args:
+        x: a floating or complex array of shape (..., n, n).
+        symmetrize_input: whether half the sum of `x` and its adjoint replaces `x`; otherwise the lower triangle is
+            read.
+
+    Returns:
+        An array of the shape and dtype of `x`; NaN for matrices that are not positive definite.
+
+    Raises:
+        TypeError: `x` is no floating or complex array of rank 2 or more.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]]))
+        Array([[2., 0.],
+               [1., 1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     check_matrices("cholesky", (operand_aval("cholesky", x, "x"),), square=True)
     return lower_triangle(cholesky.bind_positional((symmetrize(x) if symmetrize_input else x,)))
@@ -189,11 +206,32 @@ def triangular_solve(
     a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
     conjugate_a: bool = False, unit_diagonal: bool = False,
 ) -> Any:
-    """Solve op(a) x = b if `left_side`, else x op(a) = b, for triangular matrices in the last two axes.
+    """Solve systems with triangular matrices: ``op(a) x = b``, or ``x op(a) = b``.
 
-    op transposes and conjugates as `transpose_a` and `conjugate_a` say. Only the lower or upper triangle of `a` is
-    read, and not its diagonal if `unit_diagonal`, where ones are meant. `b` may be a vector for each matrix.
-    A zero on the diagonal gives infinities or NaN. TypeError or ValueError for shapes or dtypes that do not agree.
+    Args:
+        a: triangular matrices, a floating or complex array of shape (..., n, n).
+        b: right-hand sides of the dtype of `a` and shape (..., n, k) if `left_side`, else (..., k, n); or a vector for
+            each matrix, of shape (..., n).
+        left_side: whether op(a) stands on the left of x.
+        lower: whether the lower triangle of `a` is read, or else the upper one.
+        transpose_a: whether op transposes.
+        conjugate_a: whether op conjugates.
+        unit_diagonal: whether the diagonal of `a` counts as ones, and is not read.
+
+    Returns:
+        An array of the shape and dtype of `b`; infinities or NaN for a zero on the diagonal.
+
+    Raises:
+        TypeError: an operand is no floating or complex array, or the dtypes or ranks do not agree.
+        ValueError: the matrices are not square, or the shapes do not agree.
+
+    Example:
+        >>> a = jnp.array([[2.0, 0.0], [1.0, 1.0]])
+        >>> lax.linalg.triangular_solve(a, jnp.array([1.0, 2.0]), left_side=True, lower=True)
+        Array([0.5, 1.5], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.1.
     """
     matrix, right = operand_aval("triangular_solve", a, "a"), operand_aval("triangular_solve", b, "b")
     conjugate_a = conjugate_a and dtypes.is_complex(matrix.dtype)
