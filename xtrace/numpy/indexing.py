@@ -26,6 +26,7 @@ from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import gathering, slicing
 from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
 from xtrace.numpy.creation import asarray, to_array_operand, zeros
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
@@ -655,15 +656,19 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
         return low, elementwise.lt(low, low)
     counts = reductions.cumsum(converted(numbers, dtype), 0)
     high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
+
     # Binary search for the first place where that many are counted, all places at once.
-    for _ in range(length.bit_length()):
+    def step(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = state
         middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
         few = elementwise.lt(gathered(counts, [middle], (0,), 0, CLIPPED), order)
         searching = elementwise.lt(low, high)
         low = elementwise.select_n(
             elementwise.bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))
         )
-        high = elementwise.select_n(few, middle, high)
+        return low, elementwise.select_n(few, middle, high)
+
+    low, _ = fori_loop(0, length.bit_length(), step, (low, high))
     return low, elementwise.lt(low, scalar_of(length, dtype))
 
 

@@ -26,6 +26,7 @@ from xtrace.numpy.creation import asarray, broadcast_to, full, to_array_operand
 from xtrace.numpy.indexing import flatnonzero, getitem, take
 from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
 from xtrace.numpy.operands import scalar_of, type_of
+from xtrace.numpy.ordering import searchsorted
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 # Up to so many elements, comparing with each is quicker than searching.
@@ -133,22 +134,6 @@ def _numbered(order: Any, new: Any) -> Any:
 
 
 @inline_jit
-def _lower_bound(ordered: Any, values: Any) -> Any:
-    """Return for each of `values` the place of the first element of the sorted vector that is not below it."""
-    low = broadcast_in_dim(scalar_of(0, dtypes.int32), values.shape, ())
-    high = broadcast_in_dim(scalar_of(ordered.size, dtypes.int32), values.shape, ())
-    one, two = scalar_of(1, dtypes.int32), scalar_of(2, dtypes.int32)
-    for _ in range(ordered.size.bit_length()):
-        middle = elementwise.div(elementwise.add(low, high), two)
-        searching = elementwise.lt(low, high)
-        below = elementwise.bitwise_and(searching, elementwise.lt(take(ordered, middle, 0, mode="clip"), values))
-        above = elementwise.bitwise_and(searching, elementwise.bitwise_not(below))
-        low = elementwise.select_n(below, low, elementwise.add(middle, one))
-        high = elementwise.select_n(above, high, middle)
-    return low
-
-
-@inline_jit
 def _member(element: Any, tested: Any, *, compare: bool) -> Any:
     """Return which elements are in the vector `tested`, not empty, of the same type."""
     if compare:
@@ -156,7 +141,7 @@ def _member(element: Any, tested: Any, *, compare: bool) -> Any:
         left = broadcast_in_dim(element, whole, tuple(range(element.ndim)))
         return reduce_or(elementwise.eq(left, broadcast_in_dim(tested, whole, (element.ndim,))), (element.ndim,))
     ordered = sorting.sort(tested, 0)
-    return elementwise.eq(take(ordered, _lower_bound(ordered, element), 0, mode="clip"), element)
+    return elementwise.eq(take(ordered, searchsorted(ordered, element), 0, mode="clip"), element)
 
 
 def _in(element: Any, tested: Any, compare: bool = False) -> Any:
@@ -478,7 +463,7 @@ def _place_in(values: Any, other: Any) -> Any:
     """Return where each of `values`, if it is in the vector `other`, first comes there."""
     order, _, ordered = _ordered(reshape(other, (other.size, 1)), equal_nan=True)
     if not dtypes.is_complex(other.dtype):
-        return take(order, _lower_bound(ordered, values), 0, mode="clip")
+        return take(order, searchsorted(ordered, values), 0, mode="clip")
     whole = (values.size, other.size)
     equal = elementwise.eq(broadcast_in_dim(values, whole, (0,)), broadcast_in_dim(other, whole, (1,)))
     return argmax(equal, 1, dtypes.int32)

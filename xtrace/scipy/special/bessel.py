@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
@@ -12,9 +14,10 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace.numpy.creation import asarray
-from xtrace.numpy.manipulation import stack
+from xtrace.numpy.creation import asarray, zeros
+from xtrace.numpy.manipulation import concatenate, expand_dims, flip
 from xtrace.scipy.special.series import real_operands
 
 
@@ -37,17 +40,18 @@ def _orders(z: Any, *, highest: int, count: int) -> Any:
 
     start = z / (2 * (count + 1))
     found, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
-    ratios = [found]
-    for k in range(min(highest, count), 0, -1):
-        found = ratio(float(k), found)
-        evens = found * (evens + (k + 1) % 2)
-        ratios.append(found)
+    kept = min(highest, count)
+
+    def kept_step(state: tuple[Any, Any], i: Any) -> tuple[Any, Any]:
+        state = step(i, state)
+        return state, state[0]
+
+    (_, evens), ratios = scan(kept_step, (found, evens), np.arange(count - kept, count, dtype=np.int32))
     # J(0) + 2 J(2) + 2 J(4) + … is 1.
-    results = [1 / (1 + 2 * evens)]
-    for found in reversed(ratios[1:]):
-        results.append(results[-1] * found)
-    results += [0 * z] * (highest + 1 - len(results))
-    return converted(stack(results), dtype)
+    first = 1 / (1 + 2 * evens)
+    _, results = scan(lambda below, found: (below * found,) * 2, first, ratios, reverse=True)
+    missing = zeros((highest - kept, *z.shape), z.dtype)
+    return converted(concatenate([expand_dims(first, 0), flip(results, 0), missing + 0 * z]), dtype)
 
 
 _bessel_jn = custom_jvp(lambda z, highest, count: _orders(z, highest=highest, count=count), nondiff_argnums=(1, 2))
@@ -58,8 +62,8 @@ def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tupl
     (z,) = primals
     found = _bessel_jn(z, highest + 1, count)
     # J(k)' is (J(k - 1) - J(k + 1)) / 2, J(0)' is -J(1).
-    slopes = [-found[1], *[(found[k - 1] - found[k + 1]) / 2 for k in range(1, highest + 1)]]
-    return found[: highest + 1], stack(slopes) * tangents[0]
+    slopes = concatenate([-found[1:2], (found[: highest] - found[2:]) / 2])
+    return found[: highest + 1], slopes * tangents[0]
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Any:
