@@ -11,6 +11,7 @@ import pytest
 import xtrace
 import xtrace.custom_batching
 import xtrace.custom_derivatives
+import xtrace.scipy.special
 from tests.support.operands import assert_same
 from tests.support.rules import OURS, THEIRS
 from xtrace._src.core.dtypes import float0
@@ -742,3 +743,24 @@ def test_rules_that_take_the_jvp_of_what_holds_jaxprs(wrap):
         return library.jit(library.grad(lambda x: library.numpy.tanh(f(x)).sum()))(np.array([0.3, 0.7], np.float32))
 
     np.testing.assert_allclose(gradient(xtrace), gradient(jax), rtol=16 * 1.2e-7)
+
+
+_VECTOR = np.linspace(0.2, 0.6, 3, dtype=np.float32)
+# Functions of the library with rules of their own that jax differentiates as one program.
+_OF_LIBRARY = {
+    "logaddexp": (lambda: xtrace.numpy.logaddexp, 2), "logaddexp2": (lambda: xtrace.numpy.logaddexp2, 2),
+    "softplus": (lambda: xtrace.nn.softplus, 1), "sici": (lambda: xtrace.scipy.special.sici, 1),
+    "hyp1f1": (lambda: xtrace.scipy.special.hyp1f1, 3), "hyp2f1": (lambda: xtrace.scipy.special.hyp2f1, 4),
+    "bessel_jn": (lambda: lambda z: xtrace.scipy.special.bessel_jn(z, v=3), 1),
+    "pinv": (lambda: lambda x: xtrace.numpy.linalg.pinv(x[:, None]), 1),
+}
+
+
+@pytest.mark.parametrize("name", _OF_LIBRARY)
+def test_differentiated_eagerly_a_function_of_the_library_hands_nothing_to_the_device(name):
+    function, count = _OF_LIBRARY[name][0](), _OF_LIBRARY[name][1]
+    operands = [xtrace.numpy.asarray(_VECTOR)] * count
+    cotangents = xtrace.tree.map(xtrace.numpy.ones_like, function(*operands))
+    with xtrace.transfer_guard_host_to_device("disallow"):
+        _, pullback = xtrace.vjp(function, *operands)
+        assert len(pullback(cotangents)) == count

@@ -104,7 +104,7 @@ def _call_of(
     """Return the function of positional and named arguments that takes the calls for which no code is written yet."""
     static, subprograms = jitted.static, Table(_LIMIT)
     numbers, names = frozenset(static.numbers), frozenset(static.names)
-    flags = flags_of(function) if public else {}
+    flags = flags_of(inspect.unwrap(function)) if public else {}
     by_name = frozenset() if public else _operands_by_name(function)
     trace_of_thread = current_trace.get
 

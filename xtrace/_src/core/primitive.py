@@ -14,7 +14,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.flags import check_flags, flags_of
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, current_trace
+from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -152,6 +152,8 @@ class Primitive:
     @property
     def fusion_level(self) -> int:
         """The least `Trace.fusion_level` at which a function that is this operation is one compiled program."""
+        if self.partial_evaluate is not None:  # it holds a jaxpr of several operations
+            return FUSES_SEVERAL
         return FUSES_NONLINEAR if self.transpose is None else FUSES_ALL
 
     def abstract_eval(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
@@ -16,7 +14,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace.numpy.creation import asarray, zeros
+from xtrace.numpy.creation import arange, asarray, zeros
 from xtrace.numpy.manipulation import concatenate, expand_dims, flip
 from xtrace.scipy.special.series import real_operands
 
@@ -46,7 +44,7 @@ def _orders(z: Any, *, highest: int, count: int) -> Any:
         state = step(i, state)
         return state, state[0]
 
-    (_, evens), ratios = scan(kept_step, (found, evens), np.arange(count - kept, count, dtype=np.int32))
+    (_, evens), ratios = scan(kept_step, (found, evens), arange(count - kept, count, dtype=dtypes.int32))
     # J(0) + 2 J(2) + 2 J(4) + … is 1.
     first = 1 / (1 + 2 * evens)
     _, results = scan(lambda below, found: (below * found,) * 2, first, ratios, reverse=True)
@@ -66,6 +64,7 @@ def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tupl
     return found[: highest + 1], slopes * tangents[0]
 
 
+@inline_jit(static=("v", "n_iter"), public=True)
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Any:
     """Bessel functions of the first kind of orders 0 to `v` at real `z`, along a new first axis.
 

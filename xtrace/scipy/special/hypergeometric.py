@@ -217,8 +217,8 @@ def _laguerre(k: Any, last: Any, now: Any, a: Any, b: Any, z: Any) -> tuple[Any,
     return now, ((2 * k + b - z) * now - k * last) / (b + k)
 
 
-@custom_jvp
 @inline_jit(public=True)
+@custom_jvp
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """Kummer's confluent hypergeometric function 1F1(a; b; x); inf where it has a pole in b, 1 for x = 0.
 
@@ -234,7 +234,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return converted(choose(x == 0, 1.0, found), dtype)
 
 
-@functools.partial(hyp1f1.defjvp, symbolic_zeros=True)
+@functools.partial(hyp1f1.__wrapped__.defjvp, symbolic_zeros=True)
 def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     a, b, x = operands("hyp1f1", *primals)
 
@@ -298,8 +298,8 @@ def _degree(a: Any, b: Any) -> Any:
     return minimum(choose(_ends(a), -a, math.inf), choose(_ends(b), -b, math.inf))
 
 
-@custom_jvp
 @inline_jit(public=True)
+@custom_jvp
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: Any, x: Any) -> Any:
     """Gauss's hypergeometric function 2F1(a, b; c; x); inf where it has a pole in c, 1 for x = 0.
 
@@ -333,7 +333,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: Any, x: Any) -> Any:
     return converted(choose(nothing, 1.0, found), dtype)
 
 
-@functools.partial(hyp2f1.defjvp, symbolic_zeros=True)
+@functools.partial(hyp2f1.__wrapped__.defjvp, symbolic_zeros=True)
 def _hyp2f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     a, b, c, x = operands("hyp2f1", *primals)
 

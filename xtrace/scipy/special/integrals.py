@@ -176,8 +176,8 @@ def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 # Sine and cosine integrals (DLMF 6.2)
 
 
-@custom_jvp
 @inline_jit(public=True)
+@custom_jvp
 def sici(x: ArrayLike) -> tuple[Any, Any]:
     """The sine integral Si(x) and the cosine integral Ci(|x|). ValueError for complex numbers."""
     (x,), dtype = real_operands("sici", x)
@@ -194,7 +194,7 @@ def sici(x: ArrayLike) -> tuple[Any, Any]:
     return converted(odd(x, si), dtype), converted(choose(x == -math.inf, math.nan, ci), dtype)
 
 
-@sici.defjvp
+@sici.__wrapped__.defjvp
 def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,) = operands("sici", *primals)
     zero = x == 0
