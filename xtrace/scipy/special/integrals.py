@@ -194,12 +194,14 @@ def sici(x: ArrayLike) -> tuple[Any, Any]:
     return converted(odd(x, si), dtype), converted(choose(x == -math.inf, math.nan, ci), dtype)
 
 
-@sici.__wrapped__.defjvp
 def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,) = operands("sici", *primals)
     zero = x == 0
     ratio = choose(zero, 1.0, sin(x) / choose(zero, 1.0, x))
     return sici(x), (tangents[0] * ratio, tangents[0] * (cos(x) / x))
+
+
+sici.__wrapped__.defjvp(_sici_jvp)
 
 
 # Spence's function (DLMF 25.12)
