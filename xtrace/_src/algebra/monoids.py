@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import check_kind, make_signature, no_sharding
+from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature, no_sharding
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import Tracer, current_trace
@@ -149,7 +150,8 @@ class Reduction(Primitive):
         name: str,
         monoid: Monoid,
         kinds: Sequence[str],
-        doc: str,
+        contract: str,
+        example: tuple[str, str],
         *,
         sharded: bool = False,
         keeps_weak: bool = True,
@@ -158,7 +160,19 @@ class Reduction(Primitive):
         parameters = ("axes", "out_sharding") if sharded else ("axes",)
         super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
         self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
-        self.__doc__ = doc
+        arguments = {
+            "operand": f"an array of {kind_names(kinds)}.",
+            "axes": "a sequence of distinct axes, counted from the front.",
+        }
+        errors = {
+            "TypeError": "`operand` has another dtype, or `axes` is no sequence of integers.",
+            "ValueError": "an axis is given twice, or does not exist.",
+        }
+        if sharded:
+            arguments["out_sharding"] = "must be None."
+            errors["NotImplementedError"] = "`out_sharding` is given."
+        returns = "An array of the dtype of `operand` without the axes; over no elements, the neutral element."
+        self.__doc__ = docstring(contract, arguments, returns, errors, example)
         self.__signature__ = make_signature(["operand", *parameters], {"out_sharding": None})
         if sharded:
             self.operation = self._sharded

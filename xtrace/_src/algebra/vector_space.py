@@ -411,7 +411,9 @@ def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: 
 
 
 reduce_sum = Reduction(
-    "reduce_sum", SUM, NUMBER, "Sum over `axes`.", sharded=True, jvp=LINEAR, transpose=_sum_transpose
+    "reduce_sum", SUM, NUMBER, "Return the sum over axes.",
+    ("lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))", "Array([4, 6], dtype=int32)"),
+    sharded=True, jvp=LINEAR, transpose=_sum_transpose,
 )
 
 

@@ -30,6 +30,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -111,14 +112,28 @@ class AxisReduction(Primitive):
     across reduces an array over one of its axes, repeated gives the result where all indices have the same operand.
     """
 
-    def __init__(self, name: str, doc: str, across: Any, repeated: Any, **rules: Any) -> None:
+    def __init__(
+        self, name: str, contract: str, printed: str, across: Any, repeated: Any, **rules: Any
+    ) -> None:
         super().__init__(
             name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=_not_mapped, batch=self._batch,
             effects=_effects_of("axes"), operation=self._public, **rules,
         )
         self.across, self.repeated = across, repeated
-        self.__doc__, self.__name__ = doc, name
-        self.__qualname__ = name
+        self.__name__ = self.__qualname__ = name
+        arguments = {
+            "x": "an array or a tree of arrays.",
+            "axis_name": "the name of a mapped axis, or a sequence of names.",
+            "axis_index_groups": "lists of indices that together hold each index once: each group has its own result.",
+        }
+        errors = {
+            "NameError": "no mapped axis has the name.",
+            "TypeError": "a leaf of `x` is no array of a dtype that the reduction accepts.",
+            "ValueError": "the groups do not hold each index once.",
+        }
+        example = f"xtrace.vmap(lambda x: lax.{name}(x, 'i'), axis_name='i')(jnp.array([1, 2, 3]))"
+        returns = "A tree of the structure of `x` with arrays of the same shapes and dtypes."
+        self.__doc__ = docstring(contract, arguments, returns, errors, (example, f"Array([{printed}], dtype=int32)"))
         self.__signature__ = make_signature(["x", "axis_name", "axis_index_groups"], {"axis_index_groups": None})
 
     def _public(self, x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -174,7 +189,8 @@ def _psum_transpose(cotangent: Any, operand: Any, *, axes: Any, axis_index_group
 
 psum = AxisReduction(
     "psum",
-    "Sum over a mapped axis, or several; `x` is an array or a tree of them. Booleans are no numbers.",
+    "Return the sum over mapped axes; of a Python number, a Python number.",
+    "6, 6, 6",
     reduce_sum,
     _times,
     jvp=LINEAR,
@@ -191,11 +207,11 @@ def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequenc
 
 
 pmax: AxisReduction = AxisReduction(
-    "pmax", "Largest over a mapped axis, or several; `x` is an array or a tree of them.", reduce_max, lambda x, n: x,
+    "pmax", "Return the largest elements over mapped axes.", "3, 3, 3", reduce_max, lambda x, n: x,
     jvp=lambda *a, **k: _of_best(pmax, *a, **k),
 )
 pmin: AxisReduction = AxisReduction(
-    "pmin", "Smallest over a mapped axis, or several; `x` is an array or a tree of them.", reduce_min, lambda x, n: x,
+    "pmin", "Return the smallest elements over mapped axes.", "1, 1, 1", reduce_min, lambda x, n: x,
     jvp=lambda *a, **k: _of_best(pmin, *a, **k),
 )
 

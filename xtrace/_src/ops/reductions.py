@@ -10,7 +10,18 @@ import numpy as np
 
 from xtrace._src.algebra import vector_space
 from xtrace._src.algebra.families import binary, mul
-from xtrace._src.algebra.kinds import ANY, BITS, COMPLEX, FLOAT, INEXACT, NUMBER, ORDERED, check_kind, no_sharding
+from xtrace._src.algebra.kinds import (
+    ANY,
+    BITS,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    NUMBER,
+    ORDERED,
+    check_kind,
+    kind_names,
+    no_sharding,
+)
 from xtrace._src.algebra.monoids import (
     AND,
     MAXIMUM,
@@ -38,6 +49,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -133,21 +145,29 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple
 
 
 reduce_sum = vector_space.reduce_sum
-reduce_prod = Reduction("reduce_prod", PRODUCT, NUMBER, "Product over `axes`.", jvp=_product_jvp)
+reduce_prod = Reduction(
+    "reduce_prod", PRODUCT, NUMBER, "Return the product over axes.",
+    ("lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))", "Array([3, 8], dtype=int32)"), jvp=_product_jvp,
+)
 reduce_max = Reduction(
-    "reduce_max", MAXIMUM, ANY, "Largest element over `axes`; NaN if there is one.", jvp=Derived(_extreme_jvp)
+    "reduce_max", MAXIMUM, ANY, "Return the largest element over axes; NaN if there is one.",
+    ("lax.reduce_max(jnp.array([[1, 4], [3, 2]]), (0,))", "Array([3, 4], dtype=int32)"), jvp=Derived(_extreme_jvp),
 )
 reduce_min = Reduction(
-    "reduce_min", MINIMUM, ANY, "Smallest element over `axes`; NaN if there is one.", jvp=Derived(_extreme_jvp)
+    "reduce_min", MINIMUM, ANY, "Return the smallest element over axes; NaN if there is one.",
+    ("lax.reduce_min(jnp.array([[1, 4], [3, 2]]), (0,))", "Array([1, 2], dtype=int32)"), jvp=Derived(_extreme_jvp),
 )
 reduce_and = Reduction(
-    "reduce_and", AND, BITS, "Bitwise, for booleans logical, and over `axes`.", keeps_weak=False, jvp=ZERO_DERIVATIVE
+    "reduce_and", AND, BITS, "Return the bits that are set in all elements over axes; of booleans, the conjunction.",
+    ("lax.reduce_and(jnp.array([7, 6, 12]), (0,))", "Array(4, dtype=int32)"), keeps_weak=False, jvp=ZERO_DERIVATIVE,
 )
 reduce_or = Reduction(
-    "reduce_or", OR, BITS, "Bitwise, for booleans logical, or over `axes`.", keeps_weak=False, jvp=ZERO_DERIVATIVE
+    "reduce_or", OR, BITS, "Return the bits that are set in any element over axes; of booleans, the disjunction.",
+    ("lax.reduce_or(jnp.array([1, 2, 8]), (0,))", "Array(11, dtype=int32)"), keeps_weak=False, jvp=ZERO_DERIVATIVE,
 )
 reduce_xor = Reduction(
-    "reduce_xor", XOR, BITS, "Bitwise, for booleans logical, xor over `axes`.", keeps_weak=False, jvp=ZERO_DERIVATIVE
+    "reduce_xor", XOR, BITS, "Return the bits that are set in an odd number of elements over axes.",
+    ("lax.reduce_xor(jnp.array([1, 3, 8]), (0,))", "Array(10, dtype=int32)"), keeps_weak=False, jvp=ZERO_DERIVATIVE,
 )
 
 
@@ -157,7 +177,9 @@ class ExtremePosition(Primitive):
     direction: the comparison by which an element beats another; neutral: what loses to every element.
     """
 
-    def __init__(self, name: str, direction: str, neutral: Callable[[Any], Any], doc: str) -> None:
+    def __init__(
+        self, name: str, direction: str, neutral: Callable[[Any], Any], contract: str, example: tuple[str, str]
+    ) -> None:
         super().__init__(
             name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=ZERO_DERIVATIVE,
             batch=self._batch,
@@ -165,7 +187,17 @@ class ExtremePosition(Primitive):
         )
         self.direction, self.neutral = direction, neutral
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = doc
+        arguments = {
+            "operand": f"an array of {kind_names(ORDERED)}.",
+            "axis": "an axis, counted from the front.",
+            "index_dtype": "the dtype of the result, an integer one.",
+        }
+        errors = {
+            "TypeError": "`operand` or `index_dtype` is another dtype, or `axis` is no integer.",
+            "ValueError": "`axis` does not exist, or has no elements.",
+        }
+        returns = "An array of dtype `index_dtype` and the shape of `operand` without the axis."
+        self.__doc__ = docstring(contract, arguments, returns, errors, example)
 
     def _operation(self, operand: Any, axis: int, index_dtype: Any) -> Any:
         try:
@@ -221,10 +253,13 @@ class ExtremePosition(Primitive):
 
 
 argmax = ExtremePosition(
-    "argmax", "GT", lowest, "Position of the largest element along `axis`; of the first NaN if there is one."
+    "argmax", "GT", lowest, "Return the position of the first largest element along an axis, or of the first NaN.",
+    ("lax.argmax(jnp.array([1, 3, 2]), 0, jnp.int32)", "Array(1, dtype=int32)"),
 )
 argmin = ExtremePosition(
-    "argmin", "LT", MINIMUM.neutral, "Position of the smallest element along `axis`; of the first NaN if there is one."
+    "argmin", "LT", MINIMUM.neutral,
+    "Return the position of the first smallest element along an axis, or of the first NaN.",
+    ("lax.argmin(jnp.array([1, 3, 2]), 0, jnp.int32)", "Array(0, dtype=int32)"),
 )
 
 
@@ -239,7 +274,8 @@ class Cumulative(Primitive):
         name: str,
         monoid: Monoid,
         kinds: Sequence[str],
-        doc: str,
+        contract: str,
+        example: tuple[str, str],
         combine: Callable[[Any, Any], Any] | None = None,
         **rules: Any,
     ) -> None:
@@ -249,7 +285,16 @@ class Cumulative(Primitive):
         )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = doc
+        arguments = {
+            "operand": f"an array of {kind_names(kinds)}.",
+            "axis": "an axis, counted from the front.",
+            "reverse": "whether each result is that of the elements from its position on, and not up to it.",
+        }
+        errors = {
+            "TypeError": "`operand` has another dtype, or `axis` is no integer.",
+            "ValueError": "`axis` does not exist.",
+        }
+        self.__doc__ = docstring(contract, arguments, "An array of the shape and dtype of `operand`.", errors, example)
 
     def _operation(self, operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         try:
@@ -368,16 +413,27 @@ def _cumsum_transpose(cotangent: Any, operand: Any, *, axis: int, reverse: bool)
 
 
 cumsum = Cumulative(
-    "cumsum", SUM, NUMBER, "Sums of the elements up to each one along `axis`.", jvp=LINEAR, transpose=_cumsum_transpose
+    "cumsum", SUM, NUMBER, "Return the sums of the elements up to each one along an axis.",
+    ("lax.cumsum(jnp.array([1, 2, 3]))", "Array([1, 3, 6], dtype=int32)"), jvp=LINEAR, transpose=_cumsum_transpose,
 )
-cumprod = Cumulative("cumprod", PRODUCT, NUMBER, "Products of the elements up to each one along `axis`.", mul)
-cummax = Cumulative("cummax", MAXIMUM, NUMBER, "Largest of the elements up to each one along `axis`.", elementwise.max)
-cummin = Cumulative("cummin", MINIMUM, NUMBER, "Smallest of the elements up to each one along `axis`.", elementwise.min)
+cumprod = Cumulative(
+    "cumprod", PRODUCT, NUMBER, "Return the products of the elements up to each one along an axis.",
+    ("lax.cumprod(jnp.array([1, 2, 3]))", "Array([1, 2, 6], dtype=int32)"), mul,
+)
+cummax = Cumulative(
+    "cummax", MAXIMUM, NUMBER, "Return the largest of the elements up to each one along an axis.",
+    ("lax.cummax(jnp.array([1, 3, 2]))", "Array([1, 3, 3], dtype=int32)"), elementwise.max,
+)
+cummin = Cumulative(
+    "cummin", MINIMUM, NUMBER, "Return the smallest of the elements up to each one along an axis.",
+    ("lax.cummin(jnp.array([2, 3, 1]))", "Array([2, 2, 1], dtype=int32)"), elementwise.min,
+)
 cumlogsumexp = Cumulative(
     "cumlogsumexp",
     _LOG_SUM_EXP,
     (FLOAT, COMPLEX),
-    "Logarithms of the sums of exponentials of the elements up to each one along `axis`.",
+    "Return the logarithms of the sums of exponentials of the elements up to each one along an axis.",
+    ("lax.cumlogsumexp(jnp.array([0.0, -jnp.inf]))", "Array([0., 0.], dtype=float32)"),
     logaddexp,
 )
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.families import add_any
-from xtrace._src.algebra.kinds import ANY, EXTENDED, NUMBER, check_kind, check_same_dtype
+from xtrace._src.algebra.kinds import ANY, EXTENDED, NUMBER, check_kind, check_same_dtype, kind_names
 from xtrace._src.algebra.monoids import (
     AND,
     MAXIMUM,
@@ -36,6 +36,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -470,7 +471,8 @@ class Scatter(Primitive):
         name: str,
         monoid: Monoid | None,
         kinds: Sequence[str],
-        doc: str,
+        contract: str,
+        printed: str,
         *,
         jvp: Callable[..., Any] | Derived,
         transpose: Callable[..., Any] | None = None,
@@ -489,11 +491,25 @@ class Scatter(Primitive):
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__name__ = self.__qualname__ = name.replace("-", "_")
-        self.__doc__ = doc + (
-            "\n\n`updates` holds a window for each index vector in the last axis of `scatter_indices`; `mode` says "
-            "what becomes of\nwindows that do not lie inside (see GatherScatterMode; by default they are dropped). "
-            "TypeError if shapes, dtypes and\n`dimension_numbers` do not agree."
+        arguments = {
+            "operand": f"an array of {kind_names(kinds)}.",
+            "scatter_indices": "an array of integers whose last axis holds index vectors.",
+            "updates": "an array of the dtype of `operand`, a window for each index vector.",
+            "dimension_numbers": "a `ScatterDimensionNumbers`.",
+            "indices_are_sorted": "whether the caller promises that the index vectors are in rising order.",
+            "unique_indices": "whether the caller promises that no two windows overlap.",
+            "mode": "a `GatherScatterMode` or its name, for windows outside of the operand; None drops these.",
+        }
+        errors = {
+            "TypeError": "the shapes, dtypes and `dimension_numbers` do not agree.",
+            "ValueError": "`mode` is none of the modes.",
+        }
+        example = (
+            "numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
+            f"        >>> lax.{self.__name__}(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)"
         )
+        returns = "An array of the shape and dtype of `operand`."
+        self.__doc__ = docstring(contract, arguments, returns, errors, (example, f"Array([{printed}], dtype=int32)"))
 
     def _operation(
         self,
@@ -785,24 +801,27 @@ EXTREMAL = Derived(_extremal_jvp)
 DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
 
 scatter = Scatter(
-    "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.",
+    "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.", "1, 5, 3",
     jvp=_set_jvp, transpose=_set_transpose,
 )
 scatter_add = Scatter(
-    "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", jvp=LINEAR, transpose=_sum_transpose
+    "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", "1, 7, 3",
+    jvp=LINEAR, transpose=_sum_transpose,
 )
 scatter_sub = Scatter(
-    "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.",
+    "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.", " 1, -3,  3",
     jvp=LINEAR, transpose=_difference_transpose,
 )
 scatter_mul = Scatter(
-    "scatter-mul", PRODUCT, NUMBER, "Multiply windows of `operand` by updates.",
+    "scatter-mul", PRODUCT, NUMBER, "Multiply windows of `operand` by updates.", " 1, 10,  3",
     jvp=_product_jvp, transpose=_product_transpose,
 )
 scatter_min = Scatter(
-    "scatter-min", MINIMUM, ANY, "Take the smaller of windows of `operand` and updates.", jvp=EXTREMAL
+    "scatter-min", MINIMUM, ANY, "Take the smaller of windows of `operand` and updates.", "1, 2, 3", jvp=EXTREMAL
 )
-scatter_max = Scatter("scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", jvp=EXTREMAL)
+scatter_max = Scatter(
+    "scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", "1, 5, 3", jvp=EXTREMAL
+)
 
 
 def scatter_apply(
