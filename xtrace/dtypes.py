@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.core import config
 from xtrace._src.core import dtypes as _core
 from xtrace._src.core.dtypes import (
@@ -28,7 +30,7 @@ bfloat16 = _core.bfloat16.type
 itemsize_bits = _renamed(_core.bit_width, "itemsize_bits")
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
     """Return the dtype an array gets when `dtype` is asked for; None means float, as in NumPy.
 
     A TypeError says what is accepted; a ValueError that an extended dtype (a random key's) is not, unless allowed.

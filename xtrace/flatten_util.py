@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.late import make_public as _make_public
@@ -22,14 +25,14 @@ __all__ = ["ravel_pytree"]
 
 
 @inline_jit
-def _joined(*leaves: Any, dtype: Any, weak: bool) -> Any:
+def _joined(*leaves: Array, dtype: np.dtype[Any], weak: bool) -> Array:
     parts = [converted(to_array(x), dtype, weak) for x in leaves]
     parts = [x if x.ndim == 1 else reshape(x, (x.size,)) for x in parts]
     return concatenate(parts, 0) if len(parts) > 1 else parts[0]
 
 
 @inline_jit
-def _parts(vector: Any, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> Any:
+def _parts(vector: Array, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> list[Array]:
     """Return the vector taken apart into arrays of the given shapes, and of `types` if they are given."""
     found = split(to_array(vector), [math.prod(s) for s in shapes], 0)
     found = [x if s == x.shape else reshape(x, s) for x, s in zip(found, shapes, strict=True)]

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -14,6 +16,7 @@ from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.arrays.shape import iota
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
@@ -63,14 +66,14 @@ _NAMES = {
 # Kernels of the distance x >= 0 between an output and an input, in samples
 
 
-def _triangle(x: Any) -> Any:
+def _triangle(x: Array) -> Array:
     return maximum(0, 1 - x)
 
 
 def _cubic(a: float) -> Callable[[Any], Any]:
     """Return the cubic kernel of parameter `a` (Keys, Cubic Convolution Interpolation, 1981)."""
 
-    def kernel(x: Any) -> Any:
+    def kernel(x: Any) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = a * (((x - 5) * x + 8) * x - 4)
         return choose(x >= 2, 0.0, choose(x >= 1, far, near))
@@ -81,7 +84,7 @@ def _cubic(a: float) -> Callable[[Any], Any]:
 def _lanczos(radius: float) -> Callable[[Any], Any]:
     """Return the product of sinc(x) and sinc(x / radius), within the radius."""
 
-    def kernel(x: Any) -> Any:
+    def kernel(x: Any) -> Array:
         angle = math.pi * x
         product = radius * sin(angle) * sin(angle / radius)
         positive = x > 1e-3
@@ -106,8 +109,9 @@ def _kernel(method: ResizeMethod, antialias: bool) -> Callable[[Any], Any]:
 
 
 def _weights(
-    count: int, wanted: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool, dtype: Any
-) -> Any:
+    count: int, wanted: int, scale: ArrayLike, translation: ArrayLike, method: ResizeMethod, antialias: bool,
+    dtype: np.dtype[Any],
+) -> Array:
     """Return what each of `count` inputs (axis 0) counts for each of `wanted` outputs (axis 1)."""
     inverse = 1.0 / scale
     # Where outputs are farther apart than inputs, a wider kernel takes all inputs between them.
@@ -132,7 +136,7 @@ def _weights(
     return choose(inside[None], found, 0)
 
 
-def _applied(x: Any, axis: int, matrix: Any, precision: Any) -> Any:
+def _applied(x: Array, axis: int, matrix: Array, precision: Precision) -> Array:
     """Return `x` with the vectors along `axis` multiplied by a matrix."""
     pairs = ((axis,), (0,)), ((), ())
     found = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
@@ -153,7 +157,7 @@ def _resampled(
 
 
 @inline_jit
-def _nearest(image: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _nearest(image: Array, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     found = to_array(promote("resize", image)[0])
     for axis in axes:
         count, wanted = found.shape[axis], shape[axis]
@@ -213,7 +217,9 @@ def scale_and_translate(
 
 
 @inline_jit
-def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any) -> Any:
+def _resized(
+    image: Array, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Precision
+) -> Array:
     found = to_array(promote("resize", image, adjust=as_inexact)[0])
     for axis, (own, wanted) in enumerate(zip(found.shape, shape, strict=True)):
         if own != wanted:
@@ -226,7 +232,7 @@ def _resized(image: Any, *, shape: tuple[int, ...], method: ResizeMethod, antial
 @inline_jit(static=("shape", "method", "antialias", "precision"), public=True)
 def resize(
     image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST
-) -> Any:
+) -> Array:
     """`image` resampled to an array of `shape`, of as many axes.
 
     antialias: smooth where the result is smaller. Integers become the default float, but for NEAREST. ValueError for a

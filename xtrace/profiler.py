@@ -34,7 +34,7 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **kwargs)
 
 
-def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Any:
+def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., Any]:
     """Return `func` with every call in a `TraceAnnotation`, called as the function is if `name` is None."""
     shown = getattr(func, "__name__", type(func).__name__) if name is None else name
 

@@ -155,12 +155,12 @@ def _projection(a: Any, b: Any) -> Any:
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in pairs))
 
 
-def _bits(dtype: Any) -> int:
+def _bits(dtype: np.dtype[Any]) -> int:
     """Return the bits of a number of `dtype`, of a complex one those of its real part."""
     return dtypes.bit_width(dtypes.real_part_dtype(dtype) if dtypes.is_complex(dtype) else dtype)
 
 
-def _narrowest(*trees: Any) -> Any:
+def _narrowest(*trees: Any) -> np.dtype[Any]:
     """Return the real dtype of the leaves of `trees` with the fewest digits."""
     found = [a.dtype for a in map(aval_of, tree_leaves(trees)) if is_differentiable(a)]
     real = [dtypes.real_part_dtype(d) if dtypes.is_complex(d) else d for d in found]

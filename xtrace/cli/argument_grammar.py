@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 import xtrace
+from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 
 _SHORT_NAMES: dict[str, Any] = {
@@ -149,7 +150,7 @@ class _Parser:
         except (SyntaxError, ValueError):
             raise self.fail("a Python literal", start) from None
 
-    def array_type(self, word: str, start: int) -> Any:
+    def array_type(self, word: str, start: int) -> ShapeDtypeStruct:
         """The rest of ``dtype[dimensions]`` after its dtype."""
         dtype = _DTYPES.get(word)
         if dtype is None:

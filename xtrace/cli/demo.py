@@ -10,6 +10,8 @@ import numpy as np
 
 import xtrace
 import xtrace.numpy as jnp
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace.cli.errors import CommandError
 
 EPOCHS = 30
@@ -29,13 +31,13 @@ class State(NamedTuple):
     velocity: Parameters
 
 
-def class_scores(parameters: Parameters, images: Any) -> Any:
+def class_scores(parameters: Parameters, images: ArrayLike) -> Array:
     """The unnormalised log-probabilities f32[n,10] of images f32[n,64]."""
     hidden = jnp.tanh(jnp.dot(images, parameters["w1"]) + parameters["b1"])
     return jnp.dot(hidden, parameters["w2"]) + parameters["b2"]
 
 
-def loss(parameters: Parameters, images: Any, labels: Any) -> Any:
+def loss(parameters: Parameters, images: ArrayLike, labels: ArrayLike) -> Array:
     """The mean cross-entropy of images f32[n,64] against labels f32[n,10], each row of which is one-hot."""
     scores = class_scores(parameters, images)
     shifted = scores - jnp.max(scores, axis=1, keepdims=True)
@@ -43,7 +45,7 @@ def loss(parameters: Parameters, images: Any, labels: Any) -> Any:
     return -jnp.mean(jnp.sum(labels * log_probabilities, axis=1))
 
 
-def update(state: State, images: Any, labels: Any) -> State:
+def update(state: State, images: ArrayLike, labels: ArrayLike) -> State:
     """One step of gradient descent with momentum on a batch of images f32[n,64] and one-hot labels f32[n,10]."""
     gradient = xtrace.grad(loss)(state.parameters, images, labels)
     velocity = {name: _MOMENTUM * v - _LEARNING_RATE * gradient[name] for name, v in state.velocity.items()}

@@ -17,6 +17,7 @@ from xtrace._src.api.jit import jit
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.late import make_public as _make_public
@@ -68,7 +69,7 @@ def _norm(x: Any) -> Any:
     return sqrt(total(x**2))
 
 
-def _first_step(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, rtol: Any, atol: Any) -> Any:
+def _first_step(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, rtol: Any, atol: Any) -> Array:
     """Return the length of the first step (section II.4, "Starting step size"), for a method of error order 4."""
     scale = atol + absolute(y) * rtol
     size, speed = _norm(absolute(y) / scale), _norm(absolute(f) / scale)
@@ -82,12 +83,12 @@ def _first_step(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, rtol: 
     return minimum(100 * trial, step).astype(t.dtype)
 
 
-def _stages(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, step: Any) -> tuple[Any, Any]:
+def _stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step: Array) -> tuple[Any, Any]:
     """Return y after `step`, and the slopes of all stages; the last one is that of the new y."""
     length = step.astype(y.dtype)
     tableau, nodes = asarray(_TABLEAU, y.dtype), asarray(_NODES, t.dtype)
 
-    def stage(i: Any, state: Any) -> Any:
+    def stage(i: Any, state: tuple[Array, ...]) -> Any:
         slopes, _ = state
         at = y + length * matmul(tableau[i], slopes, precision="highest")
         return slopes.at[i].set(slope(at, t + nodes[i] * step)), at
@@ -97,7 +98,7 @@ def _stages(slope: Callable[[Any, Any], Any], t: Any, y: Any, f: Any, step: Any)
     return after, slopes
 
 
-def _polynomial(before: Any, after: Any, slopes: Any, step: Any) -> Any:
+def _polynomial(before: Array, after: Array, slopes: Array, step: Array) -> Array:
     """Return the coefficients, the highest first, of the continuous solution in the share of the step.
 
     In DOPRI5's form it is y + θ(d + (1 - θ)(b + θ(r + (1 - θ)q))), with d = y' - y, b = h f - d, r = d - h f' - b.
@@ -111,11 +112,11 @@ def _polynomial(before: Any, after: Any, slopes: Any, step: Any) -> Any:
 
 
 def _integrated(
-    slope: Callable[[Any, Any], Any], y: Any, times: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any
-) -> Any:
+    slope: Callable[[Any, Any], Any], y: Array, times: Array, rtol: Any, atol: Any, mxstep: Any, hmax: Any
+) -> Array:
     """Return the vectors y at `times`, for y at the first of them."""
 
-    def advance(state: Any) -> Any:
+    def advance(state: tuple[Array, ...]) -> Any:
         count, y, f, t, step, start, polynomial = state
         after, slopes = _stages(slope, t, y, f, step)
         allowed = atol + rtol * maximum(absolute(y), absolute(after))
@@ -129,8 +130,8 @@ def _integrated(
         ]
         return count + 1, y, f, t, minimum(step * factor, hmax).astype(step.dtype), start, polynomial
 
-    def reach(state: Any, target: Any) -> tuple[Any, Any]:
-        def going(state: Any) -> Any:
+    def reach(state: tuple[Array, ...], target: Any) -> tuple[Any, Any]:
+        def going(state: tuple[Array, ...]) -> Any:
             count, _, _, t, step, *_ = state
             return (t < target) & (count < mxstep) & (step > 0)
 
@@ -177,7 +178,7 @@ def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
 def _solution(
-    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Any, *args: Any
+    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Array, *args: Array
 ) -> Any:
     vector, tree_of = ravel_pytree(y0)
 
@@ -188,17 +189,17 @@ def _solution(
 
 
 def _forward(
-    func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Any, *args: Any
+    func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Array, times: Array, *args: Array
 ) -> tuple[Any, Any]:
     ys = _solution(func, rtol, atol, mxstep, hmax, y0, times, *args)
     return ys, (ys, times, args)
 
 
-def _row(tree: Any, i: Any) -> Any:
+def _row(tree: Any, i: int) -> Any:
     return pytree.tree_map(lambda x: x[i], tree)
 
 
-def _is_smooth(x: Any) -> bool:
+def _is_smooth(x: Array) -> bool:
     return is_differentiable(aval_of(x))
 
 
@@ -207,14 +208,18 @@ def _parameters(args: Sequence[Any]) -> list[Any]:
     return [x for x in pytree.tree_leaves(args) if _is_smooth(x)]
 
 
-def _with_parameters(args: Sequence[Any], found: Sequence[Any], others: Callable[[Any], Any] = lambda x: x) -> Any:
+def _with_parameters(
+    args: Sequence[Any], found: Sequence[Any], others: Callable[[Any], Any] = lambda x: x
+) -> tuple[Array, ...]:
     """Return `args` with `found` in the places of its differentiable leaves, and what `others` makes of the others."""
     leaves, tree = pytree.tree_flatten(args)
     values = iter(found)
     return pytree.tree_unflatten(tree, [next(values) if _is_smooth(x) else others(x) for x in leaves])
 
 
-def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: Any, cotangent: Any) -> Any:
+def _backward(
+    func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: Any, cotangent: Array
+) -> tuple[Array, ...]:
     """Return the cotangents of y0, the times and the arguments.
 
     The adjoint a of y solves a' = -(∂f/∂y)ᵀ a backwards in time, jumping by the cotangent at each of the times; those
@@ -229,7 +234,7 @@ def _backward(func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: An
         moved, of_time, *of_parameters = pull(adjoint)
         return pytree.tree_map(lambda x: -x, dy), moved, of_time, of_parameters
 
-    def back(carry: Any, interval: Any) -> tuple[Any, Any]:
+    def back(carry: Any, interval: tuple[Array, ...]) -> tuple[Any, Any]:
         adjoint, of_start, sums = carry
         y, earlier, later, jump = interval
         # Moving a time moves y there by f, and what comes before it lasts as much longer.
@@ -253,8 +258,8 @@ _solution.defvjp(_forward, _backward)
 # Part of other programs as a call, so that eager derivatives find what they have compiled for `func` before.
 @functools.partial(jit, static_argnames=("func", "rtol", "atol", "mxstep", "hmax"))
 def _solved(
-    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Any, *args: Any
-) -> Any:
+    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Array, times: Array, *args: Array
+) -> Array:
     converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
     return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
 

@@ -12,6 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.elementwise import constants_like, logistic, select
@@ -25,7 +26,7 @@ def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool
     return to_array(promote(function, x, adjust=adjust)[0])
 
 
-def _where(condition: Any, tangent: Any) -> Any:
+def _where(condition: Array, tangent: Array) -> Array:
     return select(condition, tangent, constants_like(tangent, 0))
 
 
@@ -34,7 +35,7 @@ def _where(condition: Any, tangent: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def relu(x: ArrayLike) -> Any:
+def relu(x: ArrayLike) -> Array:
     """max(x, 0), of slope 0 at 0. Integers stay integers."""
     return maximum(operand("relu", x), 0)
 
@@ -44,33 +45,33 @@ relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
 
 @custom_jvp
 @inline_jit(public=True)
-def relu6(x: ArrayLike) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), of slope 0 at 0 and 6."""
     return minimum(maximum(operand("relu6", x), 0), 6.0)
 
 
 @relu6.defjvps
-def _relu6_tangent(t: Any, y: Any, x: Any) -> Any:
+def _relu6_tangent(t: Array, y: Array, x: Array) -> Array:
     x = operand("relu6", x)
     return _where((x > 0) & (x < 6), t)
 
 
 @inline_jit(public=True)
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """x where it is not negative, negative_slope * x elsewhere."""
     x = operand("leaky_relu", x)
     return choose(x >= 0, x, negative_slope * x)
 
 
 @inline_jit(public=True)
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Any) -> Array:
     """x moved into [-1, 1]. Integers stay integers."""
     x = operand("hard_tanh", x)
     return choose(x > 1, 1, choose(x < -1, -1, x))
 
 
 @inline_jit(public=True)
-def hard_sigmoid(x: ArrayLike) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6."""
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
@@ -86,14 +87,14 @@ hard_swish = hard_silu
 
 
 @inline_jit(public=True)
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Array:
     """0 for x <= -1, (x + 1)² / 4 between -1 and 1, x for x >= 1."""
     x = operand("sparse_plus", x)
     return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @inline_jit(public=True)
-def sparse_sigmoid(x: ArrayLike) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """(x + 1) / 2 moved into [0, 1]. ValueError for complex numbers, which have no order."""
     return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
@@ -102,13 +103,13 @@ def sparse_sigmoid(x: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def sigmoid(x: ArrayLike) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)). TypeError for integers and booleans."""
     return logistic(x)
 
 
 @inline_jit(public=True)
-def silu(x: ArrayLike) -> Any:
+def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x). TypeError for integers and booleans."""
     x = operand("silu", x)
     return x * logistic(x)
@@ -118,19 +119,19 @@ swish = silu
 
 
 @inline_jit(public=True)
-def softplus(x: ArrayLike) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), without overflow."""
     return logaddexp(operand("softplus", x), 0)
 
 
 @inline_jit(public=True)
-def log_sigmoid(x: ArrayLike) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)) = -softplus(-x)."""
     return -softplus(-operand("log_sigmoid", x))
 
 
 @inline_jit(public=True)
-def mish(x: ArrayLike) -> Any:
+def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x))."""
     x = operand("mish", x)
     return x * tanh(softplus(x))
@@ -151,7 +152,7 @@ log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
 
 
 @inline_jit(public=True)
-def elu(x: Any, alpha: ArrayLike = 1.0) -> Any:
+def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
     x = operand("elu", x)
     positive = x > 0
@@ -160,7 +161,7 @@ def elu(x: Any, alpha: ArrayLike = 1.0) -> Any:
 
 
 @inline_jit(public=True)
-def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), whose derivative is continuous."""
     x = operand("celu", x)
     return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
@@ -171,7 +172,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 
 @inline_jit(public=True)
-def selu(x: ArrayLike) -> Any:
+def selu(x: ArrayLike) -> Array:
     """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
     return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
 
@@ -185,7 +186,7 @@ def _gelu(x: Any, *, approximate: bool) -> Any:
     return x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
-def gelu(x: ArrayLike, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal distribution's cumulative function, or a formula with tanh for that if `approximate`.
 
     Integers give the default float. TypeError for complex numbers that are not approximated.
@@ -194,13 +195,13 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Any:
 
 
 @inline_jit
-def _glu(x: Any, *, axis: int) -> Any:
+def _glu(x: Array, *, axis: int) -> Array:
     left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
     return left * logistic(right)
 
 
 @inline_jit(static=("axis",), public=True)
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Any, axis: int = -1) -> Array:
     """The first half along `axis` times the sigmoid of the second. ValueError for an odd number or no such axis."""
     x = operand("glu", x)
     axis = canonical_axis("glu", axis, x.ndim)
@@ -213,19 +214,19 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @inline_jit(public=True)
-def soft_sign(x: ArrayLike) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (|x| + 1)."""
     x = operand("soft_sign", x)
     return x / (abs(x) + 1)
 
 
 @inline_jit(public=True)
-def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2, a smooth max(x, 0)."""
     x = operand("squareplus", x)
     return (x + sqrt(square(x) + b)) / 2
 
 
-def identity(x: ArrayLike) -> Any:
+def identity(x: ArrayLike) -> Array:
     """x as an array."""
     return operand("identity", x)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import dot_general
@@ -22,13 +26,13 @@ _FUNCTION = "dot_product_attention"
 _LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
 
 
-def _batched(x: Any, aval: ShapedArray) -> Any:
+def _batched(x: Array, aval: ShapedArray) -> Array:
     """Return `x` with axes of size 1 in front, four axes in all."""
     x = to_array(x)
     return reshape(x, (1,) * (4 - aval.ndim) + aval.shape) if aval.ndim < 4 else x
 
 
-def _grouped(x: Any, heads: int, groups: int) -> Any:
+def _grouped(x: Array, heads: int, groups: int) -> Array:
     """Return what has the axes (B, N, T, S), or 1 in place of any, with those of the scores: (B, K, T, G, S)."""
     batch, own, queries, keys = x.shape
     if heads == groups:
@@ -38,7 +42,7 @@ def _grouped(x: Any, heads: int, groups: int) -> Any:
     return transpose(reshape(x, (batch, groups, heads // groups, queries, keys)), (0, 1, 3, 2, 4))
 
 
-def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Any:
+def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Array | None:
     """Return which keys each query sees by their positions, (T, S), or None if all."""
     if not causal and window is None:
         return None
@@ -51,20 +55,20 @@ def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None)
     return found
 
 
-def _within(lengths: Any, count: int, shape: tuple[int, ...], axis: int) -> Any:
+def _within(lengths: Array, count: int, shape: tuple[int, ...], axis: int) -> Array:
     """Return which positions along `axis` lie in each sequence of a batch, in an array of size 1 elsewhere."""
     own = tuple(count if i == axis else 1 for i in range(4))
     return broadcasted_iota(lengths.dtype, own, axis) < reshape(lengths, shape)
 
 
-def _wide(dtype: Any) -> Any:
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of scores: float32, or that of wider keys."""
     return dtype if dtypes.bit_width(dtype) > 32 else dtypes.float32
 
 
 @inline_jit
 def _attention(
-    query: Any, key: Any, value: Any, scale: Any, *rest: Any, given: str, causal: bool,
+    query: Array, key: Array, value: Any, scale: ArrayLike, *rest: ArrayLike, given: str, causal: bool,
     window: tuple[int, int] | None, residual: bool,
 ) -> Any:
     """`rest` has what the letters of `given` say: bias, mask, lengths of queries and of keys (bmqk)."""
@@ -175,8 +179,8 @@ def dot_product_attention(
     query: Any,
     key: Any,
     value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: Any = None,
     is_causal: bool = False,

@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import transpose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.lax.linalg import qr
@@ -40,7 +43,7 @@ class Initializer(Protocol):
 def _made(name: str, dtype: Any, make: Callable[[Any, Any, Any], Any]) -> Initializer:
     """Return the initializer that calls ``make(key, shape, dtype)`` with a canonical dtype."""
 
-    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: ArrayLike, shape: ShapeLike, dtype: Any = dtype, out_sharding: Any = None) -> Array:
         _refuse_sharding(name, out_sharding)
         return make(key, shape, _dtype(name, dtype))
 
@@ -54,7 +57,7 @@ def _refuse_sharding(name: str, out_sharding: Any) -> None:
         raise NotImplementedError(f"{name}: out_sharding is not supported; use device_put with the result")
 
 
-def _dtype(name: str, dtype: Any) -> Any:
+def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
     found = requested_dtype(name, dtype)
     return dtypes.default_float(config.enable_x64.value) if found is None else found
 
@@ -133,7 +136,7 @@ _MODES: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def _direction(key: Any, shape: Any, dtype: Any) -> Any:
+def _direction(key: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Return complex numbers of modulus 1, of uniform angles."""
     part = dtypes.real_part_dtype(dtype)
     return exp(1j * (2 * math.pi * random_uniform(key, shape, part).astype(dtype)))
@@ -143,7 +146,7 @@ def _scaled_normal(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
     return random_normal(key, shape, dtype) * sqrt(variance)
 
 
-def _scaled_uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
+def _scaled_uniform(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
         return random_uniform(key, shape, dtype, -1) * sqrt(3 * variance)
     length, angle = split(key)
@@ -152,7 +155,7 @@ def _scaled_uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
     return radius.astype(dtype) * _direction(angle, shape, dtype) * sqrt(variance)
 
 
-def _scaled_truncated_normal(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
+def _scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
         return random_truncated_normal(key, -2, 2, shape, dtype) * (sqrt(variance) / array(_CUT, dtype))
     length, angle = split(key)
@@ -177,7 +180,7 @@ def variance_scaling(
     ValueError for another mode or distribution, and for shapes of less than two axes.
     """
 
-    def make(key: Any, shape: Any, kind: Any) -> Any:
+    def make(key: Any, shape: Any, kind: Any) -> Array:
         fans = _fans(shape, in_axis, out_axis, batch_axis)
         if mode not in _MODES:
             raise ValueError(f"invalid mode for variance scaling initializer: {mode}; use one of {', '.join(_MODES)}")
@@ -241,7 +244,7 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 # Orthogonal matrices
 
 
-def _orthogonal_matrix(key: Any, rows: int, columns: int, dtype: Any) -> Any:
+def _orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]) -> Array:
     """Return a matrix of orthonormal rows or columns, whichever are fewer, uniformly distributed.
 
     The factor Q of a normal matrix is, with the signs of the diagonal of R (Mezzadri, How to generate random matrices
@@ -259,7 +262,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
     ValueError for shapes of less than two axes.
     """
 
-    def make(key: Any, shape: Any, kind: Any) -> Any:
+    def make(key: Any, shape: Any, kind: Any) -> Array:
         if len(shape) < 2:
             raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}")
         columns = shape[column_axis]
@@ -277,7 +280,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
     Dynamical Isometry and a Mean Field Theory of CNNs, 2018).
     """
 
-    def make(key: Any, shape: Any, kind: Any) -> Any:
+    def make(key: Any, shape: Any, kind: Any) -> Array:
         if len(shape) not in (3, 4, 5):
             raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}")
         if shape[-1] < shape[-2]:

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -14,6 +16,7 @@ from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -46,7 +49,7 @@ def _static(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _along(reduce: Callable[..., Any], x: Any, axes: Sequence[int]) -> Any:
+def _along(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
     """Return `x` reduced, with the axes kept at size 1."""
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
     return broadcast_in_dim(reduce(x, axes), shape, [i for i in range(x.ndim) if i not in axes])
@@ -55,7 +58,7 @@ def _along(reduce: Callable[..., Any], x: Any, axes: Sequence[int]) -> Any:
 # Softmax
 
 
-def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[Any, Any, tuple[int, ...]]:
+def _shifted(function: str, x: Array, axis: Any, masks: Sequence[Any]) -> tuple[Any, Any, tuple[int, ...]]:
     """Return `x` less its largest element along `axis`, the exponential of that, zero where masked, and the axes."""
     x = to_array(promote(function, x)[0])
     x = converted(x, x.dtype, False)
@@ -71,7 +74,7 @@ def _shifted(function: str, x: Any, axis: Any, masks: Sequence[Any]) -> tuple[An
     return moved, exp(moved), axes
 
 
-def _total(powers: Any, axes: Sequence[int], masks: Sequence[Any]) -> Any:
+def _total(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
     return _along(add_elements, select_or_fill(masks[0], powers, 0) if masks else powers, axes)
 
 
@@ -111,7 +114,8 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 
 @inline_jit
 def _logsumexp(
-    a: Any, *rest: Any, name: str, axis: Any, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
+    a: ArrayLike, *rest: ArrayLike, name: str, axis: int | None, keepdims: bool, return_sign: bool, weighted: bool,
+    masked: bool,
 ) -> Any:
     """`rest` has the weights and the mask, where there are any."""
     operands = [to_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
@@ -210,7 +214,7 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
 def standardize(
     x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None, variance: Any = None, epsilon: Any = 1e-5,
     where: ArrayLike | None = None, *, algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon), both taken along `axis` (None: all axes) where they are not given.
 
     algorithm: "fast" takes the variance from the mean of squares in one pass, "stable" from the centred elements.
@@ -231,7 +235,7 @@ def standardize(
 
 
 @inline_jit
-def _one_hot(x: Any, *, count: int, dtype: Any, axis: int) -> Any:
+def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Array:
     x = to_array(promote("one_hot", x)[0])
     shape = [1] * (x.ndim + 1)
     shape[axis] = count
@@ -245,7 +249,7 @@ def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
     return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
 
 
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: Any = -1) -> Any:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Array:
     """1 at the position `x` of a new axis of `num_classes` elements, 0 elsewhere, and where `x` is out of range.
 
     axis: where the new axis is in the result, or the name of a mapped axis of that size. dtype: of the result, the

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape, transpose
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
@@ -111,7 +114,7 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
         )
 
 
-def _in_full(x: Any, scales: Any) -> Any:
+def _in_full(x: Array, scales: Array) -> Array:
     """Return what quantized elements stand for, in float32."""
     wide = repeat(converted(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
     return converted(to_array(x), dtypes.float32) * wide
@@ -139,7 +142,7 @@ def scaled_matmul(
 # Quantization
 
 
-def _power_of_two(x: Any) -> tuple[Any, Any]:
+def _power_of_two(x: Array) -> tuple[Any, Any]:
     """Return the least powers of two, from 2⁻¹²⁷ on, that are not below float32 numbers, and their inverses.
 
     Both through the exponents, since quotients and logarithms would round: 2ⁿ⁻¹²⁷ is the byte n in float8_e8m0fnu.
@@ -153,7 +156,7 @@ def _power_of_two(x: Any) -> tuple[Any, Any]:
     return scales, bitcast_convert_type((254 - exponent) << 23, dtypes.float32)
 
 
-def _quantized(x: Any, mode: str, global_scale: Any) -> tuple[Any, Any]:
+def _quantized(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, Any]:
     """Return the elements of (B, M, K) and the scales of their blocks in the types of a mode."""
     form = _FORMATS[mode]
     batch, rows, size = x.shape
@@ -187,7 +190,9 @@ class _Plan(NamedTuple):
     dtype: Any
 
 
-def _quantized_product(lhs: Any, rhs: Any, modes: tuple[str, str], scales: Sequence[Any], dtype: Any) -> Any:
+def _quantized_product(
+    lhs: Array, rhs: Array, modes: tuple[str, str], scales: Sequence[Any], dtype: np.dtype[Any]
+) -> Array:
     (a, a_scales), (b, b_scales) = [
         _quantized(x, mode, scale) for x, mode, scale in zip((lhs, rhs), modes, scales, strict=True)
     ]
@@ -198,11 +203,11 @@ def _quantized_product(lhs: Any, rhs: Any, modes: tuple[str, str], scales: Seque
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
-def _matrices(plan: _Plan, lhs: Any, rhs: Any, scales: Any) -> Any:
+def _matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Any) -> Array:
     return _quantized_product(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
 
 
-def _forward(plan: _Plan, lhs: Any, rhs: Any, scales: Any) -> tuple[Any, Any]:
+def _forward(plan: _Plan, lhs: Array, rhs: Array, scales: tuple[Array, ...]) -> tuple[Any, Any]:
     return _matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
 
 
@@ -210,12 +215,12 @@ def _turned(x: Any) -> Any:
     return transpose(x, (0, 2, 1))
 
 
-def _where_not_clipped(cotangent: Any, x: Any, mode: str, global_scale: Any) -> Any:
+def _where_not_clipped(cotangent: Array, x: Array, mode: str, global_scale: Array) -> Array:
     form = _FORMATS[mode]
     return where(absolute(x) <= global_scale * form.largest * form.largest_scale, cotangent, 0)
 
 
-def _backward(plan: _Plan, saved: Any, cotangent: Any) -> Any:
+def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
     """Return the cotangents of the operands, as if quantization were the identity.
 
     The products are quantized too, but not those of nvfp4, whose 16 values are too few for gradients.
@@ -254,7 +259,7 @@ def _axes(contracted: Sequence[int], batch: Sequence[int], ndim: int) -> _Axes:
     return _Axes(batch, tuple([i for i in range(ndim) if i not in contracted + batch]), contracted)
 
 
-def _as_matrices(x: Any, axes: _Axes) -> Any:
+def _as_matrices(x: Array, axes: _Axes) -> Array:
     """Return `x` with three axes: those of the batch, those that are kept, and those that are contracted."""
     shape = [math.prod([x.shape[i] for i in part]) for part in axes]
     return reshape(transpose(x, (*axes.batch, *axes.free, *axes.contracted)), shape)
@@ -277,7 +282,7 @@ def scaled_dot_general(
     preferred_element_type: Any = dtypes.float32,
     configs: list[BlockScaleConfig] | None = None,
     implementation: str | None = None,
-) -> Any:
+) -> Array:
     """Return `lax.dot_general` of operands that are quantized in blocks along the contracted axes.
 
     configs: how the left and the right operand and the cotangent of the result are quantized, three results of

@@ -11,6 +11,7 @@ from xtrace._src.api.devices import device_put
 from xtrace._src.api.late_methods import LateAttribute
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
@@ -25,7 +26,7 @@ from xtrace.numpy import contraction, creation, indexing, manipulation, reductio
 _ROWS_AT_ONCE = 16
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
     """Return the elements in a new shape, given as integers or as one tuple; one of them may be -1."""
     try:
         shape = args[0] if len(args) == 1 else args
@@ -35,12 +36,12 @@ def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) 
         raise
 
 
-def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Return the elements as a 1-D array."""
     return manipulation.ravel(self, order, out_sharding=out_sharding)
 
 
-def _transpose(self: Any, *args: Any) -> Any:
+def _transpose(self: Array, *args: Any) -> Array:
     """Return the array with its axes in the given order, integers or one tuple; reversed without one."""
     if not args:
         return manipulation.transpose(self)
@@ -48,17 +49,17 @@ def _transpose(self: Any, *args: Any) -> Any:
     return manipulation.transpose(self, given)
 
 
-def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
     """Return the array with elements of type `dtype` (None: float)."""
     return creation.convert_array("astype", self, dtype, copy, device)
 
 
-def _copy(self: Any) -> Any:
+def _copy(self: Array) -> Array:
     """Return a copy in memory of its own."""
     return manipulation.copy(self)
 
 
-def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     """Return the same bits as elements of `dtype`; the last axis grows or shrinks where the sizes differ.
 
     ValueError if it does not divide.
@@ -99,24 +100,24 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return found.reshape(*found.shape[:-2], -1) if own > target else found
 
 
-def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+def _to_device(self: Array, device: Any, *, stream: Any = None) -> Any:
     """Return the array on `device`."""
     if stream is not None:
         raise NotImplementedError("to_device: `stream` is not supported")
     return device_put(self, device)
 
 
-def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def _dot(self: Array, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Return ``dot(self, b)``."""
     return contraction.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
+def _nonzero(self: Array, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
     """Return the positions of the elements that are not zero; a traced array needs `size`."""
     return indexing.nonzero(self, size=size, fill_value=fill_value)
 
 
-def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "raise") -> Array:
     """Return for each integer the element of the choice that it numbers."""
     return sys.modules[__package__].choose(self, choices, out, mode)
 
@@ -142,23 +143,23 @@ def _byteswap(self: Any) -> Any:
 
 
 def _compress(
-    self: Any,
-    condition: Any,
+    self: Array,
+    condition: ArrayLike,
     axis: int | None = None,
     *,
     out: None = None,
     size: int | None = None,
     fill_value: Any = 0,
-) -> Any:
+) -> Array:
     """Return the slices along `axis` where `condition` holds; `size` of them under jit."""
     return sys.modules[__package__].compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
-def _matmul(self: Any, other: Any) -> Any:
+def _matmul(self: Array, other: Any) -> Any:
     return contraction.matmul(self, other) if _is_operand(other, "@") else NotImplemented
 
 
-def _reflected_matmul(self: Any, other: Any) -> Any:
+def _reflected_matmul(self: Array, other: Any) -> Array:
     return contraction.matmul(other, self) if _is_operand(other, "@") else NotImplemented
 
 
@@ -173,7 +174,7 @@ def _is_operand(other: Any, symbol: str) -> bool:
     return False
 
 
-def _contains(self: Any, item: Any) -> bool:
+def _contains(self: Array, item: Any) -> bool:
     """Whether an element of a 1-D array equals `item`; TypeError for what is no array or number."""
     if not _is_operand(item, "in"):
         raise TypeError(f"unsupported operand for in: {not_an_array(item)}")
@@ -182,7 +183,7 @@ def _contains(self: Any, item: Any) -> bool:
     return bool(reductions.any(self == item))
 
 
-def _iterate(self: Any) -> Iterator[Any]:
+def _iterate(self: Array) -> Iterator[Any]:
     """Iterate over the first axis."""
     if not self.shape:
         raise explain.iteration(self)
@@ -199,7 +200,7 @@ def _rows(array: ConcreteArray) -> Iterator[Any]:
         yield from shape.unstack(array if size == length else slicing.dynamic_slice_in_dim(array, start, size))
 
 
-def _getitem(self: Any, index: Any) -> Any:
+def _getitem(self: Array, index: Any) -> Array:
     """Return ``self[index]`` as NumPy does; positions out of bounds are moved to the nearest end."""
     try:
         return indexing.getitem(self, index)
@@ -208,19 +209,19 @@ def _getitem(self: Any, index: Any) -> Any:
         raise
 
 
-def _no_assignment(self: Any, index: Any, value: Any) -> None:
+def _no_assignment(self: Array, index: Any, value: Any) -> None:
     """Raise: arrays are immutable."""
     raise explain.item_assignment(self)
 
 
-def _round(self: Any, ndigits: int | None = None) -> Any:
+def _round(self: Array, ndigits: int | None = None) -> Array:
     """Return ``round(self, ndigits)``: without `ndigits` integers, as of Python's numbers."""
     if ndigits is not None:
         return ufuncs.round(self, ndigits)
     return converted(ufuncs.round(self), dtypes.default_int(config.enable_x64.value))
 
 
-def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+def _array_namespace(self: Array, *, api_version: str | None = None) -> Any:
     """Return ``xtrace.numpy``, which follows the array API standard."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"the array API version {abbreviated(api_version)} is not known")

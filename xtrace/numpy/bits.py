@@ -19,7 +19,7 @@ from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
 from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
 
 
-def _shifts(order: str) -> Any:
+def _shifts(order: str) -> Array:
     """Return by how many places each of eight bits is shifted."""
     counted = shapes.iota(dtypes.uint8, 8)
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)

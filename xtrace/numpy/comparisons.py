@@ -48,14 +48,14 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, e
 
 
 @inline_jit
-def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
+def _all_equal(a: Array, b: Array, *, equal_nan: bool) -> Array:
     same = equal(a, b)
     if equal_nan:
         same = same | ((a != a) & (b != b))
     return reductions.all(same)
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Return whether two arrays have one shape and equal elements.
 
     Args:
@@ -104,6 +104,6 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 
 
 @inline_jit
-def _equivalent(a: Any, b: Any) -> Any:
+def _equivalent(a: Array, b: Array) -> Array:
     dtype = dtype_of_all(a, b)
     return reductions.all(equal(*broadcast_arrays(converted(a, dtype), converted(b, dtype))))

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import multiply, subtract
@@ -34,7 +36,9 @@ _Axes = tuple[int, ...]
 class _Plan:
     """A contraction of two operands: their axes in a dot_general, and the type of the result."""
 
-    def __init__(self, function: str, a: Any, b: Any, precision: Any, preferred: Any, out_sharding: Any = None) -> None:
+    def __init__(
+        self, function: str, a: ArrayLike, b: Any, precision: Any, preferred: Any, out_sharding: Any = None
+    ) -> None:
         refuse(function, out_sharding=out_sharding)
         self.function, self.precision = function, precision
         self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
@@ -54,7 +58,7 @@ class _Plan:
                 f"{self.right.shape}. An array is transposed with .T or .mT"
             )
 
-    def contract(self, a: Any, b: Any, dimensions: Any, order: Any = None, squeezed: Any = ((), ())) -> Any:
+    def contract(self, a: Any, b: Any, dimensions: Any, order: Any = None, squeezed: Any = ((), ())) -> Array:
         """Return the dot_general over `dimensions`, its axes permuted by `order`.
 
         `squeezed` are the size-1 axes of the operands that are dropped first.
@@ -76,7 +80,7 @@ def _contracted(
     return converted(found, dtype, weak)
 
 
-def _without_axes(x: Any, axes: _Axes) -> Any:
+def _without_axes(x: Array, axes: _Axes) -> Array:
     return reshape(x, [n for i, n in enumerate(x.shape) if i not in axes]) if axes else x
 
 
@@ -374,8 +378,8 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @inline_jit(static=("axes", "precision", "out_sharding"), public=True)
 def tensordot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     axes: Any = 2,
     *,
     precision: Any = None,
@@ -430,14 +434,15 @@ def tensordot(
 
 
 @inline_jit
-def _diagonal_sum(a: Any, offset: Any, *, dtype: Any) -> Any:
+def _diagonal_sum(a: Array, offset: ArrayLike | None, *, dtype: np.dtype[Any] | None) -> Array:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
     return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
 
 
 @inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)
 def trace(
-    a: ArrayLike, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+    a: ArrayLike, offset: ArrayLike | None = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """Return the sums of diagonals.
 
@@ -470,7 +475,7 @@ def trace(
     return _diagonal_sum(moved, offset, dtype=wanted)
 
 
-def _refuse_booleans(function: str, *operands: Any) -> None:
+def _refuse_booleans(function: str, *operands: ArrayLike) -> None:
     if all(dtypes.is_boolean(type_of(function, x, i).dtype) for i, x in enumerate(operands)):
         raise TypeError(f"{function} does not accept two arrays of dtype bool; convert one with x.astype(int)")
 
@@ -516,7 +521,7 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
         for x, i, length in zip((a, b), axes, lengths, strict=True)
     ]
 
-    def minor(i: int, j: int) -> Any:
+    def minor(i: int, j: int) -> Array:
         return subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
 
     if lengths == [2, 2]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
@@ -22,7 +24,7 @@ from xtrace.numpy.ufuncs import abs, clip, sqrt
 
 
 @inline_jit
-def _covariance(*operands: Any, given: tuple[str, ...], rows: bool, ddof: float, dtype: Any) -> Any:
+def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: float, dtype: np.dtype[Any]) -> Array:
     values = {name: to_array_operand("cov", value) for name, value in zip(given, operands, strict=True)}
     parts = []
     for name in ("m", "y"):
@@ -52,7 +54,7 @@ def _covariance(*operands: Any, given: tuple[str, ...], rows: bool, ddof: float,
     return squeeze(found)
 
 
-def _checked_weights(name: str, weights: Any, count: int) -> None:
+def _checked_weights(name: str, weights: Array, count: int) -> None:
     aval = type_of("cov", weights, 5)
     if name == "fweights" and not dtypes.is_integer(aval.dtype):
         raise TypeError(f"cov: fweights must be integers, got dtype {aval.dtype.name}")

@@ -16,7 +16,7 @@ from xtrace._src.api.promotion import as_inexact, cast_constant, check_broadcast
 from xtrace._src.api.tracing import abstract_leaf
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -124,7 +124,7 @@ def asarray(
 
 def _array(
     function: str, value: Any, dtype: Any, copy: bool | None, order: Any, ndmin: int, device: Any, out_sharding: Any
-) -> Any:
+) -> Array:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
@@ -139,7 +139,7 @@ def _array(
     return result if device is None else device_put(result, device)
 
 
-def _from_value(function: str, value: Any, dtype: Any, copy: bool | None) -> Any:
+def _from_value(function: str, value: Any, dtype: np.dtype[Any] | None, copy: bool | None) -> Array:
     kind = type(value)
     if kind in _SCALARS:
         return _from_scalar(value, scalar_aval(kind), dtype)
@@ -169,13 +169,13 @@ def _from_value(function: str, value: Any, dtype: Any, copy: bool | None) -> Any
     return _from_numpy(function, found, dtype, copy, value)
 
 
-def _from_scalar(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+def _from_scalar(value: Any, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
     if dtype is not None:
         aval = ShapedArray((), dtype)
     return _made(scalar_to_host(_python_value("array", value, aval.dtype), aval), aval)
 
 
-def _made(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Any:
+def _made(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Array:
     """Return NumPy data as an array, or under a trace as a constant of it."""
     trace = current_trace.get()
     if trace is base_trace:
@@ -185,7 +185,7 @@ def _made(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) 
     return array_from_host(value, aval, copy=copy) if found is None else found
 
 
-def _python_value(function: str, value: Any, dtype: Any) -> Any:
+def _python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a Python scalar as the one whose class fits `dtype`; TypeError for a complex one made real."""
     if dtypes.is_boolean(dtype):
         return bool(value)
@@ -196,7 +196,9 @@ def _python_value(function: str, value: Any, dtype: Any) -> Any:
     return int(value) if dtypes.is_integer(dtype) else float(value)
 
 
-def _from_numpy(function: str, value: np.ndarray[Any, Any], dtype: Any, copy: bool | None, given: Any = None) -> Any:
+def _from_numpy(
+    function: str, value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: Any = None
+) -> Array:
     try:
         own = dtypes.canonicalize(value.dtype, config.enable_x64.value)
     except TypeError:
@@ -206,7 +208,7 @@ def _from_numpy(function: str, value: np.ndarray[Any, Any], dtype: Any, copy: bo
     return _made(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
 
 
-def _from_list(function: str, value: Any, dtype: Any) -> Any:
+def _from_list(function: str, value: Any, dtype: np.dtype[Any] | None) -> Array:
     kinds: dict[Any, None] = {}
     traced = _collect(function, value, kinds)
     if dtype is None:
@@ -259,7 +261,7 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
     return traced
 
 
-def _stacked(function: str, value: Any, dtype: Any) -> Any:
+def _stacked(function: str, value: Any, dtype: Any) -> Array:
     """Return a nested list with arrays or tracers among its leaves as one array."""
     parts = [
         _stacked(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
@@ -275,13 +277,13 @@ def _stacked(function: str, value: Any, dtype: Any) -> Any:
     return shapes.concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
-def _converted(value: Any, dtype: Any, weak: bool) -> Any:
+def _converted(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
     if value.aval.dtype == dtype and value.aval.weak_type == weak:
         return value
     return converted(value, dtype, weak)
 
 
-def to_array_operand(function: str, value: Any, position: int = 0) -> Any:
+def to_array_operand(function: str, value: Any, position: int = 0) -> Array:
     """Return an operand as an array or tracer; a TypeError names the function and the argument that is none."""
     if isinstance(value, Array):
         return value
@@ -311,7 +313,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     return convert_array("astype", x, dtype, copy, device)
 
 
-def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Any:
+def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array:
     """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
     aval = type_of(function, x)
     wanted = requested_dtype(function, float if dtype is None else dtype)
@@ -323,11 +325,11 @@ def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = Fa
 
 
 @inline_jit
-def _nonzero(x: Any) -> Any:
+def _nonzero(x: Array) -> Array:
     return elementwise.ne(x, scalar_of(0, x.dtype))
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Return the array behind an object that speaks the DLPack protocol.
 
     Args:
@@ -371,13 +373,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return found
 
 
-def _fill(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool, device: Any) -> Any:
+def _fill(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any], weak: bool, device: Any) -> Any:
     """Return the array whose elements are all the Python scalar `value`."""
     result = broadcast_in_dim.bind_positional((Literal(value, ShapedArray((), dtype, weak)),), (shape, (), None))
     return result if device is None else device_put(result, device)
 
 
-def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
+def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Array:
     refuse(function, out_sharding=out_sharding)
     wanted = requested_dtype(function, float if dtype is None else dtype)
     return _fill(canonical_shape(function, shape), _python_value(function, number, wanted), wanted, False, device)
@@ -487,8 +489,8 @@ def full(
 
 
 def _filled(
-    function: str, shape: tuple[int, ...], value: Any, aval: ShapedArray, dtype: Any, weak: bool, device: Any
-) -> Any:
+    function: str, shape: tuple[int, ...], value: Any, aval: ShapedArray, dtype: np.dtype[Any], weak: bool, device: Any
+) -> Array:
     if type(value) in _SCALARS:
         literal = _wrapped(function, value, dtype)
         if literal is not None:
@@ -502,7 +504,7 @@ def _filled(
     return result if device is None else device_put(result, device)
 
 
-def _wrapped(function: str, value: Any, dtype: Any) -> Any:
+def _wrapped(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a Python scalar as one of the class of `dtype`, integers modulo its range; None if that loses a part."""
     if dtypes.is_integer(dtype) and isinstance(value, int):
         if config.enable_x64.value or -(2**63) <= value < 2**63:
@@ -521,7 +523,7 @@ def warn_of_lost_part(own: Any, wanted: Any) -> None:
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
-def _like(function: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any) -> Any:
+def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any, out_sharding: Any) -> Array:
     refuse(function, out_sharding=out_sharding)
     try:
         model = abstract_leaf(a)
@@ -585,7 +587,7 @@ def ones_like(
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
-def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
+def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros, since there are no uninitialised arrays, in the shape and dtype of another one.
 
     Args:
@@ -658,7 +660,7 @@ def _static_or_array(function: str, name: str, value: Any) -> Any:
 
 
 @inline_jit
-def diagonal_mask(offset: Any, *, rows: int, columns: int, below: bool) -> Any:
+def diagonal_mask(offset: ArrayLike | None, *, rows: int, columns: int, below: bool) -> Array:
     """Where column - row equals `offset` or, with `below`, is at most that."""
     row = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 0)
     column = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 1)
@@ -666,7 +668,7 @@ def diagonal_mask(offset: Any, *, rows: int, columns: int, below: bool) -> Any:
 
 
 @inline_jit
-def _diagonal_ones(offset: Any, *, rows: int, columns: int, below: bool, dtype: Any) -> Any:
+def _diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Any:
     return converted(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
 
@@ -699,7 +701,7 @@ def eye(N: Any, M: ArrayLike | None = None, k: Any = 0, dtype: DTypeLike | None 
     return result if device is None else device_put(result, device)
 
 
-def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """Return an identity matrix.
 
     Args:
@@ -750,7 +752,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 
 @inline_jit
-def _triangle(x: Any, *, offset: int, lower: bool) -> Any:
+def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     aval = type_of("tril", x)
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
@@ -759,7 +761,7 @@ def _triangle(x: Any, *, offset: int, lower: bool) -> Any:
     return elementwise.select_n(mask, zero, x) if lower else elementwise.select_n(mask, x, zero)
 
 
-def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
+def _checked_triangle(function: str, m: ArrayLike, k: Any, lower: bool) -> Array:
     if type_of(function, m).ndim < 2:
         raise ValueError(
             f"Argument to xtrace.numpy.{function} must be at least 2D, got shape {type_of(function, m).shape}"
@@ -772,7 +774,7 @@ def _checked_triangle(function: str, m: Any, k: Any, lower: bool) -> Any:
 
 
 @inline_jit(static=("k",), public=True)
-def tril(m: Any, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Return matrices with zeros above a diagonal.
 
     Args:
@@ -795,7 +797,7 @@ def tril(m: Any, k: int = 0) -> Array:
 
 
 @inline_jit(static=("k",), public=True)
-def triu(m: Any, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Return matrices with zeros below a diagonal.
 
     Args:
@@ -845,13 +847,13 @@ def _steps(function: str, start: Any, stop: Any, step: Any) -> int:
     return max(0, math.ceil(length))
 
 
-def _ramp(first: Any, increment: Any, *, length: int, dtype: Any) -> Any:
+def _ramp(first: Any, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
     # Not a unit: fused, the sum would be rounded once, and values that are exact in two steps would not be.
     return add(first, multiply(increment, shapes.iota(dtype, length)))
 
 
 @inline_jit
-def _counted_from(first: Any, *, length: int, dtype: Any) -> Any:
+def _counted_from(first: ArrayLike, *, length: int, dtype: np.dtype[Any]) -> Array:
     return add(first, shapes.iota(dtype, length))
 
 
@@ -901,7 +903,9 @@ def arange(
 
 
 @memoize(1024, typed=True)
-def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tuple[int, Any, list[Any]]:
+def _count_of_steps(
+    _: Any, start: Any, stop: ArrayLike, step: Any, dtype: np.dtype[Any] | None
+) -> tuple[int, Any, list[Any]]:
     """Return how many numbers `arange` gives, their dtype, and the first and the step in it; settings come first."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
     numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
@@ -917,7 +921,10 @@ def _count_of_steps(_: Any, start: Any, stop: Any, step: Any, dtype: Any) -> tup
 
 
 @inline_jit
-def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compute: Any, dtype: Any) -> Any:
+def _spaced(
+    start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
+    dtype: np.dtype[Any],
+) -> Any:
     """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
     start, stop = (cast_to(x, type_of("linspace", x), compute) for x in (start, stop))
     avals = [type_of("linspace", x) for x in (start, stop)]
@@ -948,12 +955,12 @@ def _spaced(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compu
     return converted(samples, dtype), distance
 
 
-def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Any:
+def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
     """Return `x`, of the given shape, with a new axis of size 1 at `axis`."""
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
 
-def _inexact(*values: Any) -> Any:
+def _inexact(*values: Any) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
     x64, _, wide = config.promotion()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
@@ -962,9 +969,9 @@ def _inexact(*values: Any) -> Any:
 
 
 def linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: ArrayLike = 50,
     endpoint: bool = True,
     retstep: bool = False,
     dtype: DTypeLike | None = None,
@@ -1002,12 +1009,18 @@ def linspace(
 
 
 @inline_jit(static=("num", "endpoint", "retstep", "dtype", "axis"), public=True)
-def _linspace(start: Any, stop: Any, num: Any, endpoint: Any, retstep: Any, dtype: Any, axis: Any) -> Any:
+def _linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: Any, retstep: Any, dtype: np.dtype[Any] | None,
+    axis: int,
+) -> Any:
     result, distance = _samples(start, stop, "linspace", num, endpoint, dtype, axis)
     return (result, distance) if retstep else result
 
 
-def _samples(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtype: Any, axis: Any) -> tuple[Any, Any]:
+def _samples(
+    start: ArrayLike, stop: ArrayLike, function: str, num: ArrayLike, endpoint: Any, dtype: np.dtype[Any] | None,
+    axis: int,
+) -> tuple[Any, Any]:
     count = _size(function, "num", num)
     shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(function, shapes_given)) + 1
@@ -1020,13 +1033,13 @@ def _samples(start: Any, stop: Any, function: str, num: Any, endpoint: Any, dtyp
 
 
 @inline_jit
-def _powers(exponents: Any, base: Any, *, dtype: Any) -> Any:
+def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
     found = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
     return cast_to(found, found.aval, dtype)
 
 
 def logspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: DTypeLike | None = None,
+    start: ArrayLike, stop: int, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: DTypeLike | None = None,
     axis: int = 0
 ) -> Array:
     """Return samples that are evenly spaced on a logarithmic scale.
@@ -1056,18 +1069,23 @@ def logspace(
 
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
-def _logspace(start: Any, stop: Any, base: Any, num: Any, endpoint: Any, dtype: Any, axis: Any) -> Any:
+def _logspace(
+    start: ArrayLike, stop: ArrayLike, base: ArrayLike, num: Any, endpoint: Any, dtype: np.dtype[Any] | None, axis: int
+) -> Array:
     compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
     exponents, _ = _samples(start, stop, "logspace", num, endpoint, compute, axis)
     return _powers(exponents, base, dtype=compute if dtype is None else dtype)
 
 
-def _log10(x: Any) -> Any:
+def _log10(x: Array) -> Array:
     return multiply(elementwise.log(x), math.log10(math.e))
 
 
 @inline_jit
-def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, compute: Any, dtype: Any) -> Any:
+def _geometric(
+    start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
+    dtype: np.dtype[Any],
+) -> Array:
     start, stop = (cast_to(x, type_of("geomspace", x), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
@@ -1082,7 +1100,7 @@ def _geometric(start: Any, stop: Any, *, num: int, endpoint: bool, axis: int, co
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
 def geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+    start: ArrayLike, stop: int, num: Any = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
 ) -> Array:
     """Return samples each of which is the same multiple of the one before.
 
@@ -1116,7 +1134,7 @@ def geomspace(
     )
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
     """Return an array repeated to fill a shape.
 
     Args:
@@ -1142,7 +1160,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     )
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     """Return arrays broadcast to their common shape.
 
     Args:
@@ -1221,13 +1239,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return [_along(x, own[i][0], order[i], rank, None if sparse else tuple(full_shape)) for i, x in enumerate(xi)]
 
 
-def _along(x: Any, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Any:
+def _along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:
     """Return the vector `x` along one axis of `rank`, spread over `shape` if that is given."""
     target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
     return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
 
 
-def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """Return the indices of all elements of an array of a shape.
 
     Args:
@@ -1255,7 +1273,7 @@ def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = Fals
 
 
 @inline_jit
-def _all_indices(*, shape: tuple[int, ...], dtype: Any) -> Any:
+def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     if not shape:
         return _fill((0,), _python_value("indices", 0, dtype), dtype, False, None)
     return shapes.stack([_along(shapes.iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -6,6 +6,8 @@ import operator
 import sys
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
@@ -23,12 +25,12 @@ from xtrace.numpy.reductions import cumsum, sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
 
 
-def _between(x: Any, start: int, stop: int, axis: int) -> Any:
+def _between(x: Array, start: int, stop: int, axis: int) -> Array:
     return slicing.slice_in_dim(x, start, stop, axis=axis)
 
 
 @inline_jit
-def _differences(a: Any, *, n: int, axis: int) -> Any:
+def _differences(a: Array, *, n: int, axis: int) -> Array:
     step = not_equal if dtypes.is_boolean(a.dtype) else subtract
     for _ in range(min(n, a.shape[axis])):
         length = a.shape[axis]
@@ -37,7 +39,9 @@ def _differences(a: Any, *, n: int, axis: int) -> Any:
 
 
 @inline_jit(static=("n", "axis"), public=True)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Array:
     """Return the differences of neighbours along an axis; of booleans, whether they differ.
 
     Args:
@@ -78,7 +82,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @inline_jit(public=True)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(ary: ArrayLike, to_end: Any = None, to_begin: Any = None) -> Array:
     """Return the differences of neighbours in the flattened array.
 
     Args:
@@ -108,13 +112,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
 
 
 @inline_jit
-def _gradients(f: Any, *spacings: Any, axes: tuple[int, ...], dtype: Any) -> list[Any]:
+def _gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
     f = converted(f, dtype, f.weak_type)
     return [_gradient(f, converted(x, dtype, x.weak_type), a)
             for x, a in zip([to_array_operand("gradient", h) for h in spacings], axes, strict=True)]
 
 
-def _gradient(f: Any, h: Any, axis: int) -> Any:
+def _gradient(f: Array, h: Array, axis: int) -> Array:
     """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
     length = f.shape[axis]
     ends = [_between(f, 1, 2, axis) - _between(f, 0, 1, axis),
@@ -133,7 +137,7 @@ def _gradient(f: Any, h: Any, axis: int) -> Any:
 
 
 @inline_jit(static=("axis", "edge_order"), public=True)
-def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int | None = None) -> Any:
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int | None = None) -> Any:
     """Return the derivatives of samples along axes, by differences that are central inside and one-sided at the ends.
 
     Args:
@@ -191,7 +195,7 @@ def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> 
 
 
 @inline_jit(static=("axis",), public=True)
-def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integrate samples along an axis by the trapezoidal rule.
 
     Args:

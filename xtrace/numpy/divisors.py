@@ -27,7 +27,7 @@ def _check(function: str, x1: Any, x2: Any) -> None:
     check_broadcast(function, [a.shape for a in avals])
 
 
-def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
+def _spread(function: str, x1: Array, x2: Array) -> list[Any]:
     _, values = promote_dtypes(function, (to_array_operand(function, x1), to_array_operand(function, x2)))
     found = [abs(x) for x in values]
     shape = check_broadcast(function, [x.shape for x in found])
@@ -39,7 +39,7 @@ def _spread(function: str, x1: Any, x2: Any) -> list[Any]:
 @inline_jit
 def _common_divisor(x1: Any, x2: Any) -> Any:
     # Euclid's algorithm, for all elements until the last one is done.
-    def step(pair: Any) -> Any:
+    def step(pair: tuple[Array, ...]) -> tuple[Array, ...]:
         x, y = pair
         done = y == 0
         return where(done, x, y), where(done, y, rem(x, where(done, 1, y)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
@@ -13,6 +14,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -62,7 +64,7 @@ def einsum(
     preferred_element_type: Any = None,
     _dot_general: Callable[..., Any] = dot_general,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return the sum of products that subscripts describe.
 
     Args:
@@ -284,14 +286,14 @@ def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool
     return converted(values[0], dtype, weak)
 
 
-def _ready(x: Any, aval: ShapedArray, dtype: Any) -> Any:
+def _ready(x: ArrayLike, aval: ShapedArray, dtype: np.dtype[Any]) -> Array:
     """Return an operand; a weakly typed integer becomes one of the type it stands beside, which may be narrower."""
     if aval.weak_type and dtypes.is_integer(dtype):
         return converted(x, dtype, True)
     return x if isinstance(x, Array) else to_array_operand("einsum", x)
 
 
-def _one_side(x: Any, side: _Side, dtype: Any) -> Any:
+def _one_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
     if side.diagonals:
         x = select_or_fill(_on_diagonals(x.shape, side.diagonals), x, 0)
     if side.summed:

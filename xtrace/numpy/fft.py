@@ -7,6 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
@@ -35,7 +37,7 @@ _MOST = 3
 _COMPLEX_KIND = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}
 
 
-def _resized(x: Any, axis: int, size: int) -> Any:
+def _resized(x: Array, axis: int, size: int) -> Array:
     """Return `x` cut off, or continued by zeros, to `size` along an axis."""
     aval = aval_of(x)
     own = aval.shape[axis]
@@ -47,7 +49,7 @@ def _resized(x: Any, axis: int, size: int) -> Any:
     return pad(x, scalar_of(0, aval.dtype), padding)
 
 
-def _along(x: Any, kind: FftType, axes: _Axes, sizes: _Axes) -> Any:
+def _along(x: Array, kind: FftType, axes: _Axes, sizes: _Axes) -> Array:
     last = tuple(range(-len(axes), 0))
     return moveaxis(transform(moveaxis(x, axes, last), kind, sizes), last, axes)
 
@@ -76,7 +78,7 @@ def _transformed(
     return conj_if_complex(x) if conjugates[1] else x
 
 
-def _nothing_transformed(x: Any, kind: FftType) -> Any:
+def _nothing_transformed(x: Array, kind: FftType) -> Array:
     """Return what a transform along no axis gives: complex numbers, but for RFFT, which gives floats."""
     dtype = aval_of(x).dtype
     if kind is FftType.RFFT:
@@ -98,7 +100,7 @@ def _scale(function: str, norm: Any, size: int, divided: bool) -> float:
     return float(size) ** power if size else 1.0
 
 
-def _length(function: str, size: Any) -> int:
+def _length(function: str, size: int) -> int:
     try:
         found = operator.index(size)
     except TypeError:
@@ -137,7 +139,9 @@ def _checked(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any,
     return _transformed(a, kind=kind, axes=tuple(found), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
 
 
-def _checked_one(function: str, kind: FftType, a: Any, n: Any, axis: Any, norm: Any, *, hermitian: bool = False) -> Any:
+def _checked_one(
+    function: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: Any, *, hermitian: bool = False
+) -> Array:
     if isinstance(axis, (tuple, list)):
         raise ValueError(
             f"{function} does not support multiple axes, got axis={abbreviated(axis)}; use fftn and its kin"
@@ -578,7 +582,7 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm:
 
 
 @inline_jit
-def _frequencies(d: Any, *, size: int, half: bool, dtype: Any) -> Any:
+def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -> Array:
     positions = iota(dtypes.int32, max(size // 2 + 1 if half else size, 0))
     if not half:
         wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
@@ -588,7 +592,7 @@ def _frequencies(d: Any, *, size: int, half: bool, dtype: Any) -> Any:
     return converted(lax.div(converted(positions, own), span), own if dtype is None else dtype)
 
 
-def _checked_frequencies(function: str, n: Any, d: Any, dtype: Any, device: Any, half: bool) -> Any:
+def _checked_frequencies(function: str, n: int, d: Any, dtype: Any, device: Any, half: bool) -> Any:
     if isinstance(n, Tracer):
         raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
     try:
@@ -648,7 +652,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: An
     return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
 
 
-def _shifted(function: str, x: Any, axes: Any, sign: int) -> Any:
+def _shifted(function: str, x: Any, axes: Any, sign: int) -> Array:
     aval = type_of(function, x)
     found = axes_of(function, axes, aval.ndim)
     return roll(x, [sign * (aval.shape[i] // 2) for i in found], found)

@@ -9,6 +9,8 @@ from numpy import get_printoptions, printoptions
 from numpy.exceptions import ComplexWarning
 
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace.numpy.creation import asarray
 
@@ -52,7 +54,7 @@ def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, supp
     return "A" + np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)[1:]
 
 
-def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_str(a: ArrayLike, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """Return the text that `str` of an array shows.
 
     Args:
@@ -169,7 +171,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
     """Return a copy of the elements in a buffer of bytes.
 
     Args:

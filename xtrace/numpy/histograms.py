@@ -36,7 +36,7 @@ def _counted(x: Any, weights: Any, *, length: int) -> Any:
 def bincount(
     x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
     out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Count how often each of 0, 1, 2 … occurs in a vector of integers, or add weights.
 
     Args:
@@ -85,7 +85,7 @@ def bincount(
 
 
 @inline_jit
-def _edges(a: Any, *limits: Any, bins: int, dtype: Any) -> Any:
+def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Array:
     if limits:
         low, high = (converted(to_array_operand("histogram", x), dtype, False) for x in limits)
     else:
@@ -159,7 +159,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights
     return _bin_edges("histogram_bin_edges", a, bins, range)
 
 
-def _places(edges: Any, x: Any) -> Any:
+def _places(edges: Array, x: Array) -> Array:
     """Return the number of the bin of each element, from 1, the last edge belonging to the last bin."""
     wide = dtype_of_all(edges, x)
     edges, x = converted(edges, wide, False), converted(x, wide, False)
@@ -216,7 +216,7 @@ def histogram(
 
 
 @inline_jit
-def _joint(sample: Any, *operands: Any, weighted: bool, density: bool) -> Any:
+def _joint(sample: Array, *operands: Array, weighted: bool, density: bool) -> Array:
     edges, weights = (operands[:-1], operands[-1]) if weighted else (operands, None)
     sample = to_array_operand("histogramdd", sample)
     places = [_places(e, sample[:, i]) for i, e in enumerate(edges)]

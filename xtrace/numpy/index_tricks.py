@@ -15,6 +15,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -68,7 +69,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 
 @inline_jit
-def _unravelled(indices: Any, *, shape: tuple[int, ...]) -> list[Any]:
+def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     dtype, weak = indices.dtype, indices.aval.weak_type
     total = math.prod(shape)
     # In 32 bits or more, so that bounds fit.
@@ -90,7 +91,7 @@ def _unravelled(indices: Any, *, shape: tuple[int, ...]) -> list[Any]:
 
 def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
+) -> Array:
     """Return the positions in the flattened array of elements at indices.
 
     Args:
@@ -143,7 +144,7 @@ def ravel_multi_index(
 
 
 @inline_jit
-def _ravelled(*indices: Any, dims: tuple[int, ...], mode: str, order: str, dtype: Any) -> Any:
+def _ravelled(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
     shape = np.broadcast_shapes(*[type_of("ravel_multi_index", x).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
     total = None
@@ -195,7 +196,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _range(function: str, span: Any) -> Any:
+def _range(function: str, span: Any) -> Array:
     """Return the numbers of a slice; an imaginary step is how many there are, ends included."""
     for part, value in (("start", span.start), ("stop", span.stop), ("step", span.step)):
         if isinstance(value, Tracer):
@@ -255,7 +256,7 @@ class _Joiner:
     def __len__(self) -> int:
         return 0
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Array:
         """Return the items joined."""
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.options
@@ -282,7 +283,7 @@ class _Joiner:
         axis, ndmin, place = *given, *self.options[len(given) :]
         return axis, ndmin, place
 
-    def _placed(self, item: Any, ndmin: int, place: int) -> Any:
+    def _placed(self, item: Any, ndmin: int, place: int) -> Array:
         x = _range(self.name, item) if isinstance(item, slice) else asarray(item)
         missing = max(ndmin, 1) - x.ndim
         if missing <= 0:
@@ -298,7 +299,7 @@ c_ = _Joiner("c_", -1, 2, 0)
 # Diagonals and triangles
 
 
-def diag_indices(n: Any, ndim: Any = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """Return the indices of the diagonal of an array with axes of one length.
 
     Args:
@@ -323,7 +324,7 @@ def diag_indices(n: Any, ndim: Any = 2) -> tuple[Any, ...]:
     return (arange(size),) * rank
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """Return the indices of the diagonal of an array.
 
     Args:
@@ -348,7 +349,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def _triangle(function: str, make: Callable[..., Any], n: Any, k: Any, m: Any) -> tuple[Any, Any]:
+def _triangle(function: str, make: Callable[..., Any], n: int, k: Any, m: Any) -> tuple[Any, Any]:
     rows, offset = _number(function, "n", n), _number(function, "k", k)
     columns = rows if m is None else _number(function, "m", m)
     if rows < 0 or columns < 0:
@@ -357,7 +358,7 @@ def _triangle(function: str, make: Callable[..., Any], n: Any, k: Any, m: Any) -
     return asarray(first), asarray(second)
 
 
-def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: Any = None) -> tuple[Any, Any]:
     """Return the indices of the elements of a matrix on and below a diagonal.
 
     Args:
@@ -378,7 +379,7 @@ def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
     return _triangle("tril_indices", np.tril_indices, n, k, m)
 
 
-def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
     """Return the indices of the elements of a matrix on and above a diagonal.
 
     Args:
@@ -399,14 +400,14 @@ def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
     return _triangle("triu_indices", np.triu_indices, n, k, m)
 
 
-def _matrix_shape(function: str, arr: Any) -> tuple[int, ...]:
+def _matrix_shape(function: str, arr: ArrayLike) -> tuple[int, ...]:
     shape = type_of(function, arr).shape
     if len(shape) != 2:
         raise ValueError(f"{function}: only 2-D inputs are accepted, got shape {shape}")
     return shape
 
 
-def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """Return the indices of the elements of a given matrix on and below a diagonal.
 
     Args:
@@ -428,7 +429,7 @@ def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """Return the indices of the elements of a given matrix on and above a diagonal.
 
     Args:
@@ -451,7 +452,7 @@ def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
 
 
 def mask_indices(
-    n: Any, mask_func: Callable[[Any, Any], Any], k: Any = 0, *, size: int | None = None
+    n: Any, mask_func: Callable[[Any, Any], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
     """Return the indices that a function keeps of a square matrix.
 

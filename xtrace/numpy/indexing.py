@@ -302,7 +302,7 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
     return Reading(plan, (*scalars, *arrays), outside)
 
 
-def _outside(index: Any, axis: int, length: int) -> str | None:
+def _outside(index: ArrayLike, axis: int, length: int) -> str | None:
     if type(index) is not int or -length <= index < length:
         return None
     return (
@@ -344,7 +344,7 @@ def with_axes(x: Any, places: tuple[int, ...]) -> Any:
 
 
 @inline_jit
-def _window_and_gather(x: Any, *operands: Any, plan: Plan, options: Options) -> Any:
+def _window_and_gather(x: Array, *operands: ArrayLike, plan: Plan, options: Options) -> Array:
     """Carry out a plan; `operands` are its starts and its index arrays."""
     rest = list(operands)
     x = with_axes(x, plan.inserted)
@@ -360,7 +360,7 @@ def _window_and_gather(x: Any, *operands: Any, plan: Plan, options: Options) -> 
     return x
 
 
-def _window(x: Any, operands: list[Any], plan: Plan) -> Any:
+def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
     """Return the part of `x` that the plan looks at, taking the starts that are operands off the list."""
     starts: list[Any] = list(plan.starts)
     strides = plan.strides if max(plan.strides, default=1) > 1 else None
@@ -395,7 +395,7 @@ def position_of(index: Any, length: int, signed: bool, dtype: DTypeLike) -> Any:
     return converted(index, dtype)
 
 
-def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Any:
+def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
     """Return the elements of `x` that broadcast index arrays over `axes` name; their axes come at `block`."""
     avals = [type_of("indexing", i) for i in indices]
     shape = check_broadcast("indexing", [a.shape for a in avals])
@@ -494,7 +494,7 @@ def get_at(
     mode: Any = None,
     fill_value: ArrayLike | None = None,
     wrap_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """Return ``x[index]``, with `mode` for positions that are out of bounds.
 
     mode: 'promise_in_bounds' or 'clip' take the nearest, 'fill' or 'drop' give `fill_value` (by default NaN, the
@@ -577,14 +577,14 @@ def take(
 
 
 @inline_jit
-def _wrapped(indices: Any, *, length: int) -> Any:
+def _wrapped(indices: Array, *, length: int) -> Array:
     indices = converted(indices, dtypes.int32)
     found = elementwise.rem(indices, scalar_of(length, dtypes.int32))
     negative = elementwise.lt(found, scalar_of(0, dtypes.int32))
     return elementwise.select_n(negative, found, elementwise.add(found, scalar_of(length, dtypes.int32)))
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """Return the positions of the elements that are not zero.
 
     Args:
@@ -628,7 +628,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 
 @inline_jit
-def _nonzero_of_size(a: Any, *fills: Any, size: int) -> list[Any]:
+def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
     dtype = dtypes.default_int(config.enable_x64.value)
     flat = elementwise.ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
     place, is_there = nth_counted(flat, size, dtype)
@@ -672,7 +672,7 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     return low, elementwise.lt(low, scalar_of(length, dtype))
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Return the positions of the elements that are not zero in the flattened array.
 
     Args:
@@ -696,7 +696,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Return the positions of the elements that are not zero, one in a row.
 
     Args:

@@ -10,7 +10,7 @@ from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import Axes
+from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
@@ -23,14 +23,14 @@ from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
 
 
-def _along(function: str, arr: Any, axis: Any) -> tuple[Any, int]:
+def _along(function: str, arr: Array, axis: int | None) -> tuple[Any, int]:
     arr = to_array_operand(function, arr)
     if axis is None:
         return ravel(arr), 0
     return arr, canonical_axis(function, axis, arr.ndim)
 
 
-def _counted_from_front(positions: Any, length: int) -> Any:
+def _counted_from_front(positions: Array, length: int) -> Array:
     """Return integer positions as int32 in [0, length], cut before they are converted where they are too wide."""
     if dtypes.iinfo(positions.dtype).max > dtypes.iinfo(dtypes.int32).max:
         positions = clip(positions, -length - 1 if dtypes.is_signed(positions.dtype) else None, length)
@@ -39,7 +39,7 @@ def _counted_from_front(positions: Any, length: int) -> Any:
 
 
 @inline_jit
-def _without_unique(a: Any, positions: Any, *, axis: int) -> Any:
+def _without_unique(a: Array, positions: Array, *, axis: int) -> Array:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
     positions = clip(_counted_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
@@ -103,7 +103,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 
 
 @inline_jit
-def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
+def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
     """Return `a` with `values` before a position that may be traced."""
     length, count = a.shape[axis], values.shape[axis]
     position = _counted_from_front(position, length)
@@ -114,7 +114,7 @@ def _with_slice(a: Any, position: Any, values: Any, *, axis: int) -> Any:
 
 
 @inline_jit
-def _with_each(a: Any, positions: Any, values: Any, *, axis: int) -> Any:
+def _with_each(a: Array, positions: Array, values: Any, *, axis: int) -> Array:
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]
     positions = _counted_from_front(positions, length)
@@ -170,7 +170,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     return _with_each(arr, to_array_operand("insert", obj), broadcast_to(values, shape), axis=along)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Axes = None) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     """Return an array without the zeros at its ends.
 
     Args:

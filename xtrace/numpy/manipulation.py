@@ -16,7 +16,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import remainder
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -81,12 +81,12 @@ def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -
 
 
 @inline_jit
-def _column_major(a: Any, *, shape: tuple[int, ...]) -> Any:
+def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
     rank = a.ndim
     return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
 
 
-def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Any:
+def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Array:
     a = to_array_operand(function, a)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
@@ -158,7 +158,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     return _reshaped("ravel", a, (type_of("ravel", a).size,), order)
 
 
-def _permuted(a: Any, permutation: Sequence[int]) -> Any:
+def _permuted(a: Array, permutation: Sequence[int]) -> Array:
     return a if tuple(permutation) == tuple(range(len(permutation))) else permute(a, permutation)
 
 
@@ -194,7 +194,7 @@ def transpose(a: Any, axes: Any = None) -> Array:
     return _permuted(a, order)
 
 
-def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
+def permute_dims(a: ArrayLike, /, axes: ShapeLike) -> Array:
     """Return `a` with its axes in another order.
 
     Args:
@@ -215,7 +215,7 @@ def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Return `x` with its last two axes exchanged.
 
     Args:
@@ -240,7 +240,7 @@ def matrix_transpose(x: Any, /) -> Array:
 
 
 @inline_jit(static=("axis1", "axis2"), public=True)
-def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Return `a` with two axes exchanged.
 
     Args:
@@ -297,7 +297,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
 
 
 @inline_jit(static=("axis", "start"), public=True)
-def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Return `a` with `axis` moved to before the axis `start`; `moveaxis` is plainer.
 
     Args:
@@ -324,7 +324,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     return moveaxis(a, number, place - 1 if number < place else place)
 
 
-def expand_dims(a: Any, axis: Any) -> Array:
+def expand_dims(a: ArrayLike, axis: Any) -> Array:
     """Return `a` with further axes of size 1.
 
     Args:
@@ -351,7 +351,7 @@ def expand_dims(a: Any, axis: Any) -> Array:
     return broadcast_in_dim(a, [1 if i in axes else next(sizes) for i in range(rank)], kept)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Any = None) -> Any:
     """Return `a` without axes of size 1.
 
     Args:
@@ -381,7 +381,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @inline_jit
-def _joined(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
+def _joined(*arrays: Array, axis: int, dtype: Any, weak: bool) -> Array:
     parts = [converted(x, dtype, weak) for x in arrays]
     return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
 
@@ -402,7 +402,7 @@ def _sequence(function: str, arrays: Any) -> list[Any]:
 def _join(
     function: str, arrays: Any, axis: int | Callable[[int], int], dtype: Any,
     raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
-) -> Any:
+) -> Array:
     """Return arrays, or the rows of an array, joined along an axis, or the one that `axis` says for their rank.
 
     raise_shape: the shape that an array has before it is joined, by its own.
@@ -437,7 +437,7 @@ def _common_type(found: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
     return dtypes.promote(pairs, *config.promotion())
 
 
-def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) -> Any:
+def _concatenated(function: str, found: Sequence[Any], axis: int, dtype: Any) -> Array:
     if len({x.ndim for x in found}) > 1:
         raise TypeError(
             f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
@@ -457,7 +457,7 @@ def _concatenated(function: str, found: Sequence[Any], axis: Any, dtype: Any) ->
 
 
 @inline_jit(static=("axis", "dtype"), trees=True)
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     """Join arrays along an axis that they have.
 
     Args:
@@ -505,7 +505,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 
 @inline_jit(static=("axis", "out", "dtype"), trees=True)
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
     """Join arrays of one shape along a new axis.
 
     Args:
@@ -544,7 +544,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 
 @inline_jit
-def _stacked(*arrays: Any, axis: int, dtype: Any, weak: bool) -> Any:
+def _stacked(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
     return shapes.stack([converted(x, dtype, weak) for x in arrays], axis)
 
 
@@ -567,7 +567,7 @@ def _raise_ranks(function: str, arys: tuple[Any, ...], raise_shape: Callable[[Sh
 
 
 @inline_jit(public=True)
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Array:
     """Return arrays with at least one axis, scalars as vectors.
 
     Args:
@@ -587,7 +587,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 @inline_jit(public=True)
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Return arrays with at least two axes, vectors as rows.
 
     Args:
@@ -607,7 +607,7 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 @inline_jit(public=True)
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Return arrays with at least three axes, vectors along the second.
 
     Args:
@@ -655,7 +655,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @inline_jit(static=("dtype",), trees=True)
-def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def hstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, vectors along their only one.
 
     Args:
@@ -677,7 +677,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @inline_jit(static=("dtype",), trees=True)
-def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def dstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis.
 
     Args:
@@ -700,7 +700,7 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @inline_jit(trees=True)
-def column_stack(tup: Any) -> Array:
+def column_stack(tup: list[Array]) -> Array:
     """Join arrays along the second axis, vectors as columns.
 
     Args:
@@ -744,7 +744,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 @inline_jit(trees=True)
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """Join nested lists of arrays: innermost lists along the last axis, the next ones along the one before.
 
     Args:
@@ -782,7 +782,7 @@ def block(arrays: Any) -> Any:
 
     rank = max([levels, *(x.ndim for x in leaves(arrays))])
 
-    def assemble(item: Any, axis: int) -> Any:
+    def assemble(item: Any, axis: int) -> Array:
         if not isinstance(item, list):
             item = to_array_operand("block", item)
             return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
@@ -791,7 +791,7 @@ def block(arrays: Any) -> Any:
     return assemble(arrays, rank - levels)
 
 
-def _split(function: str, ary: Any, where_to: Any, axis: Any, equal: bool) -> list[Any]:
+def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> list[Any]:
     ary = to_array_operand(function, ary)
     along = canonical_axis(function, axis, ary.ndim)
     length = ary.shape[along]
@@ -943,7 +943,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
 
 @inline_jit(static=("axis",), public=True)
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Return the arrays along an axis, without it.
 
     Args:
@@ -969,7 +969,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @inline_jit(static=("reps",), public=True)
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: Any) -> Any:
     """Return an array repeated along each axis.
 
     Args:
@@ -996,8 +996,9 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
-) -> Any:
+    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
     """Return `a` with each element repeated along an axis.
 
     Args:
@@ -1058,7 +1059,7 @@ def _repeated_positions(repeats: Any, *, length: int, total: int) -> Any:
 
 
 @inline_jit
-def _repeated(a: Any, *, count: int, axis: int) -> Any:
+def _repeated(a: Array, *, count: int, axis: int) -> Array:
     own = a.shape
     spread = (*own[: axis + 1], count, *own[axis + 1 :])
     found = broadcast_in_dim(a, spread, _others(len(spread), axis + 1))
@@ -1087,7 +1088,7 @@ def flip(m: Any, axis: Axes = None) -> Array:
     return _flipped("flip", m, axis)
 
 
-def _flipped(function: str, m: Any, axis: Any) -> Any:
+def _flipped(function: str, m: Array, axis: Any) -> Array:
     m = to_array_operand(function, m)
     axes = axes_of(function, axis, m.ndim)
     return shapes.rev(m, axes) if axes else m
@@ -1176,7 +1177,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
 
 
 @inline_jit(static=("shift", "axis"), public=True)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Return an array shifted along axes; elements that fall off the end come back at the start.
 
     Args:
@@ -1225,7 +1226,7 @@ def _shifts(shift: Any) -> Any:
     return list(shift) if isinstance(shift, np.ndarray) else shift
 
 
-def _rolled_along(a: Any, shifts: Any, places: Sequence[int], axis: int) -> Any:
+def _rolled_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Array:
     """Return `a` rolled once, by the sum of the shifts at `places`."""
     size, step = a.shape[axis], 0
     if isinstance(shifts, list):
@@ -1245,14 +1246,14 @@ def _rolled_along(a: Any, shifts: Any, places: Sequence[int], axis: int) -> Any:
 
 
 @inline_jit
-def _reduced(shifts: Any, *, size: int) -> Any:
+def _reduced(shifts: Array, *, size: int) -> Array:
     """Return shifts as uint32, modulo the size of their axis, so that sums of two do not overflow."""
     wide = dtypes.is_integer(shifts.dtype) and shifts.dtype.itemsize >= 4
     return converted(remainder(shifts if wide else cast_to(shifts, shifts.aval, dtypes.int32), size), dtypes.uint32)
 
 
 @inline_jit
-def _total(shifts: Any, *, size: int) -> Any:
+def _total(shifts: Array, *, size: int) -> Array:
     """Return the sum of reduced shifts, modulo the size of their axis."""
 
     def add(x: Any, y: Any) -> Any:
@@ -1262,14 +1263,14 @@ def _total(shifts: Any, *, size: int) -> Any:
 
 
 @inline_jit
-def _rolled_by(a: Any, *, axis: int, step: int) -> Any:
+def _rolled_by(a: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     parts = [slicing.slice_in_dim(a, size - step, size, axis=axis), slicing.slice_in_dim(a, 0, size - step, axis=axis)]
     return shapes.concatenate(parts, axis)
 
 
 @inline_jit
-def _rolled_at(a: Any, shift: Any, *, axis: int, step: int) -> Any:
+def _rolled_at(a: Array, shift: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     shift = elementwise.rem(elementwise.add(shift, np.uint32(step)), np.uint32(size)) if step else shift
     start = elementwise.sub(np.uint32(size), shift)
@@ -1277,7 +1278,7 @@ def _rolled_at(a: Any, shift: Any, *, axis: int, step: int) -> Any:
 
 
 @inline_jit(static=("new_shape",), public=True)
-def resize(a: Any, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: Any) -> Array:
     """Return the elements of `a` in a new shape, repeated from the start as often as needed.
 
     Args:
@@ -1302,7 +1303,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     return set_shape(slicing.slice_in_dim(tile(ravel(a), -(-size // a.size)), 0, size), target)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Return a copy of `a` in memory of its own.
 
     Args:
@@ -1329,7 +1330,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 
 @inline_jit
-def _diagonal(a: Any, *, row: int, column: int, length: int) -> Any:
+def _diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
     rank = a.ndim
     count = shapes.iota(dtypes.int32, length)
     positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
@@ -1372,7 +1373,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 @inline_jit
-def _with_diagonal(v: Any, *, offset: int) -> Any:
+def _with_diagonal(v: Array, *, offset: int) -> Array:
     size = v.size + abs(offset)
     padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
     mask = diagonal_mask(offset, rows=size, columns=size, below=False)
@@ -1380,7 +1381,7 @@ def _with_diagonal(v: Any, *, offset: int) -> Any:
 
 
 @inline_jit(static=("k",), public=True)
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
     Args:
@@ -1431,7 +1432,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 @inline_jit
-def _sorted(a: Any, *, axis: int, stable: bool, descending: bool, positions: bool) -> Any:
+def _sorted(a: Array, *, axis: int, stable: bool, descending: bool, positions: bool) -> Array:
     # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
     a = shapes.rev(a, (axis,)) if descending else a
     if positions:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
@@ -17,7 +19,7 @@ from xtrace.numpy.creation import to_array_operand
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 
 
-def _is_number(a: Any) -> Any:
+def _is_number(a: Array) -> Array:
     return elementwise.eq(a, a)
 
 
@@ -38,8 +40,9 @@ def _options(function: str, **options: Any) -> tuple[list[Any], tuple[str, ...]]
 
 @inline_jit
 def _extremum_of_numbers(
-    a: Any, *options: Any, caller: str, name: str, axes: tuple[int, ...], keepdims: bool, given: tuple[str, ...]
-) -> Any:
+    a: ArrayLike, *options: ArrayLike, caller: str, name: str, axes: tuple[int, ...], keepdims: bool,
+    given: tuple[str, ...],
+) -> Array:
     a = to_array_operand(caller, a)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
@@ -124,7 +127,7 @@ def nanmin(
 
 
 @inline_jit
-def _position_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Any:
+def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Array:
     a = to_array_operand(caller, a)
     numbers = _is_number(a)
     filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
@@ -132,7 +135,7 @@ def _position_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, ke
     return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), found, -1)
 
 
-def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
+def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Array:
     refuse(function, out=out)
     aval = type_of(function, a)
     if not dtypes.is_floating(aval.dtype):
@@ -243,7 +246,7 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
     return _running("nancumprod", a, axis, dtype, "cumprod")
 
 
-def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
+def _running(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
     aval = type_of(function, a)
     if not dtypes.is_inexact(aval.dtype):
         return reductions.running(function, a, axis, dtype, name)
@@ -253,14 +256,14 @@ def _running(function: str, a: Any, axis: Any, dtype: Any, name: str) -> Any:
 
 
 @inline_jit
-def _running_of_numbers(a: Any, *, caller: str, name: str, axis: int | None, dtype: Any) -> Any:
+def _running_of_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: Any) -> Array:
     a = to_array_operand(caller, a)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
     return reductions.running(caller, filled, axis, dtype, name)
 
 
 @inline_jit
-def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Any:
+def _mean_of_numbers(a: ArrayLike, *masks: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
     a = to_array_operand("nanmean", a)
     mask = masks[0] if masks else None
     numbers = _is_number(a)
@@ -274,7 +277,7 @@ def _mean_of_numbers(a: Any, *masks: Any, axes: tuple[int, ...], dtype: Any, kee
 def nanmean(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
     where: ArrayLike | None = None
-) -> Any:
+) -> Array:
     """Return the means over axes of the elements that are not NaN; NaN if there are none.
 
     Args:
@@ -311,9 +314,9 @@ def nanmean(
 
 @inline_jit
 def _variance_of_numbers(
-    a: Any, ddof: Any, *options: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool,
-    given: tuple[str, ...], root: bool,
-) -> Any:
+    a: Array, ddof: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
+    keepdims: bool, given: tuple[str, ...], root: bool,
+) -> Array:
     """Return the variance of the numbers in `a`, or its `root`; `options` are called as `given` says."""
     values = dict(zip(given, options, strict=True))
     mask = values.get("where")

@@ -100,7 +100,7 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     return Literal(found.item() if dtype.isbuiltin == 1 else found[()], ShapedArray((), dtype, weak_type))
 
 
-def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """Return `x`, of shape `own`, broadcast to `shape` as NumPy does; ValueError if it cannot be."""
     missing = len(shape) - len(own)
     if missing < 0:
@@ -121,7 +121,7 @@ def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shap
     return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
 
 
-def select_or_fill(mask: Any, x: ArrayLike, other: Any) -> Any:
+def select_or_fill(mask: ArrayLike, x: ArrayLike, other: Any) -> Array:
     """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
     aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])

@@ -27,7 +27,7 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
 @inline_jit
-def _partitioned(a: Any, *, kth: int, axis: int, positions: bool) -> Any:
+def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     length = a.shape[axis]
     places = [shapes.broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
     found = sorting.sort((converted(a, a.dtype, False), *places), axis)[-1]
@@ -103,7 +103,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 @inline_jit
-def _lexicographic(*keys: Any, axis: int) -> Any:
+def _lexicographic(*keys: Array, axis: int) -> Array:
     own = keys[0].shape
     places = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
     return sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
@@ -143,7 +143,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 @inline_jit(public=True)
-def sort_complex(a: Any) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """Return the elements as complex numbers, sorted along the last axis by real, then imaginary parts.
 
     Args:
@@ -166,7 +166,7 @@ def sort_complex(a: Any) -> Array:
     return converted(sort(a), dtype, False)
 
 
-def _less(x: Any, y: Any) -> Any:
+def _less(x: Array, y: Array) -> Array:
     """Return whether `x` comes before `y` in sorted order: NaN last, complex numbers by real, then imaginary part."""
     if dtypes.is_complex(x.dtype):
         first, second = elementwise.real(x), elementwise.real(y)
@@ -179,16 +179,16 @@ def _less(x: Any, y: Any) -> Any:
     return elementwise.bitwise_or(smaller, elementwise.bitwise_and(elementwise.ne(y, y), elementwise.eq(x, x)))
 
 
-def _goes_before(values: Any, elements: Any, side: str) -> Any:
+def _goes_before(values: Any, elements: Array, side: str) -> Array:
     """Return whether values belong before elements of the sorted sequence."""
     return elementwise.bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
 
-def _by_halving(a: Any, v: Any, side: str, unroll: bool) -> Any:
+def _by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     """Return positions by binary search, each step for all values together."""
     length = a.shape[0]
 
-    def step(bounds: Any, _: None) -> Any:
+    def step(bounds: tuple[Array, ...], _: None) -> Any:
         low, high = bounds
         middle = low + (high - low) // 2
         before = _goes_before(v, gathered(a, [middle], (0,), 0, DEFAULT), side)
@@ -198,7 +198,7 @@ def _by_halving(a: Any, v: Any, side: str, unroll: bool) -> Any:
     return scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
 
 
-def _by_comparing(a: Any, v: Any, side: str) -> Any:
+def _by_comparing(a: Array, v: Array, side: str) -> Array:
     """Return positions by comparing every value with every element."""
     shape = (*v.shape, a.shape[0])
     elements = broadcast_in_dim(a, shape, (v.ndim,))
@@ -206,7 +206,7 @@ def _by_comparing(a: Any, v: Any, side: str) -> Any:
     return reductions.reduce_sum(converted(after, dtypes.int32), (v.ndim,))
 
 
-def _by_sorting(a: Any, v: Any, side: str) -> Any:
+def _by_sorting(a: Array, v: Array, side: str) -> Array:
     """Return positions by sorting values and elements together, equal ones in the order `side` asks for."""
     flat, count = reshape(v, (v.size,)), v.size
     parts, first = ([flat, a], 0) if side == "left" else ([a, flat], a.shape[0])
@@ -236,7 +236,9 @@ def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
 
 
 @inline_jit(static=("side", "method"), public=True)
-def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Array:
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
     """Return the places where elements fit into a sorted vector.
 
     Args:

@@ -60,28 +60,28 @@ def _pad_widths(pad_width: Any, rank: int) -> Widths:
     return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
 
 
-def _part(x: Any, start: int, stop: int, axis: int) -> Any:
+def _part(x: Array, start: int, stop: int, axis: int) -> Array:
     return slicing.slice_in_dim(x, start, stop, axis=axis)
 
 
-def _repeated(x: Any, count: int, axis: int) -> Any:
+def _repeated(x: Array, count: int, axis: int) -> Array:
     """Return `x`, of size 1 along `axis`, `count` times."""
     return broadcast_in_dim(x, [count if i == axis else n for i, n in enumerate(x.shape)], range(x.ndim))
 
 
-def _joined(parts: list[Any], axis: int) -> Any:
+def _joined(parts: list[Any], axis: int) -> Array:
     parts = [x for x in parts if x.shape[axis]] or parts[:1]
     return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
 
 
-def _by_edge(x: Any, axis: int, widths: tuple[int, int]) -> Any:
+def _by_edge(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     ends = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
     before, after = (_repeated(end, width, axis) for end, width in zip(ends, widths, strict=True))
     return _joined([before, x, after], axis)
 
 
-def _by_ramp(x: Any, axis: int, widths: tuple[int, int], ends: Any) -> Any:
+def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
     length = x.shape[axis]
     edges = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
     before, after = (
@@ -92,7 +92,9 @@ def _by_ramp(x: Any, axis: int, widths: tuple[int, int], ends: Any) -> Any:
     return _joined([ramps[0], x, ramps[1]], axis)
 
 
-def _by_statistic(x: Any, axis: int, widths: tuple[int, int], mode: str, counts: tuple[int | None, int | None]) -> Any:
+def _by_statistic(
+    x: Array, axis: int, widths: tuple[int, int], mode: str, counts: tuple[int | None, int | None]
+) -> Array:
     length, found = x.shape[axis], []
     for side, (width, count) in enumerate(zip(widths, counts, strict=True)):
         used = length if count is None else min(count, length)
@@ -104,7 +106,7 @@ def _by_statistic(x: Any, axis: int, widths: tuple[int, int], mode: str, counts:
     return _joined([found[0], x, found[1]], axis)
 
 
-def _by_reflection(x: Any, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Any:
+def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
     """Extend both ends by mirrored parts of at most the original length, as often as it takes."""
     skipped = 1 if mode == "reflect" else 0
     longest = x.shape[axis] - skipped
@@ -123,7 +125,7 @@ def _by_reflection(x: Any, axis: int, widths: tuple[int, int], mode: str, odd: b
     return x
 
 
-def _by_wrapping(x: Any, axis: int, widths: tuple[int, int]) -> Any:
+def _by_wrapping(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     (rounds_before, before), (rounds_after, after) = (divmod(width, length) for width in widths)
     whole = [x] * (rounds_before + 1 + rounds_after)
@@ -131,7 +133,7 @@ def _by_wrapping(x: Any, axis: int, widths: tuple[int, int]) -> Any:
 
 
 @inline_jit
-def _extended(x: Any, *ends: Any, mode: str, widths: Widths, counts: Any, odd: bool) -> Any:
+def _extended(x: Array, *ends: Any, mode: str, widths: Widths, counts: Any, odd: bool) -> Array:
     for axis, width in enumerate(widths):
         if not any(width):
             continue
@@ -148,7 +150,7 @@ def _extended(x: Any, *ends: Any, mode: str, widths: Widths, counts: Any, odd: b
     return x
 
 
-def _by_function(function: Callable[..., Any], x: Any, widths: Widths, options: dict[str, Any]) -> Any:
+def _by_function(function: Callable[..., Any], x: Array, widths: Widths, options: dict[str, Any]) -> Array:
     """Let a function fill in the ends of the zero-padded array, one axis after the other, row by row."""
     x = slicing.pad(x, scalar_of(0, x.dtype), [(i, j, 0) for i, j in widths])
     for axis, width in enumerate(widths):
@@ -211,7 +213,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 
 
 @inline_jit(static=("pad_width", "mode", "stat_length", "reflect_type"), public=True)
-def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
+def _pad(array: Array, pad_width: Any, mode: str, **kwargs: Any) -> Array:
     array = to_array_operand("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(
@@ -235,7 +237,7 @@ def _pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     return _extended(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")
 
 
-def _constant(array: Any, values: Any, widths: Widths) -> Any:
+def _constant(array: Array, values: Any, widths: Widths) -> Array:
     if not isinstance(values, Array):
         values = asarray(np.asarray(values) if isinstance(values, (tuple, list)) and not _has_array(values) else values)
     if values.shape not in ((), (1,), (2,), (1, 2), (array.ndim, 2)):
@@ -250,7 +252,7 @@ def _has_array(values: Any) -> bool:
 
 
 @inline_jit
-def _padded(a: Any, values: Any, *, widths: Widths) -> Any:
+def _padded(a: Array, values: Any, *, widths: Widths) -> Array:
     values = cast_to(values, values.aval, a.dtype)
     if a.aval.weak_type != values.aval.weak_type:
         values = converted(values, a.dtype, a.aval.weak_type)

@@ -57,13 +57,13 @@ def _count(function: str, argument: str, value: Any) -> int:
     return found
 
 
-def _known(function: str, argument: str, x: Any) -> np.ndarray[Any, Any]:
+def _known(function: str, argument: str, x: Array) -> np.ndarray[Any, Any]:
     if isinstance(x, Tracer):
         raise explain.concretization(x, f"numpy.{function} with {argument}=True; pass {argument}=False")
     return np.asarray(x)
 
 
-def _of_one_shape(function: str, *operands: Any) -> list[Any]:
+def _of_one_shape(function: str, *operands: ArrayLike) -> list[Any]:
     """Return operands of their common type in the longer one's shape, the shorter one with zeros in front."""
     avals, dtype, weak = common_dtype(function, operands)
     for i, aval in enumerate(avals):
@@ -79,7 +79,7 @@ def _of_one_shape(function: str, *operands: Any) -> list[Any]:
 
 
 @inline_jit(public=True)
-def polyadd(a1: Any, a2: Any) -> Array:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the sum of two polynomials, or of many at once.
 
     Args:
@@ -101,7 +101,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
 
 
 @inline_jit(public=True)
-def polysub(a1: Any, a2: Any) -> Array:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return the difference of two polynomials, or of many at once.
 
     Args:
@@ -122,7 +122,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     return subtract(*_of_one_shape("polysub", a1, a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     """Return the product of two polynomials.
 
     Args:
@@ -178,7 +178,7 @@ def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[
 
 
 @inline_jit
-def _divided(above: Any, below: Any) -> tuple[Any, Any]:
+def _divided(above: Array, below: Any) -> tuple[Any, Any]:
     count = above.size - below.size + 1
     if count < 1:
         return zeros(1, above.dtype), above
@@ -231,7 +231,7 @@ def _scaled(p: Any, factors: Any) -> Any:
 
 
 @inline_jit(static=("m",), public=True)
-def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+def polyint(p: Any, m: Any = 1, k: ArrayLike | None = None) -> Any:
     """Return an integral of a polynomial.
 
     Args:
@@ -269,7 +269,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 
 
 @inline_jit
-def _integrated(p: Any, constants: Any, divisors: Any, own: Any) -> Any:
+def _integrated(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
     parts = (p, divisors), (spread, own)
     # By divisors that it knows XLA does not divide: it multiplies by their reciprocals, which rounds twice.
@@ -315,7 +315,7 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
     multiply = elementwise.bitwise_and if booleans else elementwise.mul
     add = elementwise.bitwise_or if booleans else elementwise.add
 
-    def step(total: Any, coefficient: Any) -> tuple[Any, None]:
+    def step(total: ArrayLike, coefficient: Any) -> tuple[Any, None]:
         spread = broadcast_operand_to("polyval", coefficient, coefficient.shape, shape)
         return add(multiply(total, x), spread), None
 
@@ -327,7 +327,7 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
 
 
 @inline_jit(public=True)
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the polynomial with given zeros, or the characteristic polynomial of a matrix.
 
     Args:
@@ -409,7 +409,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
 
 @inline_jit
-def _as_many_roots(p: Any) -> Any:
+def _as_many_roots(p: Array) -> Array:
     """Return the zeros of a polynomial; leading coefficients of 0 are moved behind, and their zeros are made NaN."""
     nonzero = not_equal(p, 0)
     in_front = where(any_of(nonzero), argmax(nonzero), p.size)
@@ -420,7 +420,7 @@ def _as_many_roots(p: Any) -> Any:
 
 
 @inline_jit
-def _companion(p: Any) -> Any:
+def _companion(p: Array) -> Array:
     """Return the matrix whose characteristic polynomial is `p`, up to a factor."""
     count = p.size - 1
     first = elementwise.neg(true_divide(getitem(p, slice(1, None)), getitem(p, 0)))
@@ -457,7 +457,7 @@ def vander(x: ArrayLike, N: Any = None, increasing: bool = False) -> Array:
 
 
 @inline_jit
-def _powers(x: Any, *, count: int, increasing: bool) -> Any:
+def _powers(x: Array, *, count: int, increasing: bool) -> Array:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
     kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
     column = converted(reshape(x, (x.size, 1)), x.dtype, False)
@@ -466,7 +466,7 @@ def _powers(x: Any, *, count: int, increasing: bool) -> Any:
 
 
 def polyfit(
-    x: ArrayLike, y: ArrayLike, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None,
+    x: ArrayLike, y: ArrayLike, deg: Any, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
     cov: bool | str = False
 ) -> Any:
     """Fit a polynomial to points by least squares.
@@ -532,7 +532,7 @@ def polyfit(
 
 
 @inline_jit
-def _fitted(x: Any, y: Any, *weights: Any, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
+def _fitted(x: Array, y: Array, *weights: Array, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
     left, right = vander(x, order), y
     if weights:
         (w,) = weights

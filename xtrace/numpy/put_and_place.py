@@ -29,7 +29,7 @@ def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueE
         )
 
 
-def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -> Array:
     """Return an array with the elements that a mask chooses replaced by values in turn.
 
     Args:
@@ -62,13 +62,13 @@ def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Arra
     return _placed(to_array_operand("place", arr), to_array_operand("place", mask), to_array_operand("place", vals))
 
 
-def _check_promotion(function: str, a: Any, values: Any) -> None:
+def _check_promotion(function: str, a: Array, values: Any) -> None:
     """Raise TypePromotionError where the settings forbid what `values` would be converted by."""
     common_dtype(function, (a, values))
 
 
 @inline_jit
-def _placed(arr: Any, mask: Any, vals: Any) -> Any:
+def _placed(arr: Array, mask: Array, vals: Array) -> Array:
     _check_promotion("place", arr, vals)
     mask = reshape(truth(mask), arr.shape)
     vals = converted(vals, arr.dtype, arr.aval.weak_type)
@@ -82,7 +82,7 @@ def _placed(arr: Any, mask: Any, vals: Any) -> Any:
     return elementwise.select_n(mask, arr, reshape(values, arr.shape))
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """Return an array with the elements at positions of the flattened array replaced by values.
 
     Args:
@@ -118,7 +118,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 @inline_jit
-def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
+def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
     _check_promotion("put", a, v)
     ind = converted(ravel(ind), dtypes.int32)
     size, zero = scalar_of(a.size, dtypes.int32), scalar_of(0, dtypes.int32)
@@ -133,7 +133,7 @@ def _put(a: Any, ind: Any, v: Any, *, mode: str | None) -> Any:
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
+    arr: ArrayLike, indices: ArrayLike, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
 ) -> Array:
     """Return an array with the elements at indices along an axis replaced by values.
 
@@ -184,7 +184,7 @@ def put_along_axis(
 
 
 @inline_jit
-def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> Any:
+def _put_along(arr: Array, indices: Array, values: Any, *, axis: int, mode: Any) -> Array:
     index = tuple(
         [
             indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
@@ -194,7 +194,7 @@ def _put_along(arr: Any, indices: Any, values: Any, *, axis: int, mode: Any) -> 
     return arr.at[index].set(values, mode=mode)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """Return an array with its diagonal replaced by values.
 
     Args:
@@ -229,7 +229,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 @inline_jit
-def _with_diagonal(a: Any, val: Any) -> Any:
+def _with_diagonal(a: Array, val: Array) -> Array:
     _check_promotion("fill_diagonal", a, val)
     count = min(a.shape)
     place = arange(count)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, multiply, subtract, true_divide
@@ -25,7 +27,7 @@ from xtrace.numpy.ufuncs import minimum
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _flattened(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
+def _flattened(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return `x` with several axes made one, and that one."""
     if len(axes) == 1:
         return x, axes[0]
@@ -34,14 +36,14 @@ def _flattened(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     return reshape(x, (*x.shape[: len(others)], math.prod(x.shape[len(others) :]))), len(others)
 
 
-def _at_axis(x: Any, axis: int, vector: bool) -> Any:
+def _at_axis(x: Array, axis: int, vector: bool) -> Array:
     """Return positions with the axis of quantiles (size 1 if there is none) at `axis`."""
     if not vector:
         return shapes.expand_dims(x, (axis,))
     return transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
 
 
-def _picked(x: Any, places: Any, axis: int, of_all: bool) -> Any:
+def _picked(x: Array, places: Array, axis: int, of_all: bool) -> Array:
     """Return the elements of `x` at `places` along `axis`, the axis of quantiles first.
 
     of_all: `places` are the same everywhere; else they have the other axes of `x` too.
@@ -55,17 +57,17 @@ def _picked(x: Any, places: Any, axis: int, of_all: bool) -> Any:
     return transpose(found, [axis, *[i for i in range(x.ndim) if i != axis]])
 
 
-def _spread(q: Any, rank: int) -> Any:
+def _spread(q: Array, rank: int) -> Array:
     """Return quantiles with `rank` axes of size 1 behind."""
     return q if not q.ndim or not rank else shapes.expand_dims(q, range(1, rank + 1))
 
 
-def _before(x: Any, q: Any) -> Any:
+def _before(x: Array, q: Array) -> Array:
     """Return `x` with an axis of size 1 in front, where there is one of quantiles."""
     return shapes.expand_dims(x, (0,)) if q.ndim else x
 
 
-def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
+def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     """Return the quantiles `q` of the elements of sorted `x` along `axis`, by one of the methods.
 
     counts: how many elements there are, where it is not all of them.
@@ -82,7 +84,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
     if method == "inverted_cdf":
         below = above = elementwise.sub(elementwise.ceil(multiply(q, counts)), one)
 
-    def at(place: Any) -> Any:
+    def at(place: ArrayLike) -> Array:
         place = elementwise.max(zero, minimum(place, top))
         return _picked(x, converted(place, dtypes.int32), axis, of_all)
 
@@ -103,7 +105,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Any:
     return add(multiply(low, before), multiply(high, past))
 
 
-def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
+def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: int) -> Array:
     """Return the first elements of sorted `x` up to which the weights come to the share `q`, NaN for bad weights."""
     right = elementwise.ge(weights, scalar_of(0, weights.dtype))
     there = elementwise.eq(x, x)
@@ -122,9 +124,9 @@ def _by_weight(x: Any, weights: Any, q: Any, counts: Any, axis: int) -> Any:
 
 @inline_jit
 def _quantiles(
-    a: Any, q: Any, *weights: Any, axes: tuple[int, ...], dtype: Any, method: str, keepdims: bool, percent: bool,
-    only_numbers: bool,
-) -> Any:
+    a: Array, q: ArrayLike, *weights: Array, axes: tuple[int, ...], dtype: np.dtype[Any], method: str, keepdims: bool,
+    percent: bool, only_numbers: bool,
+) -> Array:
     a, q = converted(to_array_operand("quantile", a), dtype, False), to_array_operand("quantile", q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
@@ -149,7 +151,7 @@ def _quantiles(
     return found
 
 
-def _spread_weights(weights: Any, own: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> Any:
+def _spread_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     weights = converted(to_array_operand("quantile", weights), dtype, False)
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
@@ -195,8 +197,8 @@ def _checked(
 
 
 def _checked_weights(
-    function: str, weights: Any, own: tuple[int, ...], axis: Any, axes: tuple[int, ...], method: str
-) -> Any:
+    function: str, weights: Array, own: tuple[int, ...], axis: Any, axes: tuple[int, ...], method: str
+) -> Array:
     shape = type_of(function, weights, 2).shape
     if method != "inverted_cdf":
         raise NotImplementedError(

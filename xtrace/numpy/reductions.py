@@ -36,13 +36,13 @@ class _Reduction(NamedTuple):
     identity: Callable[[Any], Any]
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: np.dtype[Any]) -> Any:
     return (
         False if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).min) if dtypes.is_integer(dtype) else -math.inf
     )
 
 
-def _highest(dtype: Any) -> Any:
+def _highest(dtype: np.dtype[Any]) -> float:
     return True if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).max) if dtypes.is_integer(dtype) else math.inf
 
 
@@ -56,14 +56,14 @@ _REDUCTIONS = {
 }
 
 
-def _strong(value: Any, dtype: Any) -> Any:
+def _strong(value: Any, dtype: np.dtype[Any]) -> Array:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
         return cast_to(value, type_of("convert", value), dtype)
     return converted(value, dtype, False)
 
 
-def _kept(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Any:
+def _kept(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
     """Return a reduced value with axes of size 1 where `own` was reduced over `axes`."""
     target = tuple([1 if i in axes else n for i, n in enumerate(own)])
     return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
@@ -71,16 +71,16 @@ def _kept(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Any:
 
 @inline_jit
 def _reduced(
-    a: Any,
-    *options: Any,
+    a: Array,
+    *options: ArrayLike,
     name: str,
     axes: tuple[int, ...],
-    compute: Any,
-    dtype: Any,
+    compute: np.dtype[Any],
+    dtype: np.dtype[Any],
     keepdims: bool,
     masked: bool,
     initialised: bool,
-) -> Any:
+) -> Array:
     """Reduce `a` in element type `compute`; `options` are the mask and the initial value, where there are any."""
     operation, rest = _REDUCTIONS[name], list(options)
     a = _strong(a, compute)
@@ -129,14 +129,14 @@ def _reduce(
     )
 
 
-def _accumulator(own: Any, dtype: Any) -> Any:
+def _accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype to add up in: float32 at least where the operand has a smaller floating type."""
     if dtypes.is_floating(own) and own.itemsize < 4 and dtypes.is_floating(dtype) and dtype.itemsize < 4:
         return dtypes.float32
     return dtype
 
 
-def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> Any:
+def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
     """Return the dtype of a sum: integers narrower than the default one, and booleans, become it."""
     wanted = requested_dtype(function, dtype)
     own = type_of(function, a).dtype
@@ -248,7 +248,7 @@ def prod(
     return _accumulate("prod", "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
+def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Array:
     """Check the arguments of `function` and return the largest or smallest element, as `name` says."""
     aval = type_of(function, a)
     if initial is None:
@@ -324,7 +324,7 @@ def min(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def amax(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: ArrayLike, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
     """Return the largest elements over axes, NaN if there is one; another name of `max`.
 
@@ -437,7 +437,7 @@ def all(
 
 
 @inline_jit
-def _range(a: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     aval = type_of("ptp", a)
     a = _strong(a, aval.dtype)
     found = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
@@ -474,12 +474,12 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     return _range(a, axes=axes, keepdims=bool(keepdims))
 
 
-def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: Any) -> Any:
+def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return how many elements the axes hold, as a literal."""
     return scalar_of(math.prod([own[i] for i in axes]), dtype)
 
 
-def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Any:
+def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
     """Return the mean of `a`, of element type `compute`, over `axes`."""
     if masks:
         total = reductions.reduce_sum(select_or_fill(masks[0], a, 0), axes)
@@ -491,11 +491,13 @@ def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any
 
 
 @inline_jit
-def _mean(a: Any, *masks: Any, axes: tuple[int, ...], compute: Any, dtype: Any, keepdims: bool) -> Any:
+def _mean(
+    a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
+) -> Any:
     return _strong(_mean_in(_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
-def _inexact_dtype(dtype: Any) -> Any:
+def _inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return as_inexact(dtype, False)[0]
 
 
@@ -505,7 +507,7 @@ def check_divides(function: str, dtype: DTypeLike) -> None:
         raise TypeError(f"{function}: dtype must be one of numbers, which can be divided; got bool")
 
 
-def masks_of(function: str, mask: Any) -> tuple[Any, ...]:
+def masks_of(function: str, mask: ArrayLike | None) -> tuple[Any, ...]:
     """Return `mask` in a tuple that is empty for None; ValueError if it holds no truth values."""
     if mask is None:
         return ()
@@ -558,12 +560,12 @@ def mean(
 
 @inline_jit
 def _variance(
-    a: Any,
-    correction: Any,
-    *options: Any,
+    a: ArrayLike,
+    correction: ArrayLike,
+    *options: Array,
     axes: tuple[int, ...],
-    compute: Any,
-    dtype: Any,
+    compute: np.dtype[Any],
+    dtype: np.dtype[Any],
     keepdims: bool,
     masked: bool,
     root: bool,
@@ -615,14 +617,14 @@ def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any
     return compute, wanted
 
 
-def check_correction(function: str, ddof: Any) -> None:
+def check_correction(function: str, ddof: ArrayLike) -> None:
     """Raise ValueError if what the number of elements is reduced by is no scalar."""
     shape = type_of(function, ddof, 1).shape
     if shape:
         raise ValueError(f"{function}: ddof must be a scalar; got shape {shape}")
 
 
-def _correction(function: str, ddof: Any, correction: Any) -> Any:
+def _correction(function: str, ddof: Any, correction: ArrayLike | None) -> Any:
     """Return the one of two names' values that is given, as an operand."""
     if correction is not None:
         if ddof:
@@ -651,7 +653,7 @@ def _checked_variance(
     )
 
 
-def _common(*found: Any) -> Any:
+def _common(*found: np.dtype[Any]) -> np.dtype[Any]:
     x64, _, wide = config.promotion()
     return dtypes.promote(tuple((d, False) for d in found), x64, wide=wide)[0]
 
@@ -743,7 +745,7 @@ def std(
 
 
 @inline_jit
-def _position(a: Any, *, name: str, axis: int | None, keepdims: bool) -> Any:
+def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> Array:
     own = type_of(name, a).shape
     if axis is None:
         a, axis = reshape(a, (math.prod(own),)), 0
@@ -754,7 +756,7 @@ def _position(a: Any, *, name: str, axis: int | None, keepdims: bool) -> Any:
     return reshape(found, target) if keepdims else found
 
 
-def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Any:
+def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Array:
     """Check the arguments of `function` and return the index of an extremum as lax's operation `name` finds it."""
     refuse(function, out=out)
     aval = type_of(function, a)
@@ -817,7 +819,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 @inline_jit
-def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: Any, initial: bool) -> Any:
+def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dtype[Any], initial: bool) -> Array:
     a = _strong(a, compute)
     if axis is None:
         a, axis = reshape(a, (a.size,)), 0
@@ -830,7 +832,7 @@ def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: Any, i
 
 def running(
     function: str, a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
-) -> Any:
+) -> Array:
     """Check the arguments of `function` and return the running results of lax's operation `name`."""
     aval = type_of(function, a)
     wanted = _sum_dtype(function, a, dtype, promote)
@@ -872,7 +874,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Return the running products along an axis.
 
     Args:
@@ -897,7 +899,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     return running("cumprod", a, axis, dtype, "cumprod")
 
 
-def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
+def _cumulative_axis(function: str, x: ArrayLike, axis: int | None) -> Any:
     rank = type_of(function, x).ndim
     if rank == 0:
         raise ValueError(f"{function}: the array must have at least one axis, got a scalar")
@@ -907,7 +909,9 @@ def _cumulative_axis(function: str, x: Any, axis: Any) -> Any:
 
 
 @inline_jit(static=("axis", "include_initial"), public=True)
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
     """Return the running sums along an axis.
 
     Args:
@@ -932,7 +936,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 @inline_jit(static=("axis", "include_initial"), public=True)
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
     """Return the running products along an axis.
 
     Args:
@@ -957,7 +963,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
 
 
 @inline_jit
-def _nonzero_count(a: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
+def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
     found = reductions.reduce_sum(
         converted(elementwise.ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
     )
@@ -1064,7 +1070,7 @@ def nanprod(
     return _accumulate("nanprod", "prod", _without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
 
 
-def begun_with(function: str, initial: ArrayLike) -> Any:
+def begun_with(function: str, initial: ArrayLike) -> Array | None:
     """Return the initial value of a reduction that leaves out NaN: an array, which the program converts, as in jax."""
     return None if initial is None else to_array_operand(function, initial, 1)
 
@@ -1075,7 +1081,7 @@ def _without_nan(function: str, a: Any, replacement: int) -> Any:
 
 
 @inline_jit
-def _without(a: Any, *, value: int) -> Any:
+def _without(a: Array, *, value: int) -> Array:
     a = _strong(a, type_of("nansum", a).dtype)
     return select_or_fill(elementwise.eq(a, a), a, value)
 

@@ -11,6 +11,8 @@ import numpy as np
 from xtrace import dtypes as public_dtypes
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.docstrings import docstring
 from xtrace.numpy.creation import asarray
@@ -40,7 +42,7 @@ class ScalarType(type):
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Array) -> bool:
         return isinstance(instance, cls.dtype.type)
 
     def __repr__(cls) -> str:
@@ -101,7 +103,7 @@ int_, uint = int64, uint64
 pi, e, inf, nan, euler_gamma, newaxis = math.pi, math.e, math.inf, math.nan, float(np.euler_gamma), None
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: Any) -> np.dtype[Any]:
     """Return the dtype of the results of operations on the operands.
 
     Args:
@@ -121,7 +123,7 @@ def result_type(*args: Any) -> Any:
     return public_dtypes.result_type(*args)
 
 
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """Return the dtype that values of two dtypes promote to.
 
     Args:
@@ -248,7 +250,7 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: ArrayLike | None) -> bool:
     """Return whether an object is a scalar: a Python or NumPy scalar, or an array of rank 0.
 
     Args:

@@ -13,6 +13,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, reduce_sum
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.errors import ConcretizationTypeError
@@ -40,11 +41,11 @@ class _Reduction(NamedTuple):
     empty: Callable[[Any], Any]
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: np.dtype[Any]) -> Any:
     return dtypes.iinfo(dtype).min if dtypes.is_integer(dtype) else False if dtypes.is_boolean(dtype) else -math.inf
 
 
-def _highest(dtype: Any) -> Any:
+def _highest(dtype: np.dtype[Any]) -> Any:
     return dtypes.iinfo(dtype).max if dtypes.is_integer(dtype) else True if dtypes.is_boolean(dtype) else math.inf
 
 
@@ -58,8 +59,9 @@ _REDUCTIONS = {
 
 @inline_jit
 def _segmented(
-    data: Any, ids: Any, *, name: str, count: int, sorted_ids: bool, unique: bool, bucket: int | None, mode: Any
-) -> Any:
+    data: Array, ids: ArrayLike, *, name: str, count: int, sorted_ids: bool, unique: bool, bucket: int | None,
+    mode: GatherScatterMode,
+) -> Array:
     data, ids = to_array(data), to_array(ids)
     reduction = _REDUCTIONS[name]
     rows, shape = ids.shape[0], data.shape[1:]
@@ -82,7 +84,7 @@ def _segmented(
     return found if bucket is None else reduction.reduce(found, (0,))
 
 
-def _segment_count(name: str, num_segments: Any, ids: Any, size: int) -> int:
+def _segment_count(name: str, num_segments: Any, ids: ArrayLike, size: int) -> int:
     if num_segments is None:
         if isinstance(ids, Tracer):
             raise ConcretizationTypeError(
@@ -111,9 +113,9 @@ def _checked_ids(name: str, data: ShapedArray, ids: ShapedArray) -> None:
 
 
 def _segments(
-    name: str, data: Any, segment_ids: Any, num_segments: Any, sorted_ids: bool, unique: bool, bucket_size: Any,
-    mode: Any, out_sharding: Any,
-) -> Any:
+    name: str, data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None, sorted_ids: bool, unique: bool,
+    bucket_size: Any, mode: Any, out_sharding: Any,
+) -> Array:
     aval, ids = type_of(name, data), type_of(name, segment_ids, 1)
     _checked_ids(name, aval, ids)
     if out_sharding is not None:
@@ -200,7 +202,7 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
+    data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Array:
     """Return the largest elements of the rows of each segment.
@@ -235,7 +237,7 @@ def segment_max(
 
 
 def segment_min(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
+    data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
 ) -> Array:
     """Return the smallest elements of the rows of each segment.

@@ -65,7 +65,7 @@ _CHAINED = 64
 
 
 @inline_jit
-def _selected(*operands: Any) -> Any:
+def _selected(*operands: ArrayLike) -> Array:
     count = len(operands) // 2
     conditions, cases = operands[:count], operands[count:]
     avals, dtype, weak = common_dtype("select", cases)
@@ -131,7 +131,7 @@ def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any)
 
 
 @inline_jit
-def _last_true(*conditions: Any, shape: tuple[int, ...]) -> Any:
+def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
     """Return the number, from 1, of the last condition that holds, and 0 where none does."""
     found = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
@@ -140,7 +140,7 @@ def _last_true(*conditions: Any, shape: tuple[int, ...]) -> Any:
     return found
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """Return the elements of the choices that the elements of `a` number.
 
     Args:
@@ -184,7 +184,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 @inline_jit
-def _chosen(a: Any, *cases: Any, mode: str) -> Any:
+def _chosen(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     avals, dtype, _ = common_dtype("choose", cases)
     own = type_of("choose", a).shape
     shape = check_broadcast("choose", [own, *[aval.shape for aval in avals]])
@@ -227,7 +227,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     sizes = canonical_shape("fromfunction", shape)
     kind = requested_dtype("fromfunction", dtype)
 
-    def of_indices(*indices: Any) -> Any:
+    def of_indices(*indices: ArrayLike) -> Any:
         return function(*indices, **kwargs)
 
     for i in reversed(range(len(sizes))):
@@ -265,7 +265,7 @@ def compress(
     return _compressed("compress", condition, a, axis, size, fill_value)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
+def extract(condition: Any, arr: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Array:
     """Return the elements of `arr` where a condition is not zero, both flattened.
 
     Args:
@@ -373,7 +373,7 @@ def take_along_axis(
 
 
 @inline_jit
-def _taken_along(arr: Any, indices: Any, *, axis: int, mode: Any, fill: Any, wrap: bool) -> Any:
+def _taken_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
     shape, own = arr.shape, indices.shape
     whole = check_broadcast(
         "take_along_axis", [tuple([1 if i == axis else n for i, n in enumerate(x)]) for x in (shape, own)]

@@ -59,7 +59,7 @@ class UniqueInverseResult(NamedTuple):
 # Steps
 
 
-def _size(function: str, size: Any, *operands: Any) -> int | None:
+def _size(function: str, size: Any, *operands: ArrayLike) -> int | None:
     """Return `size` checked; without one, raise ConcretizationTypeError for an operand that is traced."""
     if size is None:
         for x in operands:
@@ -75,18 +75,18 @@ def _size(function: str, size: Any, *operands: Any) -> int | None:
     return found
 
 
-def _with_one_nan(x: Any) -> Any:
+def _with_one_nan(x: Array) -> Array:
     """Return `x` with a real NaN for each complex number that has one in a part: they are one element of a set."""
     return _without_parts_of_nan(x) if dtypes.is_complex(x.dtype) else x
 
 
 @inline_jit
-def _without_parts_of_nan(x: Any) -> Any:
+def _without_parts_of_nan(x: Array) -> Array:
     return elementwise.select_n(elementwise.ne(x, x), x, elementwise.constants_like(x, np.nan))
 
 
 @inline_jit
-def _ordered(rows: Any, *, equal_nan: bool) -> tuple[Any, Any, Any]:
+def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in shape.split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
     found = sorting.sort([*columns, shape.iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
@@ -102,7 +102,7 @@ def _ordered(rows: Any, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     return found[-1], concatenate([first, differ]), found[0]
 
 
-def _kept(mask: Any, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
+def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
     """Return of each of `values` the elements where `mask` holds; `size` of them, filled up with `fills`."""
     if size is None:
         chosen = np.asarray(mask)
@@ -127,7 +127,7 @@ def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
 
 
 @inline_jit
-def _numbered(order: Any, new: Any) -> Any:
+def _numbered(order: Array, new: Array) -> Array:
     """Return for each element, in its own place, the number of the group that it is in."""
     number = elementwise.sub(cumsum(converted(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     return broadcast_in_dim(scalar_of(0, dtypes.int32), order.shape, ()).at[order].set(number, unique_indices=True)
@@ -144,7 +144,7 @@ def _member(element: Any, tested: Any, *, compare: bool) -> Any:
     return elementwise.eq(take(ordered, searchsorted(ordered, element), 0, mode="clip"), element)
 
 
-def _in(element: Any, tested: Any, compare: bool = False) -> Any:
+def _in(element: Array, tested: Array, compare: bool = False) -> Array:
     """Return which elements are in `tested`, a vector of the same type."""
     if not tested.size or not element.size:
         return full(element.shape, False)
@@ -152,7 +152,7 @@ def _in(element: Any, tested: Any, compare: bool = False) -> Any:
     return _member(element, tested, compare=compare or few)
 
 
-def _pair(function: str, one: Any, other: Any) -> tuple[Any, Any]:
+def _pair(function: str, one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
     """Return two operands flattened, in their common type."""
     _, dtype, weak = common_dtype(function, (one, other))
     first, second = (
@@ -161,7 +161,7 @@ def _pair(function: str, one: Any, other: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _least(found: Any, mask: Any) -> Any:
+def _least(found: Array, mask: Array) -> Array:
     """Return the first of the sorted elements where `mask` holds, 0 where it holds nowhere."""
     return take(found, flatnonzero(mask, size=1, fill_value=mask.size)[0], 0, mode="fill", fill_value=0)
 
@@ -170,7 +170,7 @@ def _least(found: Any, mask: Any) -> Any:
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -232,7 +232,7 @@ def unique(
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
 
-def _unique_of_none(moved: Any, count: int | None, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
+def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
     """Return what is unique of no slices, or of slices of no elements, which are equal.
 
     As in JAX, only the slices themselves are cut or filled up to `count`.
@@ -245,7 +245,7 @@ def _unique_of_none(moved: Any, count: int | None, fill: Any, inverse_shape: tup
     return [values, first, full(inverse_shape, 0, dtypes.int32), counts]
 
 
-def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> list[Any]:
+def _gathered(moved: Array, order: Array, new: Array, fill: Any, size: int | None) -> list[Any]:
     """Return the unique slices, where they come first, and how often they occur."""
     if size is None:
         starts = np.flatnonzero(np.asarray(new))
@@ -259,7 +259,7 @@ def _gathered(moved: Any, order: Any, new: Any, fill: Any, size: int | None) -> 
 
 
 @inline_jit
-def _gathered_of_size(moved: Any, order: Any, new: Any, *fills: Any, size: int) -> list[Any]:
+def _gathered_of_size(moved: Array, order: Array, new: Array, *fills: ArrayLike, size: int) -> list[Any]:
     length = new.size
     starts = flatnonzero(new, size=size + 1, fill_value=length)
     own, later = getitem(starts, slice(None, -1)), getitem(starts, slice(1, None))
@@ -371,7 +371,7 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
 # Operations on two sets
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Return the elements that are in one of two arrays or in both, sorted.
 
     Args:
@@ -396,8 +396,8 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: ArrayLik
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
@@ -446,7 +446,7 @@ def intersect1d(
     return (found[0], *[converted(places, dtype) for places in found[1:]])
 
 
-def _type_of_filled(function: str, operand: Any, size: int | None, fill: Any) -> tuple[Any, bool]:
+def _type_of_filled(function: str, operand: Array, size: int | None, fill: Any) -> tuple[Any, bool]:
     """Return the dtype of a set of elements of `operand` filled up to `size` with `fill`, and whether it is weak.
 
     It is promoted with that of `fill`. Where nothing is filled up it is weak if the operand is, and not complex.
@@ -459,7 +459,7 @@ def _type_of_filled(function: str, operand: Any, size: int | None, fill: Any) ->
     return dtype, weak
 
 
-def _place_in(values: Any, other: Any) -> Any:
+def _place_in(values: Any, other: Array) -> Array:
     """Return where each of `values`, if it is in the vector `other`, first comes there."""
     order, _, ordered = _ordered(reshape(other, (other.size, 1)), equal_nan=True)
     if not dtypes.is_complex(other.dtype):
@@ -470,7 +470,8 @@ def _place_in(values: Any, other: Any) -> Any:
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the elements that are in the first and not in the second of two arrays.
 
@@ -508,7 +509,8 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the elements that are in exactly one of two arrays, sorted.
 
@@ -549,14 +551,14 @@ def setxor1d(
 
 
 @inline_jit
-def _least_or_nan(ordered: Any, mask: Any, of_nan: Any) -> Any:
+def _least_or_nan(ordered: Array, mask: Array, of_nan: Array) -> Array:
     """Return `_least` of the elements, or NaN if one of them is, 0 if that is complex."""
     nan = scalar_of(0 if dtypes.is_complex(ordered.dtype) else np.nan, ordered.dtype)
     return elementwise.select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
 
 
 @inline_jit
-def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
+def _first_nan(ordered: Array, order: Array, new: Array, *, length: int) -> Array:
     """Return which elements are the first NaN of those that come from before `length`, or from after it."""
     second = elementwise.ge(order, scalar_of(length, dtypes.int32))
     earlier = elementwise.bitwise_not(concatenate([getitem(second, slice(0, 1)), getitem(second, slice(None, -1))]))
@@ -566,7 +568,8 @@ def _first_nan(ordered: Any, order: Any, new: Any, *, length: int) -> Any:
 
 @inline_jit(static=("assume_unique", "invert", "method"), public=True)
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+    element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *,
+    method: str = "auto",
 ) -> Array:
     """Return whether elements are in another array.
 

@@ -21,7 +21,7 @@ _MODES = ("full", "same", "valid")
 
 
 @inline_jit
-def _slid(x: Any, y: Any, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Any:
+def _slid(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Array:
     dtype, weak = types
     x, y = converted(x, dtype, weak), converted(y, dtype, weak)
     if not flipped and dtypes.is_complex(dtype):
@@ -56,7 +56,7 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Compute the convolution of two vectors.
 
     Args:

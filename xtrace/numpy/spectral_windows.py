@@ -24,12 +24,12 @@ def _length(function: str, M: Any) -> int:
     return count
 
 
-def _places(count: int) -> Any:
+def _places(count: int) -> Array:
     return arange(count, dtype=dtypes.default_float(config.enable_x64.value))
 
 
 @inline_jit
-def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Any:
+def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Array:
     """Return the sum of the `weights` times the cosines of multiples of the angle, which goes once around."""
     found: Any = weights[0]
     for i, weight in enumerate(weights[1:], 1):
@@ -38,7 +38,7 @@ def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Any:
     return found
 
 
-def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Any:
+def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Array:
     count = _length(function, M)
     return ones(count) if count <= 1 else _of_cosines(count=count, weights=weights)
 
@@ -141,7 +141,7 @@ def bartlett(M: ArrayLike) -> Array:
 
 
 @inline_jit
-def _triangle(*, count: int) -> Any:
+def _triangle(*, count: int) -> Array:
     return subtract(1.0, absolute(subtract(true_divide(multiply(_places(count), 2.0), count - 1), 1.0)))
 
 

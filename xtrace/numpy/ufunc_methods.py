@@ -6,11 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
@@ -46,7 +50,7 @@ def _with_numpy_parameters(docstring: str) -> str:
 def _at(update: str, of_booleans: str = "") -> _Method:
     """Return the method that scatters by ``x.at[indices].update(b)``, in the type of `x`; booleans have another one."""
 
-    def at(a: Any, indices: Any, b: Any) -> Any:
+    def at(a: Any, indices: Any, b: Any) -> Array:
         if of_booleans and dtypes.is_boolean(a.dtype):
             return getattr(a.at[indices], of_booleans)(converted(b, dtypes.bool_, False))
         return getattr(a.at[indices], update)(b)
@@ -69,7 +73,7 @@ def _extreme_at(update: str) -> _Method:
 def _along(running: Callable[..., Any]) -> _Method:
     """Return the method that accumulates by an operation over one axis."""
 
-    def accumulate(a: Any, *, axis: Any, dtype: Any) -> Any:
+    def accumulate(a: ArrayLike, *, axis: int | None, dtype: Any) -> Array:
         a = to_array_operand("accumulate", a)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
@@ -82,7 +86,9 @@ def _along(running: Callable[..., Any]) -> _Method:
 
 
 def _extreme(reduction: Callable[..., Any]) -> _Method:
-    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    def reduce(
+        a: ArrayLike, *, axis: int | None, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None
+    ) -> Array:
         wanted = requested_dtype("reduce", dtype)
         if wanted is not None:
             a = converted(to_array_operand("reduce", a), wanted, False)
@@ -95,7 +101,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
     """Return the method that reduces by `operation`, of truth values if `logical`."""
 
     @inline_jit
-    def combined(a: Any, *options: Any, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Any:
+    def combined(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
         rest = list(options)
         a = truth(a) if logical else converted(a, a.dtype if dtype is None else dtype, False)
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
@@ -106,7 +112,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
             found = join(found, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
         return _kept(found, a.shape, axes) if keepdims else found
 
-    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    def reduce(a: ArrayLike, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None) -> Array:
         a = to_array_operand(name, a)
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combined(
@@ -117,11 +123,11 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
     return reduce
 
 
-def _all_bits(dtype: Any) -> int:
+def _all_bits(dtype: np.dtype[Any]) -> int:
     return -1 if dtypes.is_signed(dtype) else int(dtypes.iinfo(dtype).max)
 
 
-def _kept(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     """Return what was reduced over `axes` of an array of `shape` with axes of size 1 there."""
     target = [1 if i in axes else n for i, n in enumerate(shape)]
     return broadcast_in_dim(x, target, [i for i in range(len(shape)) if i not in axes])
@@ -132,7 +138,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
     scale = math.log(base)
 
     @inline_jit
-    def combined(a: Any, *options: Any, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Any:
+    def combined(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
         rest = list(options)
         a = converted(a, dtype, False)
         if masked:
@@ -145,7 +151,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         zero = broadcast_in_dim(scalar_of(0, dtype), largest.shape, ())
         shift = elementwise.select_n(infinite, largest, zero)
 
-        def power(x: Any, by: Any) -> Any:
+        def power(x: ArrayLike, by: ArrayLike) -> Array:
             difference = elementwise.sub(x, by)
             if base != math.e:
                 difference = elementwise.mul(difference, scalar_of(scale, dtype))
@@ -160,7 +166,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         found = elementwise.add(found, shift)
         return _kept(found, a.shape, axes) if keepdims else found
 
-    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    def reduce(a: ArrayLike, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None) -> Array:
         a = to_array_operand(name, a)
         wanted = requested_dtype(f"{name}.reduce", dtype) or a.dtype
         options = [asarray(x) for x in (where, initial) if x is not None]
@@ -172,7 +178,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
     return reduce
 
 
-def _spread(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def _spread(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in axes])
 
 

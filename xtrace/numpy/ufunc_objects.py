@@ -8,13 +8,17 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.tracing import eval_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -134,13 +138,13 @@ class ufunc(functools.partial[Any]):
         refuse(name, out=out)
         return name
 
-    def _operand(self, name: str, a: Any, dtype: Any) -> Any:
+    def _operand(self, name: str, a: Array, dtype: Any) -> Array:
         """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
         a = to_array_operand(name, a)
         wanted = requested_dtype(name, dtype)
         return converted(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
-    def _result_dtype(self, *operands: Any) -> Any:
+    def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
         """Return the dtype of the function of elements of `operands`."""
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
         return eval_shape(self._call, *scalars).dtype
@@ -154,8 +158,8 @@ class ufunc(functools.partial[Any]):
         out: None = None,
         keepdims: bool = False,
         initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        where: ArrayLike | None = None,
+    ) -> Array:
         """Combine the elements of `a` along `axis`, from the first to the last.
 
         Args:
@@ -211,7 +215,7 @@ class ufunc(functools.partial[Any]):
         return found
 
     @operation
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Combine the first element along `axis`, the first two, and so on, as `reduce` does.
 
         Args:
@@ -243,7 +247,7 @@ class ufunc(functools.partial[Any]):
         return _accumulated(a, ufunc=self, axis=along) if a.shape[along] else a
 
     @operation
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
 
         Args:
@@ -288,7 +292,7 @@ class ufunc(functools.partial[Any]):
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
     @operation
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def reduceat(self, a: Any, indices: ArrayLike, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Reduce the elements along `axis` from each of `indices` up to the next one.
 
         Args:
@@ -356,17 +360,17 @@ def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | N
     Its own messages name it where the number is fixed.
     """
 
-    def binary(x1: Any, x2: Any, /, *, out: None = None, where: None = None) -> Any:
+    def binary(x1: Any, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse(name, out=out, where=where)
         return function(x1, x2)
 
-    def unary(x: Any, /, *, out: None = None, where: None = None) -> Any:
+    def unary(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse(name, out=out, where=where)
         return function(x)
 
-    def general(*args: Any, out: None = None, where: None = None) -> Any:
+    def general(*args: ArrayLike, out: None = None, where: None = None) -> Any:
         refuse(name, out=out, where=where)
         return function(*args)
 
@@ -395,7 +399,7 @@ def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Any:
 
 
 @inline_jit
-def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Any:
+def _reduced(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Array:
     rest, dtype = list(options), a.dtype
     a = moveaxis(a, axis, 0)
     elements: Any = (a, moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
@@ -404,7 +408,7 @@ def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initi
     else:
         start, elements = indexing.getitem(a, 0), (indexing.getitem(a, slice(1, None)),)
 
-    def step(carry: Any, element: Any) -> tuple[Any, None]:
+    def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         found = converted(ufunc._call(carry, element[0]), dtype, False)
         return (elementwise.select_n(element[1], carry, found) if masked else found), None
 
@@ -412,13 +416,13 @@ def _reduced(a: Any, *options: Any, ufunc: ufunc, axis: int, masked: bool, initi
 
 
 @inline_jit
-def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
+def _accumulated(a: Array, *, ufunc: ufunc, axis: int) -> Array:
     if a.shape[axis] == 1:
         return a
     dtype = a.dtype
     a = moveaxis(a, axis, 0)
 
-    def step(carry: Any, element: Any) -> tuple[Any, Any]:
+    def step(carry: Any, element: ArrayLike) -> tuple[Any, Any]:
         found = converted(ufunc._call(carry, element), dtype, False)
         return found, found
 
@@ -427,11 +431,11 @@ def _accumulated(a: Any, *, ufunc: ufunc, axis: int) -> Any:
 
 
 @inline_jit
-def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> Any:
+def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.dtype[Any]) -> Array:
     own = a.dtype if dtypes.is_boolean(dtype) else dtype
     flat = reshape(truth(a) if dtypes.is_boolean(dtype) else converted(a, dtype, False), (a.size,))
 
-    def step(carry: Any, element: Any) -> tuple[Any, None]:
+    def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         place, *others = element
         # A truth value takes the type of its operand again, which is that of the other one or may promote with it.
         found = ufunc._call(converted(indexing.get_at(carry, place, mode="clip"), own, False), *others)
@@ -443,7 +447,7 @@ def _updated(a: Any, places: Any, *operands: Any, ufunc: ufunc, dtype: Any) -> A
 
 
 @inline_jit
-def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
+def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
     a = moveaxis(a, axis, 0)
     length, count = a.shape[0], indices.shape[0]
     start = indexing.take(a, indices, 0)
@@ -454,7 +458,7 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Any:
     first = elementwise.select_n(elementwise.lt(indices, zero), indices, elementwise.add(indices, size))
     last = concatenate([indexing.getitem(first, slice(1, None)), full((1,), length, dtypes.int32)], 0)
 
-    def step(carry: Any, element: Any) -> tuple[Any, None]:
+    def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         position, value = element
         inside = elementwise.bitwise_and(elementwise.gt(position, first), elementwise.lt(position, last))
         inside = broadcast_in_dim(inside, carry.shape, (0,))

@@ -32,6 +32,8 @@ from xtrace._src.api.operators import (
 from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.ir import Literal
@@ -63,7 +65,7 @@ def _strong(example: Any, value: Any) -> Literal:
     return Literal(value, ShapedArray((), aval_of(example).dtype))
 
 
-def _filled(x: Any, value: Any, dtype: Any = None, weak: bool = False) -> Any:
+def _filled(x: Any, value: Any, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
     """Return `value` in the shape of `x`, in its dtype or another."""
     aval = aval_of(x)
     kind = aval.dtype if dtype is None else dtype
@@ -83,7 +85,7 @@ def _refuse_complex(function: str, error: type[Exception] = TypeError) -> Callab
 def _of_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the function of complex numbers that applies `function` to both parts."""
 
-    def by_parts(x: Any) -> Any:
+    def by_parts(x: ArrayLike) -> Array:
         return lax.complex(function(lax.real(x)), function(lax.imag(x)))
 
     return by_parts
@@ -140,7 +142,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return lax.rem(x, y)
 
 
-def _reciprocal(x: Any) -> Any:
+def _reciprocal(x: Any) -> Array:
     return lax.integer_pow.bind_positional((x,), (-1,))
 
 
@@ -164,7 +166,7 @@ fabs = unary_function(
 
 
 @inline_jit
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the lengths of the vectors (x1, x2), without overflow of the squares.
 
     Args:
@@ -226,11 +228,11 @@ cbrt = unary_function(
 )
 
 
-def _in_base_2(natural: Any) -> Any:
+def _in_base_2(natural: Array) -> Array:
     return lax.div(natural, lax.log(_strong(natural, 2.0)))
 
 
-def _in_base_10(natural: Any) -> Any:
+def _in_base_10(natural: Array) -> Array:
     return lax.mul(natural, _strong(natural, math.log10(math.e)))
 
 
@@ -249,7 +251,7 @@ log10 = unary_function(
 # Its derivatives are e^(x - f) and e^(y - f), also where x = y, where neither max nor |x - y| has one.
 def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
     @custom_jvp
-    def of_reals(x: Any, y: Any) -> Any:
+    def of_reals(x: ArrayLike, y: ArrayLike) -> Array:
         difference = lax.sub(x, y)
         correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
         if scale != 1:
@@ -257,7 +259,7 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
         return lax.select(lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction))
 
     @of_reals.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
+    def _(primals: Any, tangents: tuple[Array, ...]) -> tuple[Array, ...]:
         found = of_reals(*primals)
         end = _finite_above(found)
         terms = [
@@ -269,13 +271,13 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
     return lambda x, y: of_reals(to_array(x), to_array(y))
 
 
-def _finite_above(x: Any) -> Any:
+def _finite_above(x: Array) -> Array:
     return choose(operators.equal(x, math.inf), 0, x)
 
 
 # Of complex numbers the imaginary part is brought into (-π, π], in units of the base.
 def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
-    def of_complex(x: Any, y: Any) -> Any:
+    def of_complex(x: ArrayLike, y: Any) -> Array:
         larger = choose(lax.eq(lax.max(x, y), x), x, y)
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
@@ -388,7 +390,7 @@ rad2deg = unary_function(
 radians, degrees = alias(deg2rad, "radians"), alias(rad2deg, "degrees")
 
 
-def _sinc_at_zero_value(x: Any, order: int) -> Any:
+def _sinc_at_zero_value(x: Array, order: int) -> Array:
     # The power series of sin(πx) / (πx) has the coefficients (-1)^k π^2k / (2k + 1)! of x^2k.
     value = 0.0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1)
     return _filled(x, value, weak=aval_of(x).weak_type)
@@ -405,7 +407,7 @@ def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> 
 
 
 @inline_jit
-def sinc(x: Any, /) -> Any:
+def sinc(x: Any, /) -> Array:
     """Return sin(πx) / (πx), and 1 where `x` is 0.
 
     Args:
@@ -427,7 +429,7 @@ def sinc(x: Any, /) -> Any:
     return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
 
 
-def _i0(x: Any) -> Any:
+def _i0(x: Any) -> Array:
     # |x| with derivative 0 at 0, where the function is even.
     return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), bessel_i0e(x))
 
@@ -460,7 +462,7 @@ minimum = as_ufunc(
 
 
 @inline_jit
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the larger of two elements, and the other one where one is NaN.
 
     Args:
@@ -482,7 +484,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 
 @inline_jit
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the smaller of two elements, and the other one where one is NaN.
 
     Args:
@@ -504,7 +506,7 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 @inline_jit
-def _clip(*operands: Any, bounds: str) -> Any:
+def _clip(*operands: ArrayLike, bounds: str) -> Array:
     if any(dtypes.is_complex(operand_aval("clip", i, x).dtype) for i, x in enumerate(operands)):
         raise ValueError(
             "clip: complex numbers have no order to clip by, and the array or a bound is complex; clip the real and "
@@ -519,7 +521,7 @@ def _clip(*operands: Any, bounds: str) -> Any:
 
 
 @inline_jit(public=True)
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """Return the elements moved into the interval from `min` to `max`.
 
     Args:
@@ -564,7 +566,7 @@ trunc = unary_function(
 )
 
 
-def _to_even(x: Any) -> Any:
+def _to_even(x: Array) -> Array:
     return lax.round.bind_positional((x,), (lax.RoundingMethod.TO_NEAREST_EVEN,))
 
 
@@ -581,7 +583,7 @@ rint = unary_function(
 
 
 @inline_jit(static=("decimals", "out"), public=True)
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, halves to even.
 
     Args:
@@ -611,7 +613,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 
 
 @inline_jit(static=("decimals", "out"), public=True)
-def around(a: Any, decimals: int = 0, out: None = None) -> Any:
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, halves to even; another name of `round`.
 
     Args:
@@ -635,14 +637,14 @@ def around(a: Any, decimals: int = 0, out: None = None) -> Any:
 
 
 @inline_jit
-def _modf(x: Any) -> tuple[Any, Any]:
+def _modf(x: ArrayLike) -> tuple[Any, Any]:
     (x,) = promote("modf", x, adjust=as_inexact)
     whole = choose(operators.greater_equal(x, 0), lax.floor(x), lax.ceil(x))
     return lax.sub(x, whole), whole
 
 
 @inline_jit(static=("out",), public=True)
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """Return the fractional and the integer parts of elements, both with the sign of `x`.
 
     Args:
@@ -668,7 +670,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 # Complex numbers
 
 
-def _imaginary_zero(x: Any) -> Any:
+def _imaginary_zero(x: Any) -> Array:
     return _filled(x, 0, weak=aval_of(x).weak_type)
 
 
@@ -694,12 +696,12 @@ imag = unary_function(
 )
 
 
-def _as_default_float(dtype: Any, weak: bool) -> tuple[Any, bool]:
+def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
     return (dtype, weak) if dtypes.is_inexact(dtype) else (dtypes.default_float(config.enable_x64.value), weak)
 
 
 @inline_jit
-def _angle(z: Any, *, deg: bool) -> Any:
+def _angle(z: ArrayLike, *, deg: bool) -> Array:
     (x,) = promote("angle", z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
         found = lax.atan2(lax.imag(x), lax.real(x))
@@ -715,7 +717,7 @@ def _angle(z: Any, *, deg: bool) -> Any:
 
 
 @inline_jit(static=("deg",), public=True)
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Return the angles of complex numbers; of real numbers, 0 or π.
 
     Args:
@@ -778,7 +780,7 @@ def isrealobj(x: Any) -> bool:
 
 
 @inline_jit
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Return whether elements have an imaginary part that is not zero.
 
     Args:
@@ -799,7 +801,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @inline_jit
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Return whether elements have an imaginary part of zero.
 
     Args:
@@ -826,11 +828,11 @@ def _everywhere(value: bool) -> Callable[[Any], Any]:
     return lambda x: _filled(x, value, dtypes.bool_)
 
 
-def _finite_complex(x: Any) -> Any:
+def _finite_complex(x: Any) -> Array:
     return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
 
 
-def _infinite(x: Any) -> Any:
+def _infinite(x: Any) -> Array:
     return lax.eq(lax.abs(x), _strong(x, math.inf))
 
 
@@ -862,7 +864,7 @@ _is_infinity = {
 }
 
 
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether elements are positive infinity.
 
     Args:
@@ -886,7 +888,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
     return _is_infinity["isposinf"](x)
 
 
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether elements are negative infinity.
 
     Args:
@@ -911,7 +913,7 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 
 
 @inline_jit
-def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
+def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
     (x,) = promote("nan_to_num", x)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
@@ -928,7 +930,7 @@ def _nan_to_num(x: Any, *replacements: Any, given: str) -> Any:
 
 
 @inline_jit(static=("copy",), public=True)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Replace NaN and infinities by finite numbers.
 
     Args:
@@ -953,7 +955,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 
 @inline_jit
-def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
+def _isclose(a: Any, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
     x, y = promote("isclose", a, b, adjust=as_inexact)
     if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
         return operators.equal(x, y)
@@ -969,7 +971,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
 
 
 @inline_jit(static=("equal_nan",), public=True)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: Any, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
     """Return whether ``|a - b| <= atol + rtol * |b|``; infinities are close to themselves.
 
     Args:
@@ -998,7 +1000,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 _INTEGERS = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
 
 
-def _sign_of_float(x: Any) -> Any:
+def _sign_of_float(x: Any) -> Array:
     dtype = aval_of(x).dtype
     width = dtypes.bit_width(dtype)
     if width not in _INTEGERS:
@@ -1019,7 +1021,7 @@ signbit = unary_function(
 )
 
 
-def _copysign(x: Any, y: Any) -> Any:
+def _copysign(x: Any, y: Any) -> Array:
     size = lax.abs(x)
     return choose(signbit(y), lax.neg(size), size)
 
@@ -1050,7 +1052,7 @@ def _scaled_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @inline_jit
-def _frexp(x: Any) -> tuple[Any, Any]:
+def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     (x,) = promote("frexp", x, adjust=as_inexact)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
@@ -1083,7 +1085,7 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 
 @inline_jit(public=True)
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """Return the mantissas m in [0.5, 1) and the exponents n of ``x = m * 2**n``.
 
     Args:
@@ -1105,7 +1107,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 @inline_jit
-def _ldexp(x: Any, exponent: Any) -> Any:
+def _ldexp(x: Array, exponent: Array) -> Array:
     (x,) = promote("ldexp", x, adjust=as_inexact)
     x = converted(x, aval_of(x).dtype)
     x, exponent = promote("ldexp", x, converted(exponent, x.dtype))
@@ -1120,7 +1122,7 @@ def _ldexp(x: Any, exponent: Any) -> Any:
 
 
 @inline_jit(public=True)
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: Any, x2: Any, /) -> Array:
     """Return ``x1 * 2**x2``, without overflow of ``2**x2``.
 
     Args:
@@ -1175,7 +1177,7 @@ def spacing(x: Any, /) -> Any:
 
 
 @inline_jit
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return 0 where ``x1 < 0``, 1 where ``x1 > 0``, `x2` where `x1` is 0, and NaN where it is NaN.
 
     Args:
@@ -1211,7 +1213,7 @@ right_shift = operators.right_shift
 bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
-def _count_bits(x: Any) -> Any:
+def _count_bits(x: Any) -> Array:
     size = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
     return converted(lax.population_count(size), dtypes.uint8)
 
@@ -1227,7 +1229,7 @@ bitwise_count = unary_function(
 
 
 def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
-    def logical(x1: Any, x2: Any, /) -> Any:
+    def logical(x1: Any, x2: ArrayLike, /) -> Array:
         left, right = promote(name, x1, x2)
         return combine(truth(left), truth(right))
 
@@ -1265,7 +1267,7 @@ _choose = inline_jit(choose)
 
 
 @inline_jit(public=True)
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, x: ArrayLike, y: ArrayLike) -> Array:
     for position, operand in enumerate((condition, x, y)):
         operand_aval("where", position, operand)
     return _choose(condition, x, y)

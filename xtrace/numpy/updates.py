@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -16,6 +19,7 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering
 from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.creation import asarray, ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
@@ -79,8 +83,9 @@ def _index_vectors(
 
 @inline_jit
 def _scattered(
-    x: Any, values: Any, *operands: Any, plan: Plan, options: Options, dtype: Any, write: Any, apply: Any
-) -> Any:
+    x: Any, values: Any, *operands: ArrayLike, plan: Plan, options: Options, dtype: np.dtype[Any], write: Any,
+    apply: Any,
+) -> Array:
     """Return a copy of `x` with `values` written where a plan reads, by the operation `write`, or `apply` applied.
 
     Both are combined as elements of type `dtype`; the result has the type of `x`.
@@ -113,16 +118,16 @@ def _scattered(
 
 
 def _update(
-    x: Any,
+    x: Array,
     index: Any,
     values: Any,
-    write: Any,
+    write: Scatter | None,
     indices_are_sorted: bool,
     unique_indices: bool,
     mode: Any,
     wrap_negative_indices: bool,
     apply: Any = None,
-) -> Any:
+) -> Array:
     """Read the index, cast the values to the dtype of `x`, and write."""
     reading = read(x.aval.shape, index, False, True)
     options = Options(
@@ -141,7 +146,7 @@ def _update(
     )
 
 
-def _common_dtype(x: Any, values: Any) -> Any:
+def _common_dtype(x: Array, values: Any) -> np.dtype[Any]:
     """Return the dtype in which values are combined with those of `x`; a FutureWarning if it is not that of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
     dtype, _ = dtypes.promote(pairs, *config.promotion())
@@ -166,7 +171,7 @@ class IndexedArray:
 
     __slots__ = ("array", "index")
 
-    def __init__(self, array: Any, index: Any) -> None:
+    def __init__(self, array: Array, index: Any) -> None:
         self.array, self.index = array, index
 
     @operation
@@ -179,7 +184,7 @@ class IndexedArray:
         fill_value: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """Return the elements at the index.
 
         Args:
@@ -217,7 +222,7 @@ class IndexedArray:
         unique_indices: bool = False,
         mode: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """Return a copy of the array with the elements at the index replaced by a function of them.
 
         Args:
@@ -327,13 +332,13 @@ class IndexUpdater:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     def __getitem__(self, index: Any) -> IndexedArray:
         return IndexedArray(self.array, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: int, value: Any) -> None:
         raise TypeError(
             "'x.at' object does not support item assignment. Arrays are immutable. Write x = x.at[idx].set(y), or "
             "x = x.at[idx].add(y) for +="

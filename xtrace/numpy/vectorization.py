@@ -12,6 +12,7 @@ from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace.numpy.creation import asarray, to_array_operand
@@ -133,7 +134,7 @@ def _checked(
 ) -> Callable[..., Any]:
     """Return `function` with a check of what it gives against its signature."""
 
-    def checked(*values: Any) -> Any:
+    def checked(*values: ArrayLike) -> Any:
         found = function(*values)
         results = found if isinstance(found, (list, tuple)) else (found,)
         if len(outputs) > 1 and not isinstance(found, (list, tuple)):
@@ -173,7 +174,7 @@ def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -
     return pytree.tree_map(lambda x: expand_dims(asarray(x), added), found)
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Any:
     """Apply a function to every vector of an array along an axis.
 
     Args:

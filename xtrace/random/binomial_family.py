@@ -12,6 +12,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise as lax
@@ -44,7 +46,7 @@ def _stirling_rest(k: int) -> float:
 _RESTS = np.array([_stirling_rest(k) for k in range(_LAST + 1)])
 
 
-def _rest(k: Any) -> Any:
+def _rest(k: Array) -> Array:
     """Return Stirling's rest for whole numbers: exact up to 9, and for larger ones the series at 9.
 
     The series would go on to fall; samples agree with jax's, which stops there.
@@ -57,16 +59,16 @@ def _rest(k: Any) -> Any:
     return choose(k <= _LAST, exact, series)
 
 
-def _any(which: Any) -> Any:
+def _any(which: Array) -> Array:
     return reduce_or(which, tuple(range(aval_of(which).ndim)))
 
 
-def _by_waiting(key: Any, count: Any, log_failure: Any) -> Any:
+def _by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
     # Devroye, "Non-uniform random variate generation" (1986), section X.4.3, first waiting time algorithm: geometric
     # waiting times are added until they exceed the number of trials.
     shape, dtype = aval_of(count).shape, aval_of(count).dtype
 
-    def wait(state: Any) -> Any:
+    def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
         successes, waited, key = state
         used, key = new_keys(key, 2)
         successes = choose(waited <= count, successes + 1, successes)
@@ -76,7 +78,7 @@ def _by_waiting(key: Any, count: Any, log_failure: Any) -> Any:
     return while_loop(lambda state: _any(state[1] <= count), wait, (zeros, zeros, key))[0] - 1
 
 
-def _by_rejection(key: Any, n: Any, p: Any) -> Any:
+def _by_rejection(key: Array, n: Array, p: Array) -> Array:
     # Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS, for n p >= 10 and p <= 1/2.
     shape, dtype = aval_of(n).shape, aval_of(n).dtype
     deviation = lax.sqrt(n * p * (1 - p))
@@ -88,7 +90,7 @@ def _by_rejection(key: Any, n: Any, p: Any) -> Any:
     alpha = (2.83 + 5.1 / b) * deviation
     mode = lax.floor((n + 1) * p)
 
-    def attempt(state: Any) -> Any:
+    def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
         found, done, key = state
         key, first, second = new_keys(key, 3)
         u = unit_interval(first, shape=shape, dtype=dtype) - 0.5
@@ -108,7 +110,7 @@ def _by_rejection(key: Any, n: Any, p: Any) -> Any:
     return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
 
 
-def _sample(key: Any, n: Any, p: Any) -> Any:
+def _sample(key: Array, n: Array, p: Array) -> Array:
     """Return numbers of successes, in the shape and dtype of both."""
     rare = p < 0.5
     # Successes are counted where they are the rarer outcome, failures elsewhere.
@@ -130,12 +132,12 @@ def _sample(key: Any, n: Any, p: Any) -> Any:
 
 @inline_jit
 @with_typed_key
-def _binomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _binomial(key: Array, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     number = as_inexact(dtype_of_all(n, p), False)[0]
     return converted(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
     """Return the number of successes in `n` trials of probability `p`, as floats; parameters broadcast to `shape`.
 
     It is drawn in the floating dtype that `n` and `p` promote to, and converted to `dtype`. NaN for no number
@@ -146,14 +148,14 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @inline_jit
 @with_typed_key
-def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any, unroll: Any) -> Any:
+def _multinomial(key: Any, n: Any, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], unroll: Any) -> Any:
     number = common_dtype("multinomial", (n, p), as_inexact)[1]
     chances = move_axis(fitted(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
     # The chance of a category among those that are left.
     chances = chances / choose(left == 0, 1, left)
 
-    def one(remaining: Any, category: Any) -> Any:
+    def one(remaining: Any, category: tuple[Array, ...]) -> Any:
         chance, key = category
         chance = lax.min(constant(1, number), lax.max(constant(0, number), chance))
         found = _sample(key, remaining, chance)
@@ -164,7 +166,9 @@ def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: Any
     return converted(move_axis(counts, 0, len(shape) - 1), dtype)
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
+def multinomial(
+    key: ArrayLike, n: Any, p: Any, *, shape: ShapeLike | None = None, dtype: Any = None, unroll: int | bool = 1
+) -> Any:
     """Return how often each outcome of probabilities `p`, along the last axis, comes up in `n` trials.
 
     `n` broadcasts to the other axes of `p`, and `p` to `shape`. unroll: as in `scan`, over the outcomes. ValueError for

@@ -13,6 +13,7 @@ from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -36,7 +37,7 @@ __all__ = ["bits", "gumbel", "normal", "uniform"]
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def constant(value: Any, dtype: DTypeLike) -> Literal:
+def constant(value: Any, dtype: DTypeLike) -> Any:
     """Return a number as a constant of `dtype`."""
     return Literal(dtypes.cast(value, dtype)[()], ShapedArray((), dtype))
 
@@ -46,7 +47,7 @@ def one_of(dtype: DTypeLike) -> Literal:
     return constant(1, dtype)
 
 
-def _bits(key: Any, *, shape: tuple[int, ...], width: int) -> Any:
+def _bits(key: Array, *, shape: tuple[int, ...], width: int) -> Array:
     return random_bits.bind_positional((key,), (width, shape))
 
 
@@ -70,7 +71,7 @@ def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, 
 bits_program = inline_jit(with_typed_key(_bits))
 
 
-def uniform_numbers(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def uniform_numbers(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
@@ -86,11 +87,11 @@ def uniform_numbers(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ..
 
 @inline_jit
 @with_typed_key
-def _uniform(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return uniform_numbers(key, converted(low, dtype), converted(high, dtype), shape=shape, dtype=dtype)
 
 
-def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: Any = 0) -> Any:
+def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: Any = 0) -> Array:
     """Return numbers from [low, 1)."""
     return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
@@ -99,7 +100,7 @@ def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, l
 def uniform(
     key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
     out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Return numbers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
 
     `dtype` is a floating type, by default the default one. ValueError for another dtype and for bounds that do not
@@ -134,7 +135,7 @@ _normal = inline_jit(with_typed_key(normal_numbers))
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the normal distribution of mean 0 and variance 1.
 
     Of a complex `dtype`, real and imaginary part have variance 1/2. ValueError for a dtype that is not inexact.
@@ -142,7 +143,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return draw("normal", _normal, key, shape, dtype, out_sharding, complex_too=True)
 
 
-def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Any:
+def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Array:
     """Return numbers from the Gumbel distribution; the mode "high" takes twice the bits, for values far in the tail."""
     info = dtypes.finfo(dtype)
     tiny, eps = [constant(x, dtype) for x in (info.tiny, info.eps)]
@@ -167,7 +168,9 @@ def gumbel_mode(mode: Any) -> str:
     return str(mode)
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: Any = None, *, out_sharding: Any = None) -> Any:
+def gumbel(
+    key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, mode: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Return numbers drawn from the Gumbel distribution.
 
     `mode` is "low", or "high" for twice the random bits, which reach further into the tail. ValueError for another one

@@ -6,12 +6,15 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, converted, move_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -44,7 +47,7 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 # Integers
 
 
-def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return integers of `dtype`, one of 32 or 64 bits, from [minval, maxval), and minval where that is empty.
 
     Two words for each: their remainders by the size of the range are those of one number of twice the bits.
@@ -87,7 +90,9 @@ def _beyond(maxval: Any, highest: int) -> Any:
 
 @inline_jit
 @with_typed_key
-def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _randint(
+    key: Array, minval: ArrayLike, maxval: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
     if dtypes.bit_width(dtype) >= 32:
         return integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
     bounds = dtypes.iinfo(dtype)
@@ -96,7 +101,7 @@ def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtyp
     return converted(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
 
 
-def _as_integers(x: Any) -> Any:
+def _as_integers(x: ArrayLike) -> Any:
     return x if dtypes.is_integer(aval_of(x).dtype) else converted(x, dtypes.default_int(config.enable_x64.value))
 
 
@@ -109,7 +114,7 @@ def _narrowed(x: Any, lowest: int, highest: int) -> Any:
 
 def randint(
     key: ArrayLike, shape: ShapeLike, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Return integers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
 
     `dtype` is an integer type; a bound one above its largest number is allowed. Where the range is empty, the result is
@@ -125,7 +130,7 @@ def randint(
 # Coins
 
 
-def coins(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
+def coins(key: ArrayLike, p: Any, *, shape: tuple[int, ...], mode: str) -> Array:
     """Return booleans that are true with probability `p`; the mode "high" takes twice the bits."""
     dtype = aval_of(p).dtype
     p = broadcast_to_shape(p, shape) if aval_of(p).shape else p
@@ -139,11 +144,11 @@ def coins(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
 
 @inline_jit
 @with_typed_key
-def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
+def _bernoulli(key: Array, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Array:
     return coins(key, p, shape=shape, mode=mode)
 
 
-def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Array:
     """Return booleans that are true with probability `p`, a floating number or array that broadcasts to `shape`.
 
     The `mode` "high" draws twice the bits, which small probabilities need. TypeError for `p` of another dtype,
@@ -160,7 +165,7 @@ def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low"
     return _bernoulli(key, p, shape=shape, mode=mode)
 
 
-def signs(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return -1 and 1 with equal probability."""
     half = constant(0.5, dtypes.default_float(config.enable_x64.value))
     heads = coins(key, half, shape=shape, mode="low")
@@ -187,7 +192,7 @@ def rademacher(
 
 @inline_jit
 @with_typed_key
-def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _geometric(key: Array, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
     found = aval_of(p).dtype
@@ -197,7 +202,7 @@ def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return the number of trials up to the first success of probability `p`, which broadcasts to `shape`."""
     check_unsharded("geometric", out_sharding)
     dtype = int_dtype("geometric", dtype)
@@ -219,20 +224,20 @@ def shuffled(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
     return x
 
 
-def _numbers(count: int) -> Any:
+def _numbers(count: int) -> Array:
     dtype = dtypes.default_int(config.enable_x64.value)
     return broadcasted_iota.bind_positional((), (dtype, (count,), 0, None))
 
 
 @inline_jit
 @with_typed_key
-def _permuted_numbers(key: Any, *, count: int) -> Any:
+def _permuted_numbers(key: Array, *, count: int) -> Array:
     return shuffled(key, _numbers(count), 0)
 
 
 @inline_jit
 @with_typed_key
-def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
+def _permutation(key: Array, x: ArrayLike, *, axis: int, independent: bool) -> Array:
     if independent or aval_of(x).ndim == 1:
         return shuffled(key, x, axis)
     return take(x, shuffled(key, _numbers(aval_of(x).shape[axis]), 0), axis)
@@ -250,7 +255,7 @@ def _count(function: str, x: Any) -> int:
 
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Return `x` with its parts along `axis` in random order, or a permutation of ``arange(x)`` for an integer.
 
     With `independent`, every row along the axis gets an order of its own. TypeError for what is neither integer nor
@@ -267,21 +272,21 @@ def permutation(
 
 @inline_jit
 @with_typed_key
-def _chosen_numbers(key: Any, *, count: int, shape: tuple[int, ...]) -> Any:
+def _chosen_numbers(key: Array, *, count: int, shape: tuple[int, ...]) -> Array:
     dtype = dtypes.default_int(config.enable_x64.value)
     return integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit
 @with_typed_key
-def _chosen(key: Any, a: Any, *, axis: int, shape: tuple[int, ...]) -> Any:
+def _chosen(key: Array, a: ArrayLike, *, axis: int, shape: tuple[int, ...]) -> Array:
     dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
     return take(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
 
 
 @inline_jit
 @with_typed_key
-def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...]) -> Any:
+def _chosen_once(key: Array, *a: Array, count: int, axis: int, shape: tuple[int, ...]) -> Array:
     drawn = math.prod(shape)
     if a and aval_of(a[0]).ndim == 1:
         return shuffled(key, a[0], 0)[:drawn].reshape(shape)
@@ -291,7 +296,9 @@ def _chosen_once(key: Any, *a: Any, count: int, axis: int, shape: tuple[int, ...
 
 @inline_jit
 @with_typed_key
-def _chosen_by_chance(key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str) -> Any:
+def _chosen_by_chance(
+    key: Array, p: Array, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str
+) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
     dtype, whole = aval_of(p).dtype, dtypes.default_int(config.enable_x64.value)
@@ -311,7 +318,7 @@ def _chosen_by_chance(key: Any, p: Any, *a: Any, axis: int, shape: tuple[int, ..
 def choice(
     key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None,
     axis: int = 0, mode: Any = None
-) -> Any:
+) -> Array:
     """Return a sample of `shape` from ``arange(a)`` for an integer, or of the parts of an array along `axis`.
 
     `p` are the probabilities, by default equal ones; without `replace` nothing is taken twice. `mode` is that of
@@ -354,8 +361,9 @@ def _integral(a: Any) -> int:
 @inline_jit
 @with_typed_key
 def _categorical(
-    key: Any, logits: Any, *, axis: int, prefix: tuple[int, ...], batch: tuple[int, ...], replace: bool, mode: str
-) -> Any:
+    key: Array, logits: ArrayLike, *, axis: int, prefix: tuple[int, ...], batch: tuple[int, ...], replace: bool,
+    mode: str,
+) -> Array:
     index_dtype = dtypes.default_int(config.enable_x64.value)
     dtype, count = aval_of(logits).dtype, aval_of(logits).shape[axis]
     if replace:
@@ -368,9 +376,9 @@ def _categorical(
 
 
 def categorical(
-    key: ArrayLike, logits: Any, axis: int = -1, shape: ShapeLike | None = None, replace: bool = True,
+    key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None, replace: bool = True,
     mode: Any = None, *, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return indices along `axis` drawn with probabilities proportional to ``exp(logits)``.
 
     `shape` ends in the shape of `logits` without that axis, which is the default; without `replace`, its leading axes

@@ -7,12 +7,15 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape, with_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
@@ -35,13 +38,13 @@ def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> Sha
     return ShapedArray(a.shape, a.dtype)
 
 
-def _each(keys: Any, count: int) -> list[Any]:
+def _each(keys: Array, count: int) -> list[Any]:
     """Return `count` new keys for each of a vector of keys."""
     found = random_split.bind_positional((keys,), ((count,),))
     return [index_in_dim(found, i, 1, keepdims=False) for i in range(count)]
 
 
-def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
+def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     # Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below a = 1 by a sample for a + 1
     # and a power of a uniform number (section 6 there). Every element has a key and stops on its own.
     shape, dtype, leading = aval_of(a).shape, aval_of(a).dtype, aval_of(key).shape
@@ -58,21 +61,21 @@ def _gamma_formula(key: Any, a: Any, *, log_space: bool) -> Any:
     c = lax.div(number(1 / 3), lax.sqrt(d))
     keys, boost_keys = _each(keys, 2)
 
-    def rejected(d: Any, x_squared: Any, v: Any, u: Any) -> Any:
+    def rejected(d: ArrayLike, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> Array:
         quick = lax.ge(u, 1 - 0.0331 * (x_squared * x_squared))
         return lax.bitwise_and(quick, lax.ge(lax.log(u), x_squared * 0.5 + d * ((1 - v) + lax.log(v))))
 
-    def any_of(which: Any) -> Any:
+    def any_of(which: Any) -> Array:
         return reduce_or(which, (0,))
 
-    def one_step(c: Any, keys: Any, x: Any, v: Any) -> list[Any]:
+    def one_step(c: ArrayLike, keys: Any, x: ArrayLike, v: ArrayLike) -> list[Any]:
         todo = lax.le(v, constant(0, dtype))
         following, used = _each(keys, 2)
         drawn = normal_numbers(used, shape=(), dtype=dtype)
         state = zip((following, drawn, 1 + drawn * c), (keys, x, v), strict=True)
         return [c, *[lax.select(todo, new, old) for new, old in state]]
 
-    def step(d: Any, c: Any, keys: Any, x_squared: Any, v: Any, u: Any) -> list[Any]:
+    def step(d: ArrayLike, c: ArrayLike, keys: Any, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> list[Any]:
         following, normal_keys, uniform_keys = _each(keys, 3)
         _, _, x, root = repeat_while(
             lambda c, keys, x, v: any_of(lax.le(v, constant(0, dtype))), one_step,
@@ -122,7 +125,7 @@ random_gamma_p = Primitive(
 
 def gamma_numbers(
     key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
-) -> Any:
+) -> Array:
     """Return samples of gamma distributions, or their logarithms, which do not vanish where the samples would."""
     return random_gamma_p.bind_positional((key, fitted(a, shape, dtype)), (log_space,))
 
@@ -130,7 +133,7 @@ def gamma_numbers(
 _gamma = inline_jit(with_typed_key(gamma_numbers))
 
 
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def gamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return samples of the gamma distribution of shape parameter `a`, which broadcasts to `shape`, and scale 1.
 
     Differentiable by `a`. For small `a` many samples are 0: `loggamma` is then more accurate.
@@ -138,7 +141,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return draw("gamma", _gamma, key, shape, dtype, out_sharding, a=a)
 
 
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def loggamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return the logarithms of samples of the gamma distribution; see `gamma`."""
     return draw("loggamma", lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
 
@@ -170,7 +173,7 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> A
 
 
 def dirichlet(
-    key: Any, alpha: Any, shape: ShapeLike | None = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike, alpha: Any, shape: ShapeLike | None = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
     """Return samples of the Dirichlet distribution: numbers along a new last axis that add up to 1.
 
@@ -185,7 +188,7 @@ def dirichlet(
     return draw("dirichlet", lambda k, **s: _dirichlet(k, alpha, **s), key, batch, dtype, out_sharding)
 
 
-def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return samples of chi-square distributions."""
     half = fitted(df, shape, dtype) / 2.0
     return lax.exp(gamma_numbers(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
@@ -194,14 +197,14 @@ def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], 
 _chisquare = inline_jit(with_typed_key(chisquare_numbers))
 
 
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return samples of the chi-square distribution of `df` degrees of freedom, which broadcast to `shape`."""
     return draw("chisquare", _chisquare, key, shape, dtype, out_sharding, df=df)
 
 
 @inline_jit
 @with_typed_key
-def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _f(key: Array, dfnum: Array, dfden: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     dfnum, dfden = fitted(dfnum, shape, dtype), fitted(dfden, shape, dtype)
     below, above = new_keys(key, 2)
     numerator = chisquare_numbers(above, dfnum, shape=shape, dtype=dtype) / dfnum
@@ -227,7 +230,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     return draw("t", _t, key, shape, dtype, out_sharding, df=df)
 
 
-def _generalized(key: Any, p: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _generalized(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     first, second = new_keys(key, 2)
     power = converted(1 / converted(p, aval_of(p).dtype), dtype)
     size = gamma_numbers(first, power, shape=shape, dtype=dtype)
@@ -244,7 +247,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
 
 @inline_jit
 @with_typed_key
-def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
+def _ball(key: Array, p: ArrayLike, *, d: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
     first, second = new_keys(key, 2)
     g = _generalized(first, p, shape=(*shape, d), dtype=dtype)
@@ -254,7 +257,10 @@ def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: Any) -> An
     return g / reshape(norm ** converted(1 / own, dtype), (*shape, 1))
 
 
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def ball(
+    key: ArrayLike, d: int, p: Any = 2, shape: ShapeLike = (), dtype: DTypeLike | None = None, *,
+    out_sharding: Any = None,
+) -> Array:
     """Return points uniformly from the unit ball of the p-norm in `d` dimensions, which are a new last axis."""
     try:
         size = operator.index(d)

@@ -68,7 +68,7 @@ def _chosen(function: str, impl: Any, dtype: Any) -> Generator:
     return _generator(impl if dtype is None else dtype)
 
 
-def _seeded(function: str, seed: Any, impl: Generator) -> Any:
+def _seeded(function: str, seed: ArrayLike, impl: Generator) -> Array:
     aval = getattr(seed, "aval", None)
     if isinstance(seed, int) and not isinstance(seed, np.generic):
         # As NumPy does, and then wrapped around to the default integer type.
@@ -109,7 +109,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _seeded("key", seed, _chosen("key", impl, dtype))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """Return the random key for an integer `seed` in the legacy form: an array of uint32, of two or four words.
 
     See `key`, which makes keys with a dtype of their own.
@@ -118,7 +118,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return found if config.enable_custom_prng.value else random_unwrap.bind_positional((found,))
 
 
-def key_dtype(impl_spec: Any = None) -> Any:
+def key_dtype(impl_spec: Any = None) -> ExtendedDType:
     """Return the dtype of the keys of a generator, by default of the one that the settings say."""
     return _generator(impl_spec).dtype
 
@@ -174,18 +174,18 @@ def as_typed(key: ArrayLike) -> Any:
     return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (_generator(None),))
 
 
-def _in_form_of(key: Any, found: Any) -> Any:
+def _in_form_of(key: Array, found: Array) -> Array:
     """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
     return found if typed else random_unwrap.bind_positional((found,))
 
 
 @inline_jit
-def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
+def _split(key: Array, *, shape: tuple[int, ...]) -> Array:
     return _in_form_of(key, random_split.bind_positional((as_typed(key),), (shape,)))
 
 
-def split(key: ArrayLike, num: Any = 2) -> Any:
+def split(key: ArrayLike, num: Any = 2) -> Array:
     """Return `num` new keys made from `key`, which must not be used any more; `num` may be a shape.
 
     The result has the form of `key`, typed or uint32. TypeError for what is no key, ValueError for several.
@@ -216,7 +216,7 @@ def fold_in(key: ArrayLike, data: Any) -> Any:
     return _fold_in(key, data)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: Any) -> Array:
     """Return the uint32 words behind random keys, along a new last axis; legacy keys are given back."""
     if is_key(_aval_of_keys("key_data", keys)):
         return random_unwrap.bind_positional((keys,))
@@ -243,7 +243,7 @@ def key_impl(keys: Any) -> str:
     return generator_of(aval.dtype).name if is_key(aval) else _generator(None).name
 
 
-def clone(key: ArrayLike) -> Any:
+def clone(key: ArrayLike) -> Array:
     """Return the same keys, to be used once more on purpose where the use of keys is checked."""
     if isinstance(key, Array) and is_key(aval_of(key)):
         return random_clone.bind_positional((key,))

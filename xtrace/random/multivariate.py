@@ -5,12 +5,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
@@ -25,7 +28,9 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 @inline_jit
 @with_typed_key
-def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
+def _multivariate_normal(
+    key: Array, mean: ArrayLike, cov: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], method: str
+) -> Array:
     own = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
     mean, cov = converted(mean, own), converted(cov, own)
     if method == "cholesky":
@@ -39,9 +44,9 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...
 
 
 def multivariate_normal(
-    key: ArrayLike, mean: ArrayLike, cov: Any, shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
+    key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
     method: str = "cholesky", *, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return normal vectors of the given mean and covariance, the last axis of the result.
 
     `mean` is (..., n) and `cov` (..., n, n), symmetric and positive definite; their other axes broadcast to `shape`.
@@ -75,7 +80,7 @@ def multivariate_normal(
 
 @inline_jit
 @with_typed_key
-def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: Any) -> Any:
+def _orthogonal(key: Array, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the signs of the diagonal
     # make the factor of a normal matrix uniformly distributed.
     drawn = normal_numbers(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype)
@@ -85,8 +90,8 @@ def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: Any)
 
 
 def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
+) -> Array:
     """Return orthogonal (of a complex dtype: unitary) matrices uniformly from the group, of size n by n.
 
     With `m` they are n by m, with orthonormal rows or columns. ValueError for negative sizes.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.control_flow.while_loop import while_loop
@@ -19,7 +23,7 @@ from xtrace.random.keys import check_key
 from xtrace.random.sampling import check_unsharded, fitted, int_dtype, new_keys, result_shape, with_typed_key
 
 
-def _any(which: Any) -> Any:
+def _any(which: Array) -> Array:
     return reduce_or(which, tuple(range(aval_of(which).ndim)))
 
 
@@ -28,7 +32,7 @@ def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     # product is below exp(-rate); their count is the sample.
     shape, number = aval_of(rate).shape, aval_of(rate).dtype
 
-    def going(state: Any) -> Any:
+    def going(state: tuple[Array, ...]) -> Array:
         step, _, _, product = state
         return lax.bitwise_and(_any(product > -rate), step < limit)
 
@@ -44,7 +48,7 @@ def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     return while_loop(going, multiply, start)[1] - 1
 
 
-def _rejected(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
+def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Array:
     # Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
     shape, number = aval_of(rate).shape, aval_of(rate).dtype
     log_rate = lax.log(rate)
@@ -53,11 +57,11 @@ def _rejected(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     quick = 0.9277 - 3.6224 / (b - 2)
 
-    def going(state: Any) -> Any:
+    def going(state: tuple[Array, ...]) -> Array:
         step, _, done, _ = state
         return lax.bitwise_and(_any(~done), step < limit)
 
-    def attempt(state: Any) -> Any:
+    def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, found, done, key = state
         key, first, second = new_keys(key, 3)
         u = unit_interval(first, shape=shape, dtype=number) - 0.5
@@ -78,7 +82,7 @@ def _rejected(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
 
 @inline_jit
 @with_typed_key
-def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     rate = fitted(rate, shape, dtypes.float32)
     small = lax.ne(rate, rate) | (rate < 10)
     # Each method gets a rate that is quick where the other one's sample is taken.
@@ -90,7 +94,7 @@ def _poisson(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.select(lax.eq(rate, zero), nothing, lax.select(small, counted, rejected))
 
 
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return integers from the Poisson distribution of rate `lam`, which broadcasts to `shape`; -1 for no rate.
 
     Rates count as float32. Only for Threefry keys, whose number of bits does not change the others: any other is a

@@ -13,6 +13,7 @@ from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -104,7 +105,7 @@ def draw(
     *,
     complex_too: bool = False,
     **parameters: Any,
-) -> Any:
+) -> Array:
     """Check the arguments of a distribution of floating numbers, and run its program."""
     check_unsharded(function, out_sharding)
     dtype = float_dtype(function, dtype, complex_too)
@@ -119,7 +120,7 @@ def draw(
     return run(key, *parameters.values(), shape=shape, dtype=dtype)
 
 
-def fitted(value: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def fitted(value: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
     return broadcast_to_shape(converted(value, dtype), shape)
 

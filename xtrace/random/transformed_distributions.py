@@ -11,7 +11,8 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.special import erf, erf_inv
@@ -29,7 +30,7 @@ __all__ = [
 _ONE = np.float32(1.0)
 
 
-def exponential_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def exponential_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return exponentially distributed numbers."""
     return -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
 
@@ -37,32 +38,32 @@ def exponential_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeL
 _exponential = inline_jit(with_typed_key(exponential_numbers))
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the exponential distribution of rate 1. ValueError for a dtype that is not floating."""
     return draw("exponential", _exponential, key, shape, dtype, out_sharding)
 
 
 @inline_jit
 @with_typed_key
-def _laplace(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _laplace(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     low = -1 + float(dtypes.finfo(dtype).epsneg)
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
     return lax.mul(lax.sign(drawn), lax.log1p(-lax.abs(drawn)))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the Laplace distribution of scale 1. ValueError for a dtype that is not floating."""
     return draw("laplace", _laplace, key, shape, dtype, out_sharding)
 
 
 @inline_jit
 @with_typed_key
-def _logistic(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _logistic(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).tiny)
     return lax.sub(lax.log(drawn), lax.log1p(-drawn))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the logistic distribution. ValueError for a dtype that is not floating."""
     return draw("logistic", _logistic, key, shape, dtype, out_sharding)
 
@@ -74,7 +75,7 @@ def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.tan(constant(math.pi, dtype) * (drawn - 0.5))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the Cauchy distribution. ValueError for a dtype that is not floating."""
     return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
 
@@ -123,13 +124,13 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 @inline_jit
 @with_typed_key
-def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _weibull_min(key: Array, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     drawn = -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
     power, scale = [converted(x, dtype) for x in (concentration, scale)]
     return drawn ** (1.0 / power) * scale
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
+def weibull_min(key: ArrayLike, scale: Any, concentration: Any, shape: ShapeLike = (), dtype: Any = None) -> Array:
     """Return numbers drawn from the Weibull distribution, of `shape` broadcast with that of the parameters."""
     for name, value in (("scale", scale), ("concentration", concentration)):
         shape_of_parameter("weibull_min", name, value)
@@ -138,11 +139,11 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
 
 @inline_jit
 @with_typed_key
-def _pareto(key: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _pareto(key: Array, b: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return lax.exp(lax.div(exponential_numbers(key, shape=shape, dtype=dtype), fitted(b, shape, dtype)))
 
 
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the Pareto distribution of shape parameter `b`, which broadcasts to `shape`."""
     return draw("pareto", _pareto, key, shape, dtype, out_sharding, b=b)
 
@@ -161,7 +162,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
 
 @inline_jit
 @with_typed_key
-def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _wald(key: Array, mean: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
     first, second = new_keys(key, 2)
     mean = fitted(mean, shape, dtype)
@@ -173,25 +174,27 @@ def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.select(lax.le(z, mean / (mean + x)), x, square / x)
 
 
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Return numbers drawn from the Wald (inverse Gaussian) distribution of scale 1; `mean` broadcasts to `shape`."""
     return draw("wald", _wald, key, shape, dtype, out_sharding, mean=mean)
 
 
 @inline_jit
 @with_typed_key
-def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _lognormal(key: Array, sigma: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fitted(sigma, shape, dtype)))
 
 
-def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def lognormal(
+    key: ArrayLike, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Return the exponential of normal numbers of standard deviation `sigma`, which broadcasts to `shape`."""
     return draw("lognormal", _lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
 
 
 @inline_jit
 @with_typed_key
-def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _truncated_normal(key: Array, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: Any) -> Array:
     root = constant(math.sqrt(2), dtype)
     lower, upper = converted(lower, dtype), converted(upper, dtype)
     drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
@@ -204,14 +207,16 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...
 
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+) -> Array:
     """Return normal numbers given that they lie between `lower` and `upper`, which broadcast to `shape`."""
     return draw("truncated_normal", _truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
 
 
 @inline_jit
 @with_typed_key
-def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _triangular(
+    key: Array, left: ArrayLike, mode: ArrayLike, right: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
     left, mode, right = [fitted(x, shape, dtype) for x in (left, mode, right)]
     peak = (mode - left) / (right - left)
     drawn = unit_interval(key, shape=shape, dtype=dtype)
@@ -221,8 +226,8 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int,
 
 
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Return numbers whose density rises from `left` to `mode` and falls to `right`; these broadcast to `shape`."""
     parameters = {"left": left, "mode": mode, "right": right}
     return draw("triangular", _triangular, key, shape, dtype, out_sharding, **parameters)

@@ -12,6 +12,7 @@ from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature, no
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import docstring
@@ -22,17 +23,17 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
-def lowest(dtype: Any) -> Any:
+def lowest(dtype: np.dtype[Any]) -> Any:
     """The neutral element of `max`: minus infinity, or the smallest value of a dtype without it."""
     return _extreme(dtype, "min", -np.inf)
 
 
-def highest(dtype: Any) -> Any:
+def highest(dtype: np.dtype[Any]) -> Any:
     """The neutral element of `min`: infinity, or the largest value of a dtype without it."""
     return _extreme(dtype, "max", np.inf)
 
 
-def _extreme(dtype: Any, side: str, infinity: float) -> Any:
+def _extreme(dtype: np.dtype[Any], side: str, infinity: float) -> Any:
     if dtypes.is_boolean(dtype):
         return side == "max"
     if dtypes.is_integer(dtype):
@@ -45,7 +46,7 @@ def _extreme(dtype: Any, side: str, infinity: float) -> Any:
     return extreme if np.isinf(extreme.astype(np.float64)) else getattr(dtypes.finfo(dtype), side)
 
 
-def all_bits(dtype: Any) -> Any:
+def all_bits(dtype: np.dtype[Any]) -> Any:
     """The neutral element of `and`: true, or the integer with every bit set."""
     if dtypes.is_boolean(dtype):
         return True
@@ -62,11 +63,11 @@ class Monoid:
     def __init__(self, op: str, neutral: Callable[[Any], Any], direction: str | None = None) -> None:
         self.op, self.neutral, self.direction = op, neutral, direction
 
-    def neutral_value(self, builder: FunctionBuilder, dtype: Any) -> Value:
+    def neutral_value(self, builder: FunctionBuilder, dtype: np.dtype[Any]) -> Value:
         """Write the neutral element as a scalar."""
         return builder.constant(self.neutral(dtype), ShapedArray((), dtype))
 
-    def is_plain(self, dtype: Any) -> bool:
+    def is_plain(self, dtype: np.dtype[Any]) -> bool:
         """Whether the operation is a single StableHLO operation on elements of `dtype`."""
         return self.direction is None or not dtypes.is_complex(dtype)
 
@@ -193,7 +194,7 @@ class Reduction(Primitive):
         shifted = tuple([a + (a >= axis) for a in axes])
         return self.bind_positional(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
 
-    def _sharded(self, operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    def _sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
         no_sharding(self.name, out_sharding)
         if not config.allow_f16_reductions.value:
             aval = aval_of(operand)

@@ -13,6 +13,7 @@ from xtrace._src.algebra.kinds import NUMBER, no_sharding
 from xtrace._src.algebra.monoids import SUM, Reduction, integer_tuple
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -177,13 +178,13 @@ def _broadcast_abstract(
     return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
-def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions: Any, **_: Any) -> Value:
+def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions: Shape, **_: Any) -> Value:
     return builder.broadcast(x, builder.results[0].shape, broadcast_dimensions)
 
 
 def _broadcast_transpose(
-    cotangent: Any, operand: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
-) -> Any:
+    cotangent: Array, operand: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
+) -> Array:
     own = operand.aval.shape
     repeated = [d for n, d in zip(own, broadcast_dimensions, strict=True) if n != shape[d]]
     summed = reduce_sum(cotangent, (*[d for d in range(len(shape)) if d not in broadcast_dimensions], *repeated))
@@ -194,7 +195,8 @@ def _broadcast_transpose(
 
 
 def _broadcast_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Any, broadcast_dimensions: Any, sharding: Any
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Shape, broadcast_dimensions: Shape,
+    sharding: Any,
 ) -> tuple[Any, int]:
     dimensions = (0, *[d + 1 for d in broadcast_dimensions])
     x = move_axis(operands[0], axes[0], 0)
@@ -242,7 +244,7 @@ def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, 
     return builder.cast("reshape", x, aval)
 
 
-def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> Any:
+def _reshape_transpose(cotangent: Array, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> Array:
     own = operand.aval.shape
     if dimensions is None:
         return reshape.bind_positional((cotangent,), (own, None, None))
@@ -251,7 +253,8 @@ def _reshape_transpose(cotangent: Any, operand: Any, *, dimensions: tuple[int, .
 
 
 def _reshape_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Any, dimensions: Any, sharding: Any
+    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Shape, dimensions: Shape | None,
+    sharding: Any,
 ) -> tuple[Any, int]:
     x = move_axis(operands[0], axes[0], 0)
     if dimensions is not None:
@@ -295,7 +298,7 @@ def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-def _transpose_transpose(cotangent: Any, operand: Any, *, permutation: tuple[int, ...]) -> Any:
+def _transpose_transpose(cotangent: Array, operand: Any, *, permutation: tuple[int, ...]) -> Array:
     return transpose.bind_positional((cotangent,), (_inverse(permutation),))
 
 
@@ -309,7 +312,7 @@ def _transpose_batch(
     "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit, transpose=_transpose_transpose,
     batch=_transpose_batch,
 )
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: Array, permutation: Sequence[int]) -> Array:
     """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""
     permutation = integer_tuple("transpose", "permutation", permutation)
     if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
@@ -317,7 +320,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return transpose.bind_positional((operand,), (permutation,))
 
 
-def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, **_: Any) -> ShapedArray:
+def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: Any) -> ShapedArray:
     if new_dtype != operand.dtype and dtypes.ExtendedDType in (type(operand.dtype), type(new_dtype)):
         why = "is no array of numbers and " if isinstance(operand.dtype, dtypes.ExtendedDType) else ""
         raise TypeError(
@@ -326,7 +329,7 @@ def _convert_abstract(operand: ShapedArray, *, new_dtype: Any, weak_type: bool, 
     return ShapedArray(operand.shape, new_dtype, weak_type)
 
 
-def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: Any, **_: Any) -> Value:
+def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any], **_: Any) -> Value:
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
         x = builder.convert(x, dtypes.real_part_dtype(x.aval.dtype))
     if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
@@ -340,7 +343,7 @@ def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
     return result, convert.bind_positional(tangents, tuple(parameters.values())) if smooth else None
 
 
-def _convert_transpose(cotangent: Any, operand: Any, **_: Any) -> list[Any]:
+def _convert_transpose(cotangent: Array, operand: Any, **_: Any) -> list[Any]:
     return [converted(cotangent, operand.aval.dtype, operand.aval.weak_type)]
 
 
@@ -352,7 +355,7 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
     "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
 )
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     """Return `operand` with element type `new_dtype`, strongly typed.
 
     Floats become integers by rounding towards zero, saturating, and NaN becomes 0; integers wrap; complex numbers
@@ -389,12 +392,12 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
     return convert.bind_positional((operand,), (dtype, weak_type, None))
 
 
-def concrete(value: Any) -> Any:
+def concrete(value: Any) -> Array:
     """Return a literal's value as an array."""
     return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
-def _integer_constant(value: Any, aval: ShapedArray) -> Any:
+def _integer_constant(value: Any, aval: ShapedArray) -> Array:
     """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
 
     NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
@@ -424,7 +427,7 @@ def zeros(aval: ShapedArray) -> Any:
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), None))
 
 
-def broadcast_like(x: Any, example: Any) -> Any:
+def broadcast_like(x: Any, example: Array) -> Any:
     """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
     own, shape = aval_of(x).shape, aval_of(example).shape
     if own == shape:
@@ -443,7 +446,7 @@ def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
     return reshape.bind_positional((reduce_sum(cotangent, axes),), (aval.shape, None, None))
 
 
-def move_axis(x: Any, source: int, destination: int) -> Any:
+def move_axis(x: Array, source: int, destination: int) -> Array:
     """Return `x` with one axis moved."""
     if source == destination:
         return x
@@ -452,7 +455,7 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     return transpose.bind_positional((x,), (tuple(order),))
 
 
-def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Any:
+def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Array:
     """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
     if axis is not None:
         return move_axis(x, axis, destination)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.api.cache_miss_reports import describe_type, static_values, type_of_signature
 from xtrace._src.api.call_arguments import argument_paths, debug_info_of
 from xtrace._src.core import config
-from xtrace._src.core.avals import short_repr
+from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.runtime.arrays import Placement
 
 
@@ -103,6 +103,6 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
     return CacheEntry(arguments, static_values(function, static, count), changed, *seconds, calls, specialised)
 
 
-def _argument(signature: Any) -> str:
+def _argument(signature: ShapedArray) -> str:
     kind = describe_type(type_of_signature(signature))
     return f"{kind} on {signature.device}" if type(signature) is Placement else kind

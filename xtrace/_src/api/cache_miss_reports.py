@@ -111,7 +111,7 @@ def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, 
     return False, static, -len(differences), sum(one.text.count("[") for one in differences)
 
 
-def _alike(signature: Any, other: Any) -> int:
+def _alike(signature: Any, other: ShapedArray) -> int:
     one, two = type_of_signature(signature), type_of_signature(other)
     if one is two:
         return 7 if signature is other else 6
@@ -241,7 +241,7 @@ def _node(data: Any) -> str:
     return "None" if data[0] is type(None) else f"a {data[0].__name__}"
 
 
-def _type_differences(path: str, signature: Any, before: Any) -> list[Difference]:
+def _type_differences(path: str, signature: Any, before: ShapedArray) -> list[Difference]:
     subject = f"argument {path}"
     now, then = type_of_signature(signature), type_of_signature(before)
     differences = []

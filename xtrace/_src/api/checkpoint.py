@@ -13,7 +13,7 @@ from xtrace._src.api.call_arguments import NO_STATIC, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.avals import aval_of
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
@@ -213,12 +213,12 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
+def dots_saveable(primitive: Primitive, *_: ShapedArray, **__: Any) -> bool:
     """Keep the results of contractions and convolutions."""
     return primitive is dot_general or primitive.name == "conv_general_dilated"
 
 
-def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> bool:
     """Keep the results of contractions without batch dimensions: products with weights."""
     return primitive is dot_general and not any(parameters["dimension_numbers"][1])
 
@@ -240,7 +240,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
     """Keep every value except those that `checkpoint_name` gave one of these names."""
     names = frozenset(names_not_to_save)
 
-    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+    def policy(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> bool:
         return primitive is not checkpoint_name or parameters["name"] not in names
 
     return policy
@@ -262,7 +262,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
     """Keep the values that `checkpoint_name` gave one of these names."""
     names = frozenset(names_which_can_be_saved)
 
-    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+    def policy(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> bool:
         return primitive is checkpoint_name and parameters["name"] in names
 
     return policy
@@ -272,7 +272,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
 def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Callable[..., Any]:
     """Keep what either policy keeps."""
 
-    def policy(primitive: Primitive, *avals: Any, **parameters: Any) -> Any:
+    def policy(primitive: Primitive, *avals: ShapedArray, **parameters: Any) -> bool:
         return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
 
     return policy
@@ -296,7 +296,7 @@ def save_and_offload_only_these_names(
             f"nothing in common; both have {sorted(saved & offloaded)}"
         )
 
-    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> Any:
+    def policy(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> Any:
         if primitive is checkpoint_name and parameters["name"] in saved:
             return True
         if primitive is checkpoint_name and parameters["name"] in offloaded:

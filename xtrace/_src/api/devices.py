@@ -12,6 +12,7 @@ import numpy as np
 
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, aval_of, memory_space_of_kind
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.memory_layout import Format
@@ -170,7 +171,7 @@ def _checked_target(target: Any) -> Any:
     )
 
 
-def _put_leaf(move: _Move) -> Any:
+def _put_leaf(move: _Move) -> Array:
     leaf, aliased = move.leaf, move.aliased
     sharding = move.target if isinstance(move.target, SingleDeviceSharding) else None
     device = move.target if sharding is None else sharding.device

@@ -26,6 +26,7 @@ from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -54,12 +55,12 @@ def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _parts(x: Any, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
+def _parts(x: Array, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
     """Return `x` cut along `axis` into parts of the sizes of `avals`."""
     return [x] if len(avals) == 1 else split(x, [a.size for a in avals], axis)
 
 
-def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
+def _split(x: Array, axis: int, leaves: Sequence[Any]) -> list[Any]:
     """Return the parts of `x` along `axis`, one for each leaf, with the leaf's axes in place of that one."""
     avals = list(map(aval_of, leaves))
     return [
@@ -68,12 +69,14 @@ def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _of_integers(tangent: Any, value: Any) -> Any:
+def _of_integers(tangent: Array, value: Any) -> Array:
     """Return `tangent`, of an integer `value` as zeros of its dtype, which Jacobians have instead of float0."""
     return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
 
 
-def _of_chosen(fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _of_chosen(
+    fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Callable[..., Any]:
     """Return `fun` as a function of the arguments `filter_by_mask` alone."""
 
     @functools.wraps(fun)
@@ -125,7 +128,7 @@ def jacfwd(
         _check_forward(name, leaves, holomorphic, "input")
         aux: Any = None
 
-        def pushed(tangents: Any) -> Any:
+        def pushed(tangents: tuple[Array, ...]) -> Any:
             nonlocal aux
             result, moved, *rest = jvp(of_chosen, primals, tangents, has_aux=has_aux)
             aux = rest[0] if has_aux else None

@@ -181,7 +181,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
 
     A signature is the shapes, dtypes and weak types of all array leaves, the pytree structure, and the values of
@@ -236,7 +236,9 @@ def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callabl
     return with_code_of(function, taking_objects(call), jitted.fun)
 
 
-def with_code_of(jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any) -> Any:
+def with_code_of(
+    jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any
+) -> Callable[..., Any]:
     """Return `function` as one that has the code of `jitted` in its place, and leaves the rest to `call`.
 
     The code is written for signatures that `jitted` is called with often, and saves a call of Python's. `call` gets
@@ -282,7 +284,7 @@ def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selecti
         )
 
 
-def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options) -> Any:
+def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options) -> Callable[..., Any]:
     cache = table_of(fun).setdefault(options, _Cache())
     return Jitted(fun, static, donated, options, cache).callable()
 
@@ -304,7 +306,7 @@ class Jitted:
         """Whether other programs record its operations in place; messages then name the line that calls it."""
         return self.options.inline or self.of_library
 
-    def callable(self) -> Any:
+    def callable(self) -> Callable[..., Any]:
         """Return the jitted function, with its stages as attributes."""
         jitted = self.cache.call_shapes.entry_point(self.call)
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())

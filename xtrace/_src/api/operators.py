@@ -48,7 +48,7 @@ _SCALARS = frozenset((bool, int, float, complex))
 _trace_of_thread = current_trace.get
 
 
-def as_number(dtype: Any, weak: bool) -> tuple[Any, bool]:
+def as_number(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
     """The integer type of results on booleans, where booleans have no operation of their own: of 32 bits, as in JAX."""
     return (dtypes.int32, weak) if dtypes.is_boolean(dtype) else (dtype, weak)
 
@@ -75,7 +75,7 @@ class _NumpyFunction:
         self.jitted = inline_jit(_renamed(self.promoted, name), inline=True)
         self.run_known = run_specialised(self.jitted)
 
-    def promoted(self, *operands: Any) -> Any:
+    def promoted(self, *operands: Any) -> Array:
         """Apply to operands of any types, remembering nothing."""
         for x in operands:
             if type(x) is int:
@@ -83,14 +83,14 @@ class _NumpyFunction:
         ready = promote(self.name, *operands, adjust=self.adjust)
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
 
-    def operation_for(self, dtype: Any) -> _Operation:
+    def operation_for(self, dtype: np.dtype[Any]) -> _Operation:
         """Return what is applied to operands of `dtype`."""
         for kind, other in self.cases.items():
             if is_kind(dtype, (kind,)):
                 return other
         return self.operation
 
-    def general(self, *operands: Any) -> Any:
+    def general(self, *operands: Any) -> Array:
         """Apply to operands of types not met before, or that are no arrays, and remember how for those that can be."""
         result = self.run_known(operands, {})
         if result is not MISS:
@@ -217,7 +217,7 @@ class _NumpyFunction:
                     raise
             return forward(*ready[0])
 
-        def reflected(self: Any, other: Any) -> Any:
+        def reflected(self: Any, other: Any) -> Array:
             try:
                 left = getattr(other, "aval", None)
                 plan = plans.get((type(other) if left is None else left, self.aval))
@@ -245,7 +245,7 @@ def _defaults(primitive: Primitive) -> tuple[Any, ...]:
     return (None,) * len(primitive.parameters)
 
 
-def _apply(operation: _Operation, *operands: Any) -> Any:
+def _apply(operation: _Operation, *operands: Any) -> Array:
     if isinstance(operation, Primitive):
         return operation.bind_positional(operands, _defaults(operation))
     result = operation(*operands)
@@ -275,7 +275,7 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
     return lambda value: Literal(scalar_value(value, aval.dtype), aval)
 
 
-def _array_step(aval: ShapedArray, rank: int, dtype: Any, weak: bool) -> _Step:
+def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) -> _Step:
     """Return how an array is converted and given leading axes; None if it needs neither."""
     conversion = None if aval.dtype == dtype and aval.weak_type == weak else (dtype, weak, None)
     missing = rank - aval.ndim if aval.shape else 0
@@ -287,7 +287,7 @@ def _array_step(aval: ShapedArray, rank: int, dtype: Any, weak: bool) -> _Step:
     if conversion is None:
         return lambda value: _trace_of_thread().process(broadcast_in_dim, (value,), spreading)
 
-    def prepare(value: Any) -> Any:
+    def prepare(value: Any) -> Array:
         process = _trace_of_thread().process
         return process(broadcast_in_dim, (process(convert, (value,), conversion),), spreading)
 
@@ -305,7 +305,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
         parameters = _defaults(operation)
         if one and left is None and right is not None:
 
-            def array_and_scalar(x: Any, y: Any) -> Any:
+            def array_and_scalar(x: Any, y: Any) -> Array:
                 trace = _trace_of_thread()
                 if trace is base_trace or trace.fusion_level >= level:
                     return jitted(x, to_operand(right(y)))
@@ -314,7 +314,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
             return array_and_scalar
         if one and right is None and left is not None:
 
-            def scalar_and_array(x: Any, y: Any) -> Any:
+            def scalar_and_array(x: Any, y: Any) -> Array:
                 trace = _trace_of_thread()
                 if trace is base_trace or trace.fusion_level >= level:
                     return jitted(to_operand(left(x)), y)
@@ -322,7 +322,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
             return scalar_and_array
 
-        def bind(x: Any, y: Any) -> Any:
+        def bind(x: Any, y: Any) -> Array:
             trace = _trace_of_thread()
             if trace.fusion_level >= level:
                 return jitted(x, y)
@@ -342,7 +342,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
 
 def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def renamed(*operands: Any) -> Any:
+    def renamed(*operands: Any) -> Array:
         return function(*operands)
 
     renamed.__name__ = renamed.__qualname__ = name
@@ -538,14 +538,14 @@ absolute = unary_function(
 )
 
 
-def _floor_divide_signed(x: Any, y: Any) -> Any:
+def _floor_divide_signed(x: Any, y: Any) -> Array:
     # `div` rounds towards zero: one too high where there is a remainder and the signs differ.
     quotient, rest = lax.div(x, y), lax.rem(x, y)
     lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), not_equal(rest, 0))
     return lax.select(lower, subtract(quotient, 1), quotient)
 
 
-def _divmod_of_floats(x: Any, y: Any) -> tuple[Any, Any]:
+def _divmod_of_floats(x: Array, y: Array) -> tuple[Any, Any]:
     rest = lax.rem(x, y)
     # The numerator of x / 0 is x itself: rem(x, 0) is NaN.
     quotient = lax.div(choose(equal(y, 0), x, lax.sub(x, rest)), y)
@@ -558,7 +558,7 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     return _divmod_of_floats(x, y)[0]
 
 
-def _remainder(x: Any, y: Any) -> Any:
+def _remainder(x: Any, y: Any) -> Array:
     if dtypes.is_integer(aval_of(y).dtype):
         y = choose(equal(y, 0), 1, y)
     rest = lax.rem(x, y)
@@ -602,7 +602,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     return _divmod_of_floats(left, right)
 
 
-def _power_of_integers(x: Any, y: Any) -> Any:
+def _power_of_integers(x: Any, y: Array) -> Array:
     # By squaring; of an exponent the six lowest bits count, as in JAX, but 0 ** y is 0 also where none of them is set.
     zero, one = [Literal(n, ShapedArray((), aval_of(x).dtype)) for n in (0, 1)]
     result = choose(lax.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
@@ -620,7 +620,7 @@ def cast_as(example: Any, value: Any) -> Any:
 
 
 @inline_jit
-def _power_to_integers(x: Any, y: Any) -> Any:
+def _power_to_integers(x: Any, y: Array) -> Array:
     avals, dtype, weak = common_dtype("power", (x, y))
     base = cast(x, avals[0], dtype, weak)
     base, exponent = align_ranks("power", [base, y], [a.shape for a in avals])
@@ -630,7 +630,7 @@ def _power_to_integers(x: Any, y: Any) -> Any:
 _power = binary_function("power", lax.pow, "", adjust=as_number, cases={INTEGER: _power_of_integers})
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: Any, x2: Any, /) -> Array:
     """Return `x1` to the power `x2`.
 
     Args:
@@ -700,7 +700,7 @@ def _comparison(
     name: str, primitive: Any, contract: str, *, ordered: bool = True, **documentation: Any
 ) -> Callable[[Any, Any], Any]:
     # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
-    def by_parts(x: Any, y: Any) -> Any:
+    def by_parts(x: Any, y: Any) -> Array:
         left, right = lax.real(x), lax.real(y)
         return lax.select(lax.eq(left, right), primitive(lax.imag(x), lax.imag(y)), primitive(left, right))
 
@@ -744,7 +744,7 @@ greater_equal = _comparison(
 
 
 @inline_jit
-def round_decimals(x: Any, *, decimals: int) -> Any:
+def round_decimals(x: Any, *, decimals: int) -> Array:
     """Return `x` rounded to `decimals` places, halves to even."""
     (x,) = promote("round", x)
     dtype = aval_of(x).dtype
@@ -814,7 +814,7 @@ def _plain_methods(symbol: str, function: Callable[[Any, Any], Any]) -> tuple[Ca
     def forward(self: Any, other: Any) -> Any:
         return function(self, other) if _accepted(symbol, other) else NotImplemented
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: Any, other: Any) -> Array:
         return function(other, self) if _accepted(symbol, other) else NotImplemented
 
     return forward, reflected

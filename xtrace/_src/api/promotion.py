@@ -54,13 +54,13 @@ def common_dtype(
     return avals, *promoted
 
 
-def dtype_of_all(*values: Any) -> Any:
+def dtype_of_all(*values: Any) -> np.dtype[Any]:
     """Return the dtype that `values` promote to in the library's own arithmetic, whatever the settings forbid."""
     pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
     return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
 
 
-def as_inexact(dtype: Any, weak: bool) -> tuple[Any, bool]:
+def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
     """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
     # What is no number stays what it is, for the operation to refuse.
     if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
@@ -89,7 +89,7 @@ def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
     return dtypes.cast(dtypes.cast(value, aval.dtype), dtype)
 
 
-def scalar_value(value: Any, dtype: Any) -> bool | int | float | complex:
+def scalar_value(value: Any, dtype: np.dtype[Any]) -> bool | int | float | complex:
     """Return a Python scalar as the Python type of `dtype`; an int that only the default int holds wraps around.
 
     OverflowError if no integer dtype of the current settings holds it.

@@ -12,7 +12,7 @@ from xtrace._src.api.compilation import check_execution, compile_module, run_pro
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.avals import ShapedArray, aval_of_value
+from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of_value
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout
@@ -117,7 +117,7 @@ class Stage:
         return self._traced.out_tree
 
     @property
-    def out_info(self) -> Any:
+    def out_info(self) -> ShapeDtypeStruct:
         """The result's shapes and dtypes."""
         return self._traced.out_info
 
@@ -127,7 +127,7 @@ class Stage:
         return pytree.tree_unflatten(self.in_tree, self._traced.jaxpr.in_avals)
 
     @property
-    def out_avals(self) -> Any:
+    def out_avals(self) -> ShapedArray:
         """The results' types."""
         return pytree.tree_unflatten(self.out_tree, self._traced.out_avals)
 

@@ -15,6 +15,7 @@ from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -111,7 +112,7 @@ def vmap(
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         wanted = _spread("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
-        out = []
+        out: list[Any] = []
         for x, place, target in zip(results, places, wanted, strict=True):
             x = concrete(x)
             if target is None:
@@ -138,7 +139,7 @@ def vmap(
     return mapped
 
 
-def _summed(x: Any, axis: int) -> Any:
+def _summed(x: Array, axis: int) -> Array:
     """Return the sum along `axis`, of dtypes narrower than the default integer in that one, as NumPy adds them."""
     dtype, x64 = aval_of(x).dtype, config.enable_x64.value
     if not dtypes.is_inexact(dtype):

@@ -19,6 +19,7 @@ from xtrace._src.checkify.errors import (
 from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, place_in_slots
 from xtrace._src.core import explain, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -123,7 +124,7 @@ def _emit(
     )
 
 
-def _evaluate(code: Any, *payload: Any, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool) -> list[Any]:
+def _evaluate(code: Array, *payload: Array, sites: tuple[Site, ...], slots: tuple[Slot, ...], debug: bool) -> list[Any]:
     exception = None if debug else Error(code, payload, sites, slots).get_exception()
     if exception is not None:
         error = JaxRuntimeError(str(exception))

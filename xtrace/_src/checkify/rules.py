@@ -17,6 +17,7 @@ from xtrace._src.checkify.checks import check_p
 from xtrace._src.checkify.errors import Site, Slot
 from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_of, first_error, position_of_first
 from xtrace._src.core import dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
@@ -90,7 +91,7 @@ def _integer_divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
         checker.division(operands[1])
 
 
-def _start_indices(checker: CheckTrace, whole: Any, sizes: Sequence[int], indices: Sequence[Any]) -> None:
+def _start_indices(checker: CheckTrace, whole: Array, sizes: Sequence[int], indices: Sequence[Any]) -> None:
     shape = aval_of(whole).shape
     for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
         checker.bounds(index, shape[axis] - size, axis, shape)
@@ -105,7 +106,7 @@ def _dynamic_update_slice(checker: CheckTrace, operands: Sequence[Any]) -> None:
 
 
 def _index_vectors(
-    checker: CheckTrace, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int], indices: Any
+    checker: CheckTrace, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int], indices: Array
 ) -> None:
     for place, axis in enumerate(mapped):
         checker.bounds(indices, shape[axis] - window[axis], axis, shape, place)
@@ -268,7 +269,7 @@ class _CheckedCall:
     Operands begin with `consts` constants, `skipped` values altogether that the user's rules do not take.
     """
 
-    def __init__(self, checker: CheckTrace, name: str, call_jaxpr: Any, num_consts: int) -> None:
+    def __init__(self, checker: CheckTrace, name: str, call_jaxpr: ClosedJaxpr, num_consts: int) -> None:
         self.name, self.consts = name, []
         if isinstance(call_jaxpr, ClosedJaxpr):
             self.checked = checker.of(call_jaxpr)
@@ -289,7 +290,7 @@ class _CheckedCall:
             found = self.call.function(*values)
         return found[: self.checked.width]
 
-    def jvp(self, rule: Any) -> Any:
+    def jvp(self, rule: Rule) -> Rule:
         """Return the jvp rule of the function, given that of the function without errors."""
 
         def jvp_with_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -299,7 +300,7 @@ class _CheckedCall:
 
         return rule.batched(jvp_with_error)
 
-    def fwd(self, rule: Any) -> Any:
+    def fwd(self, rule: Rule) -> Rule:
         """Return the forward rule of the function, given that of the function without errors."""
 
         def fwd_with_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
@@ -316,7 +317,7 @@ class _CheckedCall:
 
 
 def _custom_jvp(
-    checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int,
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int,
     symbolic_zeros: bool,
 ) -> list[Any]:
     found = _CheckedCall(checker, name, call_jaxpr, num_consts)
@@ -326,8 +327,8 @@ def _custom_jvp(
 
 
 def _custom_vjp(
-    checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, bwd: str, num_consts: int,
-    symbolic_zeros: bool,
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: str,
+    num_consts: int, symbolic_zeros: bool,
 ) -> list[Any]:
     found = _CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)

@@ -324,7 +324,7 @@ def check_truth(aval: ShapedArray) -> None:
         )
 
 
-def check_fits(value: int, dtype: Any) -> None:
+def check_fits(value: int, dtype: np.dtype[Any]) -> None:
     """Raise OverflowError if the integer type `dtype` cannot hold `value`."""
     bounds = dtypes.iinfo(dtype)
     if not bounds.min <= value <= bounds.max:

@@ -176,7 +176,7 @@ _bit_widths: dict[DType, int] = {
 }
 
 
-def short_name(dtype: Any) -> str:
+def short_name(dtype: np.dtype[Any]) -> str:
     """Return the name that jaxprs print: ``f32``, ``bool``, ``bf16``, ``f8_e4m3fn``; an extended dtype's own name."""
     known = _short_names.get(dtype)
     return known if known is not None else str(dtype.name)
@@ -187,7 +187,7 @@ def full_name(dtype: Any) -> str:
     return "float0" if dtype == float0 else str(dtype.name)
 
 
-def mlir_name(dtype: Any) -> str:
+def mlir_name(dtype: np.dtype[Any]) -> str:
     """Return the StableHLO element type: ``f32``, ``ui8``, ``i1``, ``f8E4M3FN``, ``complex<f32>``.
 
     An extended dtype gives the type of its storage, float0 that of a boolean. A TypeError names any other dtype, and
@@ -223,17 +223,17 @@ def is_boolean(dtype: Any) -> bool:
     return dtype in _boolean
 
 
-def is_integer(dtype: Any) -> bool:
+def is_integer(dtype: np.dtype[Any]) -> bool:
     """Whether `dtype` is a signed or unsigned integer (bool is not one)."""
     return dtype in _integers
 
 
-def is_signed(dtype: Any) -> bool:
+def is_signed(dtype: np.dtype[Any]) -> bool:
     """Whether `dtype` has negative values: signed integers, floats and complex numbers."""
     return dtype in _signed
 
 
-def is_floating(dtype: Any) -> bool:
+def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether `dtype` is a real floating-point type."""
     return dtype in _floats
 
@@ -413,7 +413,7 @@ def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
         return np.array(np.asarray(value), dtype)
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: np.dtype[Any]) -> type:
     """Return bool, int, float or complex: the kind of Python scalar that `x`, a value or a dtype, has."""
     dtype, _ = dtype_and_weak(x, True)
     family = _families.get(dtype)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.xla.buffers import SingleDeviceSharding
+
 
 class Layout:
     """The order of the axes in memory, the slowest first, the tiles of elements, and the bits of packed ones, or 0."""
@@ -40,7 +42,7 @@ class Format:
 
     __slots__ = ("layout", "sharding")
 
-    def __init__(self, layout: Layout | None = None, sharding: Any = None) -> None:
+    def __init__(self, layout: Layout | None = None, sharding: SingleDeviceSharding | None = None) -> None:
         self.layout, self.sharding = layout, sharding
 
     def __eq__(self, other: object) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
+
 from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
@@ -187,7 +189,7 @@ class Tracer(Array):
     def __index__(self) -> int:
         raise explain.integer_conversion(self)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         raise explain.array_conversion(self)
 
     def item(self, *indices: int) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim
 from xtrace._src.core import pytree
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
@@ -59,7 +60,7 @@ def _while(run: Run, operands: Sequence[Any], **parameters: Any) -> list[Any]:
     return carry
 
 
-def _where(going: np.ndarray[Any, Any], x: Any, y: Any) -> Any:
+def _where(going: np.ndarray[Any, Any], x: Array, y: Array) -> Array:
     """Return `x` for the indices of the leading axes that are still going, `y` for the others."""
     shape = aval_of(x).shape
     return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
@@ -73,7 +74,7 @@ def check_results(
 
     program = _Program(closed, name, out_tree, written_here)
 
-    def run_checked(values: Sequence[Any], *details: Any) -> Any:
+    def run_checked(values: Sequence[Any], *details: Any) -> list[Array]:
         results = run(values, *details)
         wanted = _wanted()
         for position, result in enumerate(results):
@@ -253,7 +254,7 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
 
 
-def _explained(program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted) -> str:
+def _explained(program: _Program, values: Sequence[Any], result: Array, position: int, wanted: _Wanted) -> str:
     """Return the message about a bad number in `result`, the one at `position`."""
     caller = user_position()
     reaches = program.result(position)
@@ -297,7 +298,7 @@ def _message(kind: str, what: str, text: str, position: Position | None) -> str:
     return f"invalid value ({kind}) encountered in {what}\n{text}\n{excerpt(position)}"
 
 
-def _cause(program: _Program, values: Sequence[Any], result: Any, position: int, wanted: _Wanted) -> _Cause | None:
+def _cause(program: _Program, values: Sequence[Any], result: Array, position: int, wanted: _Wanted) -> _Cause | None:
     """Return the cause of the bad number in the result at `position`, None if operations one by one make none."""
     search = _Search(wanted)
     operands = [to_concrete(x, result.device) for x in values]

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.key_reuse.accounts import Accounts, account_of, has_keys, new_accounts
 from xtrace._src.key_reuse.rules import follow
@@ -41,7 +42,7 @@ def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool 
         jaxpr = closed.jaxpr
         closed = ClosedJaxpr(jaxpr.replace(eqns=[e.replace(source=None) for e in jaxpr.eqns]), closed.consts)
 
-    def run_checked(values: Sequence[Any], *details: Any) -> Any:
+    def run_checked(values: Sequence[Any], *details: Any) -> list[Array]:
         accounts = [account_of(x) if type(x) is ConcreteArray else None for x in values]
         consts = [account_of(c) for c in closed.consts if isinstance(c, ConcreteArray)]
         with _all_or_nothing([*accounts, *consts]):

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.kinds import FLOAT, is_kind
 from xtrace._src.algebra.monoids import highest, lowest
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
@@ -48,7 +50,7 @@ def _abstract(
 
 
 @memoize(64)
-def _comparator(dtype: Any, is_max_k: bool) -> Jaxpr:
+def _comparator(dtype: np.dtype[Any], is_max_k: bool) -> Jaxpr:
     value, position = ShapedArray((), dtype), ShapedArray((), dtypes.int32)
     better = elementwise.gt if is_max_k else elementwise.lt
     info = DebugInfo("emission", "comparator", None, None)
@@ -127,7 +129,7 @@ def approx_top_k(
 
 
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
@@ -147,7 +149,7 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

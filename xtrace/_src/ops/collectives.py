@@ -29,6 +29,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
@@ -178,12 +179,12 @@ class AxisReduction(Primitive):
         return concatenate([found[i] for i in range(aval_of(x).shape[0])], 0)
 
 
-def _times(x: Any, size: int) -> Any:
+def _times(x: Array, size: int) -> Array:
     aval = aval_of(x)
     return mul(x, Literal(dtypes.scalar_type_of(aval.dtype)(size), ShapedArray((), aval.dtype, aval.weak_type)))
 
 
-def _psum_transpose(cotangent: Any, operand: Any, *, axes: Any, axis_index_groups: Any) -> list[Any]:
+def _psum_transpose(cotangent: Array, operand: Any, *, axes: Any, axis_index_groups: Any) -> list[Any]:
     return [psum.bind_positional((cotangent,), (axes, axis_index_groups))]
 
 
@@ -260,7 +261,9 @@ def _gathered_shape(x: ShapedArray, dimension: int, size: int, tiled: bool) -> t
     return (*x.shape[:dimension], size, *x.shape[dimension:])
 
 
-def _all_gather_abstract(x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any) -> Any:
+def _all_gather_abstract(
+    x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
+) -> ShapedArray:
     """The operands of all indices, one after the other."""
     return x.update(shape=_gathered_shape(x, all_gather_dimension, axis_size, tiled))
 
@@ -283,7 +286,7 @@ def _all_gather_batch(
     return _joined(x, all_gather_dimension, tiled), None
 
 
-def _joined(x: Any, dimension: int, tiled: bool) -> Any:
+def _joined(x: Array, dimension: int, tiled: bool) -> Array:
     """Return `x` with axis 0, which counts the indices, at `dimension`, joined with the one there if tiled."""
     size, *rest = aval_of(x).shape
     x = move_axis(x, 0, dimension)
@@ -293,7 +296,7 @@ def _joined(x: Any, dimension: int, tiled: bool) -> Any:
 
 
 def _all_gather_transpose(
-    cotangent: Any, x: Any, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: Any, axis_size: int,
+    cotangent: Array, x: Any, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: Any, axis_size: int,
     tiled: bool,
 ) -> list[Any]:
     parameters = (axis_index_groups, axis_name, axis_size, all_gather_dimension, tiled)
@@ -301,7 +304,8 @@ def _all_gather_transpose(
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """Return the values of all indices of a mapped axis, along a new axis `axis`, or joined along it if `tiled`."""
     names = _names(axis_name)
@@ -322,7 +326,9 @@ all_gather_p = _Moved(
 )
 
 
-def _reduce_scatter_abstract(x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any) -> Any:
+def _reduce_scatter_abstract(
+    x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
+) -> ShapedArray:
     """The sum over all indices, of which each keeps one part."""
     shape, length = list(x.shape), x.shape[scatter_dimension]
     if tiled:
@@ -360,7 +366,7 @@ def _reduce_scatter_batch(
 
 
 def _reduce_scatter_transpose(
-    cotangent: Any, x: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int,
+    cotangent: Array, x: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int,
     tiled: bool,
 ) -> list[Any]:
     return [
@@ -441,7 +447,7 @@ def _all_to_all_batch(
     return x, 0
 
 
-def _exchanged(mapped: MappedAxis, x: Any, names: tuple[Any, ...]) -> Any:
+def _exchanged(mapped: MappedAxis, x: Array, names: tuple[Any, ...]) -> Array:
     """Return `x`, mapped at its axis 0, with the parts along its axis 1 exchanged over the named axes."""
     shape, place = aval_of(x).shape, names.index(mapped.name)
     before, after = names[:place], names[place + 1 :]
@@ -462,7 +468,8 @@ def _all_to_all_transpose(
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
+    tiled: bool = False,
 ) -> Any:
     """Split `x` along `split_axis`, give part i to index i of the mapped axis, and join what comes along `concat_axis`.
 
@@ -508,7 +515,7 @@ def _ppermute_batch(
     return concatenate(parts, 0), 0
 
 
-def _ppermute_transpose(cotangent: Any, x: Any, *, axis_name: Any, perm: Any) -> list[Any]:
+def _ppermute_transpose(cotangent: Array, x: Any, *, axis_name: Any, perm: Any) -> list[Any]:
     return [ppermute_p.bind_positional((cotangent,), (axis_name, tuple([(there, here) for here, there in perm])))]
 
 

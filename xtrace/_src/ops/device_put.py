@@ -11,7 +11,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import in_memory, put_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import BatchTracer
+from xtrace._src.transforms.batch import BatchTracer, MappedAxis
 from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.xla import clients
 from xtrace._src.xla.buffers import SingleDeviceSharding
@@ -109,7 +109,7 @@ def _way_back(device: Any, source: Any, aval: ShapedArray) -> Any:
 
 
 def _batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], Sequence[int | None]]:
     return device_put_p.bind_positional(operands, tuple(parameters.values())), tuple(axes)
 

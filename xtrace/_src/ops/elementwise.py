@@ -70,13 +70,13 @@ __all__ = [
 ]
 
 
-def constant_like(x: Any, value: Any) -> Literal:
+def constant_like(x: ArrayLike, value: Any) -> Literal:
     """Return the scalar `value` in the dtype of `x`."""
     aval = aval_of(x)
     return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
 
 
-def constants_like(x: Any, value: Any) -> Any:
+def constants_like(x: ArrayLike, value: Any) -> Any:
     """Return `value` in the shape and dtype of `x`."""
     shape = aval_of(x).shape
     return broadcast_in_dim(constant_like(x, value), shape, ()) if shape else constant_like(x, value)

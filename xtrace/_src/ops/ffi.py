@@ -76,7 +76,7 @@ def _text(function: str, name: str, value: Any) -> str:
     )
 
 
-def _is_real(dtype: Any) -> bool:
+def _is_real(dtype: np.dtype[Any]) -> bool:
     return dtypes.is_integer(dtype) or dtypes.is_floating(dtype)
 
 

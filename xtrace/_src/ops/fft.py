@@ -7,17 +7,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, linear, move_axis, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.elementwise import conj, div
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = ["FftType", "fft"]
 
@@ -86,11 +91,11 @@ def _fft_emit(builder: FunctionBuilder, x: Value, *, fft_type: FftType, fft_leng
     )
 
 
-def _scalar(value: float, dtype: Any) -> Literal:
+def _scalar(value: float, dtype: np.dtype[Any]) -> Literal:
     return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
 
 
-def _multiplicity(length: int, like: Any) -> Any:
+def _multiplicity(length: int, like: Array) -> Array:
     """Return how often each kept term is in the spectrum of `length` real numbers, in the shape of `like`."""
     aval = aval_of(like)
     count = _kept(length)
@@ -100,7 +105,7 @@ def _multiplicity(length: int, like: Any) -> Any:
     return broadcast_in_dim(terms, aval.shape, (aval.ndim - 1,))
 
 
-def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+def _fft_transpose(cotangent: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     if fft_type in (FftType.FFT, FftType.IFFT):
         # The matrix of the transform is symmetric.
         return fft.bind_positional((cotangent,), (fft_type, fft_lengths))
@@ -120,7 +125,7 @@ def _fft_transpose(cotangent: Any, x: Any, *, fft_type: FftType, fft_lengths: tu
     return conj(mul(mul(scale, _multiplicity(fft_lengths[-1], found)), found))
 
 
-def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
+def _fft_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
     return fft.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
 
 
@@ -128,7 +133,7 @@ def _fft_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **para
     "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit, transpose=_fft_transpose,
     batch=_fft_batch, moves_elements=False,
 )
-def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
+def fft(x: ArrayLike, fft_type: Any, fft_lengths: ShapeLike) -> Any:
     """Transform the last axes of `x`, up to three, as `fft_type` says, an FftType or its name.
 
     fft_lengths are the sizes of these axes; of the last one of IRFFT, those of the result, which is real: `x` has the

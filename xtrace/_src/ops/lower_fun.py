@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import config
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, can_be_remembered
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -53,7 +54,7 @@ def _stage(
     """Return the jaxpr of a function, its constants, and whether it returns several results."""
     several = False
 
-    def flat(*arrays: Any) -> list[Any]:
+    def flat(*arrays: ArrayLike) -> list[Any]:
         nonlocal several
         result = function(*arrays, **dict(parameters))
         several = isinstance(result, (list, tuple))

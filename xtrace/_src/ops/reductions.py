@@ -47,6 +47,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
@@ -75,12 +76,12 @@ __all__ = [
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
-def _scalar_like(x: Any, value: Any) -> Literal:
+def _scalar_like(x: Array, value: Any) -> Literal:
     dtype = aval_of(x).dtype
     return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
 
 
-def _padded(x: Any, value: Any, axis: int, configuration: tuple[int, int, int]) -> Any:
+def _padded(x: Array, value: Any, axis: int, configuration: tuple[int, int, int]) -> Array:
     """Return `x` with a scalar added along one axis."""
     return pad(x, value, [configuration if i == axis else (0, 0, 0) for i in range(aval_of(x).ndim)])
 
@@ -109,7 +110,7 @@ def _in_halves(
     return [squeeze(x, (0,)) for x in operands]
 
 
-def _scanned(combine: Callable[[Any, Any], Any], x: Any, axis: int) -> Any:
+def _scanned(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
     """Return the combinations of all elements up to each one along `axis`, in logarithmic depth.
 
     Neighbours are combined in pairs, and the pairs scanned: that gives the elements at odd positions, and these with
@@ -199,7 +200,7 @@ class ExtremePosition(Primitive):
         returns = "An array of dtype `index_dtype` and the shape of `operand` without the axis."
         self.__doc__ = docstring(contract, arguments, returns, errors, example)
 
-    def _operation(self, operand: Any, axis: int, index_dtype: Any) -> Any:
+    def _operation(self, operand: Array, axis: int, index_dtype: Any) -> Array:
         try:
             number = operator.index(axis)
         except TypeError:
@@ -207,7 +208,7 @@ class ExtremePosition(Primitive):
         dtype = requested_dtype(self.name, index_dtype)
         return current_trace.get().process(self, (operand,), ((number,), dtype))
 
-    def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: Any) -> ShapedArray:
+    def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: np.dtype[Any]) -> ShapedArray:
         check_kind(self.name, (operand,), (ORDERED,))
         (axis,) = axes
         if not 0 <= axis < operand.ndim:
@@ -224,7 +225,7 @@ class ExtremePosition(Primitive):
             )
         return ShapedArray(operand.shape[:axis] + operand.shape[axis + 1 :], index_dtype)
 
-    def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], index_dtype: Any) -> Value:
+    def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], index_dtype: np.dtype[Any]) -> Value:
         result, x = builder.results[0], builder.widened(x)
         positions = ShapedArray(x.aval.shape, index_dtype)
         counted = builder.iota(positions, axes[0])
@@ -246,7 +247,7 @@ class ExtremePosition(Primitive):
 
     def _batch(
         self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axes: tuple[int, ...],
-        index_dtype: Any,
+        index_dtype: np.dtype[Any],
     ) -> tuple[Any, int]:
         (axis,), place = axes, where[0]
         return self.bind_positional(operands, ((axis + (axis >= place),), index_dtype)), place - (axis < place)
@@ -296,7 +297,7 @@ class Cumulative(Primitive):
         }
         self.__doc__ = docstring(contract, arguments, "An array of the shape and dtype of `operand`.", errors, example)
 
-    def _operation(self, operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def _operation(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         try:
             number = operator.index(axis)
         except TypeError:
@@ -385,7 +386,7 @@ class LogSumExp(Monoid):
         return builder.complex(real, angle, z.aval)
 
 
-def _finite_or_zero(x: Any) -> Any:
+def _finite_or_zero(x: Array) -> Array:
     """Return `x` with zero in the place of infinity."""
     part = elementwise.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
     return elementwise.select(elementwise.eq(part, _scalar_like(part, np.inf)), zeros(aval_of(x)), x)
@@ -394,7 +395,7 @@ def _finite_or_zero(x: Any) -> Any:
 def _share(operand: int) -> Callable[..., Any]:
     """The derivative of log(exp(x) + exp(y)): the operand's share in the sum of exponentials."""
 
-    def derivative(tangent: Any, x: Any, y: Any, result: Any) -> Any:
+    def derivative(tangent: ArrayLike, x: Any, y: Any, result: Any) -> Array:
         difference = elementwise.sub(_finite_or_zero((x, y)[operand]), _finite_or_zero(result))
         return mul(tangent, elementwise.exp(difference))
 
@@ -408,7 +409,7 @@ logaddexp = binary(
 )
 
 
-def _cumsum_transpose(cotangent: Any, operand: Any, *, axis: int, reverse: bool) -> list[Any]:
+def _cumsum_transpose(cotangent: Array, operand: Any, *, axis: int, reverse: bool) -> list[Any]:
     return [cumsum.bind_positional((cotangent,), (axis, not reverse))]
 
 
@@ -438,7 +439,7 @@ cumlogsumexp = Cumulative(
 )
 
 
-def add_elements(x: Any, axes: Sequence[int]) -> Any:
+def add_elements(x: Any, axes: Sequence[int]) -> Array:
     """Return the sum of `x` over `axes`. Floats of 16 bits are added up as float32, as in every sum of numpy."""
     aval = aval_of(x)
     if aval.dtype not in (dtypes.float16, dtypes.bfloat16):
@@ -503,7 +504,7 @@ def _reduce_jvp(
             "constants. Combine with other values after the reduction"
         )
 
-    def halves(*operands: Any) -> Sequence[Any]:
+    def halves(*operands: ArrayLike) -> Sequence[Any]:
         return _in_halves(lambda a, b: _over_arrays(jaxpr, [*a, *b]), operands, initial, dimensions)
 
     return jvp(halves, primals[:count], tangents[:count])
@@ -585,7 +586,7 @@ def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[Shap
 def _stage_reducer(computation: Any, name: str, tree: Any, scalars: tuple[ShapedArray, ...], _x64: bool) -> Jaxpr:
     out_tree, count = None, len(scalars)
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: ArrayLike) -> list[Any]:
         nonlocal out_tree
         pair = [pytree.tree_unflatten(tree, half) for half in (leaves[:count], leaves[count:])]
         results, out_tree = pytree.tree_flatten(computation(*pair))
@@ -603,7 +604,7 @@ def _stage_reducer(computation: Any, name: str, tree: Any, scalars: tuple[Shaped
     return jaxpr
 
 
-def is_value(given: Any, expected: Any, dtype: Any) -> bool:
+def is_value(given: ArrayLike, expected: Any, dtype: DTypeLike) -> bool:
     """Whether a scalar, of Python, NumPy or a concrete array, is the given element of `dtype`."""
     if isinstance(given, Tracer) or not isinstance(given, (bool, int, float, complex, np.generic, np.ndarray, Array)):
         return False

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core import pytree
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
@@ -109,7 +110,7 @@ def _moved(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any])
     return call_in_scopes(jvp, function, primals, tangents)[1]
 
 
-def _difference(x: Any, y: Any) -> Any:
+def _difference(x: Array | None, y: Array | None) -> Any:
     if y is None:
         return x
     return neg(y) if x is None else add_any(x, neg(y))

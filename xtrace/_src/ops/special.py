@@ -10,6 +10,8 @@ from xtrace._src.algebra.families import Elementwise, Unary, binary, elementwise
 from xtrace._src.algebra.kinds import FLOAT
 from xtrace._src.algebra.vector_space import broadcast_in_dim, broadcast_like, convert_element_type
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.primitive import no_rule
 from xtrace._src.ops.elementwise import (
@@ -43,7 +45,7 @@ __all__ = [
 def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return `formula` computed in float32 for dtypes of fewer bits."""
 
-    def widened(*operands: Any) -> Any:
+    def widened(*operands: Any) -> Array:
         dtype = operands[0].dtype
         if dtypes.bit_width(dtype) < 32:
             operands = tuple([convert_element_type(x, dtypes.float32) for x in operands])
@@ -56,7 +58,7 @@ def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
 # Error functions
 
 
-def _gaussian(t: Any, x: Any, factor: float) -> Any:
+def _gaussian(t: Array, x: Array, factor: float) -> Array:
     """Return factor t exp(-x²)."""
     return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
 
@@ -207,7 +209,7 @@ def _until_small(
     def going(n: Any, active: Any, *_: Any) -> Any:
         return reduce_or(active, axes) & (n < most)
 
-    def advance(n: Any, active: Any, *rest: Any) -> list[Any]:
+    def advance(n: ArrayLike, active: Any, *rest: Any) -> list[Any]:
         more, found = step(n + 1, *rest)
         kept = [select(active, new, old) for new, old in zip(found, rest[:count], strict=True)]
         return [n + 1, active & more, *kept, *rest[count:]]

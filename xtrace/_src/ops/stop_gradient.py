@@ -7,6 +7,8 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE
 from xtrace._src.core import pytree
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import is_differentiable
@@ -41,7 +43,7 @@ stop_gradient_of_one = Primitive(
 )
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: ArrayLike) -> Any:
     """Return `x`, an array or a pytree of them, as a constant to differentiation: its derivative is zero.
 
     TypeError for a leaf that is no array.
@@ -54,5 +56,5 @@ def stop_gradient(x: Any) -> Any:
     return pytree.tree_map(_of_leaf, x)
 
 
-def _of_leaf(leaf: Any) -> Any:
+def _of_leaf(leaf: Any) -> Array:
     return stop_gradient_of_one.bind_positional((leaf,)) if is_differentiable(aval_of(leaf)) else leaf

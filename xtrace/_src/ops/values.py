@@ -30,7 +30,7 @@ def dtype(x: Any) -> Any:
 
 
 @linear("stage", emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
-def stage(x: Any, /) -> Any:
+def stage(x: Any, /) -> Array:
     """Return `x` as a value of the program being traced, so that what Python does with it is recorded.
 
     Outside a trace an array; a traced value is returned as it is. TypeError for what is no array or scalar.

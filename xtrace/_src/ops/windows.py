@@ -12,7 +12,8 @@ from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, integer_t
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, Shape
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
@@ -183,7 +184,7 @@ class WindowReduction(Primitive):
         return self.bind_positional(operands, Window(**window).with_axis(axes[0])), axes[0]
 
 
-def _sum_transpose(cotangent: Any, operand: Any, **parameters: Any) -> list[Any]:
+def _sum_transpose(cotangent: Array, operand: Any, **parameters: Any) -> list[Any]:
     """Each element gets the sum of the cotangents of the windows it lies in: a sum over windows that move backwards."""
     window, shape = Window(**parameters), operand.aval.shape
     configuration = []
@@ -204,7 +205,9 @@ def _zero(aval: ShapedArray) -> Literal:
     return Literal(dtypes.scalar_type_of(aval.dtype)(0), ShapedArray((), aval.dtype))
 
 
-def _extreme_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **window: Any) -> tuple[Any, Any]:
+def _extreme_jvp(
+    primitive: WindowReduction, primals: Sequence[Any], tangents: Sequence[Any], **window: Any
+) -> tuple[Any, Any]:
     values = Window(**window)
     preferred = elementwise.ge if primitive.monoid is MAXIMUM else elementwise.le
     result = primitive.bind_positional(primals, values)
@@ -265,7 +268,7 @@ def _with_tangents(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
     """Return the computation on elements followed by the tangents of those that are `smooth`."""
     count = len(smooth)
 
-    def both(*values: Any) -> list[Any]:
+    def both(*values: ArrayLike) -> list[Any]:
         primals: list[Any] = []
         tangents: list[Any] = []
         for half in (values[: len(values) // 2], values[len(values) // 2 :]):
@@ -330,7 +333,7 @@ _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_
     multiple_results=True,
 )
 def reduce_window(
-    operand: Any, init_value: Any, computation: Callable[[Any, Any], Any], window_dimensions: Sequence[int],
+    operand: ArrayLike, init_value: ArrayLike, computation: Callable[[Any, Any], Any], window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None,
 ) -> Any:
@@ -361,7 +364,9 @@ def reduce_window(
 # to that place.
 
 
-def _gather_abstract(tangents: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any) -> Any:
+def _gather_abstract(
+    tangents: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any
+) -> ShapedArray:
     """Of `tangents`, the element in each window at the place where `operand` has its extreme by `select_prim`."""
     _check_selection("select_and_gather_add", tangents, operand)
     if tangents.shape != operand.shape:
@@ -407,7 +412,7 @@ def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: A
 
 
 def _gather_transpose(
-    cotangent: Any, tangents: Any, operand: Any, *, select_prim: Primitive, **parameters: Any
+    cotangent: Array, tangents: Any, operand: Array, *, select_prim: Primitive, **parameters: Any
 ) -> list[Any]:
     window = Window(**parameters)
     if any(d != 1 for d in (*window.base_dilation, *window.window_dilation)):
@@ -436,12 +441,14 @@ select_and_gather_add = Primitive(
 )
 
 
-def _undilated(window_dimensions: Any, window_strides: Any, padding: Any) -> Window:
+def _undilated(window_dimensions: Shape, window_strides: Shape, padding: Any) -> Window:
     ones = (1,) * len(window_dimensions)
     return Window(window_dimensions, window_strides, padding, ones, ones)
 
 
-def _scatter_abstract(source: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any) -> Any:
+def _scatter_abstract(
+    source: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any
+) -> ShapedArray:
     """Zeros in the shape of `operand`, with `source` added where each window has its extreme by `select_prim`."""
     _check_selection("select_and_scatter_add", source, operand)
     _check_source("select_and_scatter_add", source, operand, _undilated(**window))
@@ -573,10 +580,10 @@ def select_and_scatter(
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
-    source: Any,
+    source: ArrayLike,
     init_value: Any,
     scatter: Callable[[Any, Any], Any],
-) -> Any:
+) -> Array:
     """Combine `source`, one element for each window, into the place in its window that ``select(x, y)`` prefers.
 
     The result has the operand's shape and is `init_value`, the neutral element of ``scatter(x, y)``, elsewhere.

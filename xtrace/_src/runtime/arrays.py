@@ -12,12 +12,14 @@ import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical_aval
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.runtime.callback_errors import failure_behind
 from xtrace._src.xla import buffers
+from xtrace._src.xla.buffers import SingleDeviceSharding
 
 
 class Shard:
@@ -99,7 +101,7 @@ class ConcreteArray(Array):
         return {self.device}
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> SingleDeviceSharding:
         """How the array is laid out over devices."""
         return buffers.sharding_of_buffer(self.buffer)
 
@@ -240,7 +242,8 @@ class ConcreteArray(Array):
         return memoryview(self.host())  # type: ignore[arg-type]
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+        self, *, stream: Any = None, max_version: Shape | None = None, dl_device: Shape | None = None,
+        copy: bool | None = None,
     ) -> Any:
         buffer, here = self._live_buffer(), self.__dlpack_device__()
         if type(self.aval.dtype) is dtypes.ExtendedDType:
@@ -312,7 +315,7 @@ class ConcreteArray(Array):
     def __len__(self) -> int:
         return len(self.aval)
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int) -> None:
         raise TypeError(
             f"'{type(self)}' object does not support item deletion. Arrays are immutable. "
             "xtrace.numpy.delete(x, idx) returns an array without the elements"
@@ -398,7 +401,7 @@ def deleted_message(aval: ShapedArray) -> str:
     )
 
 
-def _aval_of_array(array: Any) -> ShapedArray:
+def _aval_of_array(array: Array) -> ShapedArray:
     return array.aval  # type: ignore[no-any-return]
 
 

@@ -88,7 +88,7 @@ def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any 
     return new_array(aval, buffer, signature_on(aval, where, device is not None))
 
 
-def array_from_dlpack(source: Any, copy: bool | None) -> ConcreteArray:
+def array_from_dlpack(source: Array, copy: bool | None) -> ConcreteArray:
     """Return a concrete array on the CPU with the host memory of an object with ``__dlpack__``, as XLA takes it.
 
     BufferError if it does not, or if `copy` is False and it must copy.
@@ -215,7 +215,7 @@ def to_constant(value: Any) -> ConcreteArray:
         return to_concrete(value)
 
 
-def to_array(value: Any) -> Any:
+def to_array(value: Any) -> Array:
     """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
     return value if isinstance(value, Array) else to_constant(value)
 

@@ -55,7 +55,7 @@ def dense(array: Any) -> str:
     return f"dense<{_nested(array)}>"
 
 
-def scalar(value: Any, dtype: Any) -> str:
+def scalar(value: Any, dtype: np.dtype[Any]) -> str:
     """The ``dense<…>`` text of a scalar; remembered, as literals repeat."""
     if value != value:
         # NaNs are told apart by their bits only.

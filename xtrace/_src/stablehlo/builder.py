@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.source import Position, resolve
@@ -378,7 +380,7 @@ class FunctionBuilder:
         physical_axes = [*axes, *range(len(shape), len(shape) + len(trailing))]
         return self.broadcast(stored, (*shape, *trailing), physical_axes).bitcast(value.aval.update(shape=shape))
 
-    def convert(self, value: Value, dtype: Any) -> Value:
+    def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
         """Return `value` converted to `dtype`, of complex numbers the real part if that is real."""
         if value.aval.dtype == dtype:
             return value

@@ -27,7 +27,7 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+    def __init__(self, trace: Trace, primal: Any, tangent: Array) -> None:
         self.owner, self.primal, self.tangent = trace, primal, tangent
         self.aval = primal.aval if isinstance(primal, Array) else aval_of(primal)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core import config, pytree
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.ir import Atom, can_be_remembered
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, user_position
@@ -294,11 +295,11 @@ def call(function: Callable[..., Any], operands: Sequence[Any], key: tuple[Any, 
 
 
 def _apply_rule(
-    primitive: Primitive, parameters: tuple[Any, ...], top: Trace, *operands: Any
+    primitive: Primitive, parameters: tuple[Any, ...], top: Trace, *operands: Array
 ) -> tuple[Sequence[Any], None]:
     results = top.process(primitive, operands, parameters)
     return (results if primitive.multiple_results else [results]), None
 
 
-def _apply_function(function: Callable[..., Any], top: Trace, *operands: Any) -> tuple[Sequence[Any], Any]:
+def _apply_function(function: Callable[..., Any], top: Trace, *operands: Array) -> tuple[Sequence[Any], Any]:
     return pytree.tree_flatten(function(*operands))

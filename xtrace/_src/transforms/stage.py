@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, aval_rules, int_aval, scalar_aval
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.collection import collection_paused
@@ -36,7 +37,7 @@ class StagedTracer(Tracer):
         return f"JitTracer({self.aval})"
 
 
-def _tracer_aval(tracer: Any) -> ShapedArray:
+def _tracer_aval(tracer: Array) -> ShapedArray:
     return tracer.aval  # type: ignore[no-any-return]
 
 

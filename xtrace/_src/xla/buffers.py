@@ -97,7 +97,7 @@ def transfer_sharding(device: Any) -> Any:
     return _OnDevice(device)
 
 
-def _sharding_for(aval: Any, device: Any) -> Any:
+def _sharding_for(aval: Any, device: Any) -> _OnDevice:
     kind = aval.memory_space.kind
     return transfer_sharding(device) if kind == "device" else sharding_of(device, kind)
 
@@ -192,7 +192,7 @@ def result_handler(aval: Any, device: Any) -> Any:
 _HANDLER_SKIPS_CHECKS = "skip_checks" in (_jax.array_result_handler.__doc__ or "")
 
 
-def to_host(buffer: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def to_host(buffer: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return a read-only NumPy array of the buffer's data, waiting for it; on CPU a view that shares the memory."""
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)

@@ -16,7 +16,7 @@ _lock = threading.Lock()
 _registered: list[bool] = []
 
 
-def supports(dtype: Any) -> bool:
+def supports(dtype: np.dtype[Any]) -> bool:
     """Whether LAPACK has routines for elements of `dtype`."""
     return np.dtype(dtype).name in _LETTERS
 

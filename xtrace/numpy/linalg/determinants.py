@@ -43,13 +43,13 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def _exchanged(pivots: Any) -> Any:
+def _exchanged(pivots: Array) -> Array:
     """Return at which steps a factorisation exchanged two rows."""
     shape = aval_of(pivots).shape
     return lax.ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
 
 
-def _sign_and_logarithm(main: Any, negated: Any) -> SlogdetResult:
+def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
     """Return those of the product of `main` along the last axis, with the factors `negated` says negated."""
     last = (aval_of(main).ndim - 1,)
     zero = constant_of(main, 0)
@@ -66,24 +66,24 @@ def _sign_and_logarithm(main: Any, negated: Any) -> SlogdetResult:
     )
 
 
-def _of_one(a: Any) -> SlogdetResult:
+def _of_one(a: Array) -> SlogdetResult:
     """Return sign and logarithm of the only elements of matrices."""
     rank = aval_of(a).ndim
     element = squeeze(a, (rank - 2, rank - 1))
     return SlogdetResult(lax.sign(element), lax.log(lax.abs(element)))
 
 
-def _by_lu(a: Any) -> tuple[SlogdetResult, Any, Any]:
+def _by_lu(a: Array) -> tuple[SlogdetResult, Any, Any]:
     """Return sign and logarithm, and the factors and permutation they were read from."""
     factors, pivots, permutation = lu(a)
     return _sign_and_logarithm(diagonal(factors), _exchanged(pivots)), factors, permutation
 
 
-def _added_diagonal(x: Any) -> Any:
+def _added_diagonal(x: Array) -> Array:
     return reduce_sum(diagonal(x), (aval_of(x).ndim - 2,))
 
 
-def _slogdet_tangents(sign: Any, relative: Any) -> SlogdetResult:
+def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
     """Return how sign and logarithm change where the determinant grows by the factor 1 + `relative`."""
     if not dtypes.is_complex(aval_of(relative).dtype):
         return SlogdetResult(zeros(aval_of(sign)), relative)
@@ -92,7 +92,7 @@ def _slogdet_tangents(sign: Any, relative: Any) -> SlogdetResult:
 
 
 @custom_jvp
-def _slogdet_by_lu(a: Any) -> SlogdetResult:
+def _slogdet_by_lu(a: Array) -> SlogdetResult:
     return _of_one(a) if aval_of(a).shape[-1] == 1 else _by_lu(a)[0]
 
 
@@ -105,7 +105,7 @@ def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
 
 
 @custom_jvp
-def _slogdet_by_qr(a: Any) -> SlogdetResult:
+def _slogdet_by_qr(a: Array) -> SlogdetResult:
     # Each reflection has determinant -1, but one with the factor 0 is none.
     packed, factors = geqrf(a)
     return _sign_and_logarithm(diagonal(packed), lax.ne(factors, constant_of(factors, 0)))
@@ -159,13 +159,13 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return _slogdet(a, method=method)
 
 
-def _element(a: Any, row: int, column: int) -> Any:
+def _element(a: Array, row: int, column: int) -> Array:
     rank = aval_of(a).ndim
     found = slice_in_dim(slice_in_dim(a, row, row + 1, 1, rank - 2), column, column + 1, 1, rank - 1)
     return squeeze(found, (rank - 2, rank - 1))
 
 
-def _expanded(a: Any, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+def _expanded(a: Array, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
     """Return the determinants of so many rows and columns, expanded along the first row."""
     terms = [_element(a, rows[0], column) for column in columns]
     if len(columns) == 1:
@@ -176,7 +176,7 @@ def _expanded(a: Any, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
     return lax.add(total, products[2]) if len(products) == 3 else total
 
 
-def _cofactors(factors: Any, permutation: Any, sign: Any) -> Any:
+def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     """Return the matrices of cofactors, also of singular matrices, from their LU factors and the rows' exchanges.
 
     Where U has zeros on its diagonal, at z₁ < … < zₘ, let V be U with ones there, and B its inverse. As
@@ -215,18 +215,18 @@ def _cofactors(factors: Any, permutation: Any, sign: Any) -> Any:
     return unpermute_rows(found, permutation)
 
 
-def _orientations(x: Any, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
+def _orientations(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
     """Return vectors along the rows and along the columns of matrices, with the axes they have there."""
     batch = tuple(range(rank - 2))
     return [(x, (*batch, rank - 2)), (x, (*batch, rank - 1))]
 
 
-def _from_logarithm(found: SlogdetResult) -> Any:
+def _from_logarithm(found: SlogdetResult) -> Array:
     return lax.mul(found.sign, converted(lax.exp(found.logabsdet), aval_of(found.sign).dtype))
 
 
 @custom_jvp
-def _det_by_lu(a: Any) -> Any:
+def _det_by_lu(a: Array) -> Array:
     return _from_logarithm(_by_lu(a)[0])
 
 

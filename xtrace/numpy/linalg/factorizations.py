@@ -131,7 +131,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return _qr(a, mode=mode)
 
 
-def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
+def _hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
     """The singular values of a Hermitian matrix are the sizes of its eigenvalues, whose signs go to the vectors."""
     vectors, eigenvalues = spectral.eigh(a)
     last = aval_of(eigenvalues).ndim - 1
@@ -149,7 +149,7 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> 
     return SVDResult(transpose_matrices(rows), values, conj_if_complex(turned))
 
 
-def _part(x: Any, axis: int, subset: tuple[int, int] | None) -> Any:
+def _part(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
     return x if subset is None else slice_in_dim(x, *subset, 1, axis)
 
 
@@ -279,7 +279,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 @inline_jit
-def _eigh(a: Any, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
+def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
     found, values = spectral.eigh(*inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
     return EighResult(values, found) if vectors else values
 

@@ -41,7 +41,7 @@ def _number(function: str, ord: Any, kind: str) -> Any:
         ) from None
 
 
-def _euclidean(x: Any, axes: _Axes, keepdims: bool) -> Any:
+def _euclidean(x: Array, axes: _Axes, keepdims: bool) -> Array:
     if dtypes.is_complex(aval_of(x).dtype):
         square = lax.real(lax.mul(x, lax.conj(x)))
     else:
@@ -49,7 +49,7 @@ def _euclidean(x: Any, axes: _Axes, keepdims: bool) -> Any:
     return lax.sqrt(summed(square, axes, keepdims=keepdims))
 
 
-def _vector_norm(function: str, x: Any, ord: Any, axes: _Axes, keepdims: bool) -> Any:
+def _vector_norm(function: str, x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Array:
     if ord is None or ord == 2:
         return _euclidean(x, axes, keepdims)
     if isinstance(ord, str):
@@ -76,7 +76,7 @@ def _largest(x: Any, axis: int, keepdims: bool) -> Any:
     return amax(x, axis, keepdims=keepdims, initial=0)
 
 
-def _smallest(x: Any, axis: int, keepdims: bool) -> Any:
+def _smallest(x: Array, axis: int, keepdims: bool) -> Any:
     return amin(x, axis, keepdims=keepdims)
 
 
@@ -92,7 +92,7 @@ _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
 _OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _added}
 
 
-def _matrix_norm(function: str, x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+def _matrix_norm(function: str, x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     row, column = axes
     if ord in (None, "fro"):
         return _euclidean(x, axes, keepdims)

@@ -53,7 +53,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return contraction.cross(x1, x2, axis=axis)
 
 
-def _length(x: Any, axis: int, position: int) -> int:
+def _length(x: ArrayLike, axis: int, position: int) -> int:
     aval = type_of("cross", x, position)
     return int(aval.shape[canonical_axis("cross", axis, aval.ndim)])
 
@@ -134,7 +134,7 @@ def vecdot(
 
 
 def tensordot(
-    x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
     """Return the sums of products over pairs of axes, as `xtrace.numpy.tensordot` does.

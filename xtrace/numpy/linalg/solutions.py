@@ -31,27 +31,27 @@ from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
 
-def solved_by(a: ArrayLike, factors: Any, permutation: Any, b: ArrayLike) -> Any:
+def solved_by(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: ArrayLike) -> Array:
     """Return a⁻¹ b for equal batch axes, by the factors `lu` gave of `a`; derivatives use these factors again."""
     factors = stop_gradient(factors)
 
-    def forwards(_: Any, right: Any) -> Any:
+    def forwards(_: Any, right: ArrayLike) -> Array:
         return lu_solve(factors, permutation, right)
 
-    def backwards(_: Any, right: Any) -> Any:
+    def backwards(_: Any, right: ArrayLike) -> Array:
         # The transposed system is the conjugate of the adjoint one.
         return conj_if_complex(lu_solve(factors, permutation, conj_if_complex(right), adjoint=True))
 
     return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
 
 
-def solved(a: ArrayLike, b: ArrayLike) -> Any:
+def solved(a: ArrayLike, b: ArrayLike) -> Array:
     """Return a⁻¹ b for matrices with equal batch axes."""
     factors, _, permutation = lu(stop_gradient(a))
     return solved_by(a, factors, permutation, b)
 
 
-def _spread_batch(x: Any, batch: tuple[int, ...]) -> Any:
+def _spread_batch(x: Array, batch: tuple[int, ...]) -> Array:
     aval = aval_of(x)
     return broadcast_operand_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
 
@@ -72,7 +72,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 @inline_jit(public=True)
-def solve(a: ArrayLike, b: ArrayLike) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve ``a x = b`` for square matrices.
 
     Args:
@@ -113,7 +113,7 @@ def _inv(a: Any) -> Any:
 
 
 @inline_jit(public=True)
-def inv(a: ArrayLike) -> Any:
+def inv(a: ArrayLike) -> Array:
     """Return the inverses of square matrices.
 
     Args:
@@ -141,12 +141,12 @@ def inv(a: ArrayLike) -> Any:
 # Least squares
 
 
-def _reciprocals(values: Any, kept: Any) -> Any:
+def _reciprocals(values: Any, kept: Array) -> Array:
     one = full_like(values, 1)
     return lax.select(kept, lax.div(one, lax.select(kept, values, one)), full_like(values, 0))
 
 
-def _no_equations(a: ShapedArray, b: Any) -> tuple[Any, Any, Any, Any]:
+def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
     """The solution of systems without rows or columns: zero, or nothing."""
     size = lax.abs(b)
     real = aval_of(size).dtype
@@ -154,7 +154,7 @@ def _no_equations(a: ShapedArray, b: Any) -> tuple[Any, Any, Any, Any]:
     return found, add_elements(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
 
 
-def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
+def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
     """Return the solution, squared residuals, which singular values count, and all of them."""
     aval = aval_of(a)
     if not aval.size:
@@ -224,7 +224,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
     return found, residuals, rank, values
 
 
-def _pinv_value(a: Any, rtol: Any, hermitian: bool) -> Any:
+def _pinv_value(a: Array, rtol: Any, hermitian: bool) -> Array:
     aval = aval_of(a)
     *batch, rows, columns = aval.shape
     if not rows or not columns:
@@ -242,16 +242,16 @@ def _pinv_value(a: Any, rtol: Any, hermitian: bool) -> Any:
 
 
 @custom_jvp
-def _pinv_general(a: Any, rtol: Any) -> Any:
+def _pinv_general(a: Array, rtol: Array | None) -> Array:
     return _pinv_value(a, rtol, False)
 
 
 @custom_jvp
-def _pinv_hermitian(a: Any, rtol: Any) -> Any:
+def _pinv_hermitian(a: Array, rtol: Any) -> Array:
     return _pinv_value(a, rtol, True)
 
 
-def _pinv_tangent(a: Any, da: Any, p: Any) -> Any:
+def _pinv_tangent(a: Array, da: Array, p: Array) -> Array:
     # dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, where the rank does not change (Golub and Pereyra 1973,
     # The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate).
     right = product(product(p, adjoint(p)), adjoint(da))

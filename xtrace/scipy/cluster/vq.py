@@ -6,6 +6,8 @@ from typing import Any
 
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.operands import cast_to
@@ -15,14 +17,14 @@ __all__ = ["vq"]
 
 
 @inline_jit
-def _nearest(observations: Any, codes: Any) -> tuple[Any, Any]:
+def _nearest(observations: Array, codes: Array) -> tuple[Any, Any]:
     if observations.ndim == 1:
         observations, codes = observations[:, None], codes[:, None]
     distances = norm(observations[:, None, :] - codes[None], axis=-1)
     return argmin(distances, axis=-1), min(distances, axis=-1)
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
     """Return for each row of `obs` the number of the nearest row of `code_book`, and the distance to it.
 
     Both have rank 2, or 1 for numbers. check_finite does nothing. ValueError for other ranks and different ones,

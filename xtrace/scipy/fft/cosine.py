@@ -15,7 +15,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
@@ -24,7 +25,7 @@ from xtrace.numpy.padding import pad
 from xtrace.numpy.ufuncs import real
 
 
-def _turned(x: Any, weights: Any, sign: int) -> Any:
+def _turned(x: Array, weights: Any, sign: int) -> Array:
     """Return the values along the last axis of `x`, as complex numbers, times `weights` turned by quarter steps."""
     n = x.shape[-1]
     wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
@@ -37,14 +38,14 @@ def _orthogonal(n: int) -> Any:
     return np.where(np.arange(n) == 0, 1 / math.sqrt(4 * n), 1 / math.sqrt(2 * n))
 
 
-def _forward(x: Any, ortho: bool) -> Any:
+def _forward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     spectrum = fourier.fft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1))
     weights = 2 * (_orthogonal(n) if ortho else np.ones(n))
     return real(_turned(spectrum, weights, -1)).astype(x.dtype)
 
 
-def _backward(x: Any, ortho: bool) -> Any:
+def _backward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     weights = 2 * n * _orthogonal(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
     found = real(fourier.ifft(_turned(x, weights, 1))).astype(x.dtype)
@@ -56,7 +57,7 @@ def _backward(x: Any, ortho: bool) -> Any:
 
 
 @inline_jit
-def _transformed(x: Any, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Any:
+def _transformed(x: Array, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Array:
     if dtypes.is_complex(x.dtype):
         details: dict[str, Any] = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
         return of_parts(_transformed(x.real, **details), _transformed(x.imag, **details))
@@ -92,12 +93,12 @@ def _checked(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | No
     return cast_to(x, aval, wide), found, lengths
 
 
-def _cosines(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None, inverse: bool) -> Any:
+def _cosines(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None, inverse: bool) -> Array:
     x, found, lengths = _checked(function, x, type, s, axes, norm)
     return _transformed(x, axes=found, lengths=lengths, ortho=norm == "ortho", inverse=inverse)
 
 
-def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the cosine transform of type 2 along `axis`, cut off or continued by zeros to `n` elements.
 
     norm: "ortho" makes it orthogonal; None and "backward" leave it unscaled. NotImplementedError for other types,
@@ -106,12 +107,12 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     return _cosines("dct", x, type, None if n is None else (n,), (axis,), norm, False)
 
 
-def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `dct`; arguments and errors as there."""
     return _cosines("idct", x, type, None if n is None else (n,), (axis,), norm, True)
 
 
-def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """Return the cosine transform along several axes, to the lengths `s`; None: all axes, or the last of `s`.
 
     Axes that `s` has no length for keep theirs. Errors as in `dct`; ValueError for repeated axes too.
@@ -119,6 +120,6 @@ def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str
     return _cosines("dctn", x, type, s, axes, norm, False)
 
 
-def idctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def idctn(x: ArrayLike, type: int = 2, s: ShapeLike | None = None, axes: Any = None, norm: str | None = None) -> Array:
     """Return the inverse of `dctn`; arguments and errors as there."""
     return _cosines("idctn", x, type, s, axes, norm, True)

@@ -11,7 +11,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import aval_of
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import concatenate, squeeze
 from xtrace._src.ops.arrays.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
@@ -54,7 +55,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
-def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the inverses of square matrices, as `xtrace.numpy.linalg.inv` does."""
     return linalg.inv(a)
 
@@ -100,7 +101,7 @@ def eigh(
 
 
 @inline_jit(static=("lower", "overwrite_a", "check_finite"), public=True)
-def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the upper triangular R with a = Rᴴ R of positive definite matrices, or its adjoint if `lower`.
 
     Only that triangle of `a` is read. ValueError for matrices that are not square.
@@ -124,7 +125,7 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
-def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+def _columns(function: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
     """Return matrices and right-hand sides as columns, of equal batch axes, and whether these were vectors."""
     left, right = type_of(function, a, 0), type_of(function, b, 1)
     a, b = inexact(function, a, b)
@@ -136,12 +137,12 @@ def _columns(function: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     return spread[0], spread[1], vector
 
 
-def _are_vectors(left: Any, right: Any) -> bool:
+def _are_vectors(left: ShapedArray, right: ShapedArray) -> bool:
     """Whether right-hand sides are one vector, or one for each matrix."""
     return right.ndim == 1 or right.shape == left.shape[:-1]
 
 
-def _check_system(function: str, a: Any, b: Any) -> None:
+def _check_system(function: str, a: ArrayLike, b: ArrayLike) -> None:
     left, right = matrix_type(function, a, square=True), type_of(function, b, 1)
     core = 1 if _are_vectors(left, right) else 2
     if right.ndim < core or right.shape[-core] != left.shape[-1]:
@@ -156,7 +157,7 @@ def _check_system(function: str, a: Any, b: Any) -> None:
         ) from None
 
 
-def _as_given(x: Any, vector: bool) -> Any:
+def _as_given(x: Array, vector: bool) -> Array:
     return squeeze(x, (aval_of(x).ndim - 1,)) if vector else x
 
 
@@ -168,7 +169,9 @@ def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
     return _as_given(b, vector)
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """Return x with a x = b, from the factor that `cho_factor` gave of a. ValueError for shapes that do not agree."""
     c, lower = c_and_lower
     _check_system("cho_solve", c, b)
@@ -179,7 +182,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = F
 def solve(
     a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
     debug: bool = False, check_finite: bool = True, assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """Return x with a x = b; `assume_a` is "gen", "sym", "her", or "pos" for positive definite matrices.
 
     ValueError for another assumption and shapes that do not agree.
@@ -197,10 +200,10 @@ def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
     a, b, vector = _columns("solve", a, b)
     factor = cholesky(stop_gradient(a), lower)
 
-    def forwards(_: Any, right: Any) -> Any:
+    def forwards(_: Any, right: Any) -> Array:
         return _cho_solve(factor, right, lower=lower)
 
-    def backwards(_: Any, right: Any) -> Any:
+    def backwards(_: Any, right: ArrayLike) -> Array:
         # The transposed system is the conjugate of this one.
         return conj_if_complex(forwards(None, conj_if_complex(right)))
 
@@ -221,7 +224,7 @@ def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal:
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
-) -> Any:
+) -> Array:
     """Return x with op(a) x = b for triangular matrices; trans: 0 or "N", 1 or "T" (transposed), 2 or "C" (adjoint).
 
     ValueError for another `trans` and shapes that do not agree.
@@ -254,7 +257,9 @@ def _lu(a: Any, *, permute_l: bool) -> Any:
 
 
 @inline_jit(static=("permute_l", "overwrite_a", "check_finite"), public=True)
-def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def lu(
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """Return the permutation P, unit lower triangular L and upper triangular U with a = P L U; or P L and U."""
     matrix_type("lu", a)
     return _lu(a, permute_l=bool(permute_l))
@@ -285,7 +290,7 @@ def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
 
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array:
     """Return x with op(a) x = b, from what `lu_factor` gave of a; trans: 0, 1 (transposed) or 2 (adjoint).
 
     ValueError for another `trans` and shapes that do not agree.
@@ -332,7 +337,7 @@ def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool)
 
 @inline_jit(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"), public=True)
 def qr_multiply(
-    a: ArrayLike, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
+    a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
     overwrite_a: bool = False, overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
     """Return c Q, or Q c if `mode` is "left", and R, for the economic factors of `a`; the permutation if `pivoting`.
@@ -374,7 +379,7 @@ def schur(a: ArrayLike, output: str = "real") -> list[Any]:
     return _schur(a, complex_output=output == "complex")
 
 
-def _rotation(block: Any) -> Any:
+def _rotation(block: Array) -> Array:
     """Return the unitary 2 by 2 matrix G with G block Gᴴ upper triangular."""
     a, b, c, d = [squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1)
                   for j in (0, 1)]
@@ -394,14 +399,14 @@ def _rotation(block: Any) -> Any:
 
 
 @inline_jit
-def _rsf2csf(form: Any, vectors: Any) -> Any:
+def _rsf2csf(form: Array, vectors: Array) -> Any:
     return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", form, vectors)])
 
 
-def _triangular_form(form: Any, vectors: Any) -> tuple[Any, Any]:
+def _triangular_form(form: Array, vectors: Array) -> tuple[Any, Any]:
     size = aval_of(form).shape[-1]
 
-    def step(count: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(count: ArrayLike, state: tuple[Any, Any]) -> tuple[Any, Any]:
         form, vectors = state
         first = lax.sub(constant_of(count, size - 2), count)
         turn = _rotation(dynamic_slice(form, (first, first), (2, 2)))
@@ -450,7 +455,7 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
-def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
     matrix_type("hessenberg", a, square=True)
     return _hessenberg(a, calc_q=bool(calc_q))

@@ -14,7 +14,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import aval_of
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, iota
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
@@ -53,7 +54,7 @@ def _coefficients(order: int) -> list[float]:
     ]
 
 
-def _pade(a: Any, order: int) -> tuple[Any, Any]:
+def _pade(a: Array, order: int) -> tuple[Any, Any]:
     """Return the odd and the even part of the numerator; the denominator is even minus odd."""
     weights = _coefficients(order)
     one = identity(aval_of(a).dtype, aval_of(a).shape)
@@ -62,7 +63,7 @@ def _pade(a: Any, order: int) -> tuple[Any, Any]:
     while len(powers) <= order // 2 and len(powers) < 4:
         powers.append(product(powers[-1], square))
 
-    def combined(coefficients: list[float]) -> Any:
+    def combined(coefficients: list[float]) -> Array:
         terms = [lax.mul(constant_of(a, c), p) for c, p in zip(coefficients, powers, strict=False)]
         total = terms[0]
         for term in terms[1:]:
@@ -79,7 +80,7 @@ def _pade(a: Any, order: int) -> tuple[Any, Any]:
     return product(a, combined(weights[1::2])), combined(weights[0::2])
 
 
-def _exponential(a: Any, upper_triangular: bool, most: int) -> Any:
+def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     aval = aval_of(a)
     batch, last = aval.shape[:-2], aval.ndim - 1
     if not aval.size:
@@ -89,7 +90,7 @@ def _exponential(a: Any, upper_triangular: bool, most: int) -> Any:
     needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_of(norm, bound))), constant_of(norm, math.log(2))))
     count = lax.max(constant_of(norm, 0), needed)
 
-    def spread(x: Any) -> Any:
+    def spread(x: ArrayLike) -> Array:
         return broadcast_in_dim(x, aval.shape, range(len(batch)))
 
     scale = spread(converted(lax.exp2(lax.neg(count)), aval.dtype))
@@ -98,8 +99,8 @@ def _exponential(a: Any, upper_triangular: bool, most: int) -> Any:
     found = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
     most_needed = reduce_max(count, tuple(range(len(batch))))
 
-    def step(x: Any, done: Any) -> tuple[Any, None]:
-        def squared(x: Any) -> Any:
+    def step(x: ArrayLike, done: ArrayLike) -> tuple[Any, None]:
+        def squared(x: ArrayLike) -> Array:
             waiting = spread(lax.lt(broadcast_in_dim(done, batch, ()), count))
             return lax.select(waiting, product(x, x), x)
 
@@ -116,7 +117,7 @@ def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
 
 
 @inline_jit(static=("upper_triangular", "max_squarings"), public=True)
-def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Return the exponentials of square matrices, by squaring and a Padé approximant (Higham 2005).
 
     upper_triangular: the matrices are, which saves a factorisation. Those that would need more than `max_squarings`
@@ -134,7 +135,7 @@ def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
 
 
 @inline_jit(static=("method", "compute_expm"), public=True)
-def expm_frechet(A: ArrayLike, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """Return `expm` of `A` and its derivative in the direction `E`, or the derivative alone without `compute_expm`.
 
     The method "SPS" (None) differentiates scaling, Padé approximant and squaring (Al-Mohy and Higham 2009,
@@ -152,22 +153,22 @@ def expm_frechet(A: ArrayLike, E: Any, *, method: str | None = None, compute_exp
 # Functions of triangular matrices, column by column
 
 
-def _before(index: Any, size: int) -> Any:
+def _before(index: Array, size: int) -> Array:
     """Return which positions come before `index`."""
     positions = broadcasted_iota(aval_of(index).dtype, (size,), 0)
     return lax.lt(positions, broadcast_in_dim(index, (size,), ()))
 
 
-def _column(x: Any, index: Any) -> Any:
+def _column(x: Array, index: Array) -> Array:
     return dynamic_slice_in_dim(x, index, 1, 1)
 
 
-def _part(mask: Any, x: Any) -> Any:
+def _part(mask: Array, x: Array) -> Array:
     """Return a column with zeros where `mask` does not hold."""
     return lax.select(as_column(mask), x, full_like(x, 0))
 
 
-def _solved_above(matrix: Any, shift: Any, right: Any, mask: Any) -> Any:
+def _solved_above(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
     """Return x with (matrix + shift) x = right for the rows and columns of an upper triangular matrix that `mask` says.
 
     Where the diagonal is zero there, it counts as one.
@@ -181,17 +182,17 @@ def _solved_above(matrix: Any, shift: Any, right: Any, mask: Any) -> Any:
     return _part(mask, triangular_solve(rows, _part(mask, right), left_side=True))
 
 
-def _with_column(x: Any, index: Any, column: Any) -> Any:
+def _with_column(x: Array, index: Array, column: Array) -> Array:
     return dynamic_update_slice_in_dim(x, lax.add(_column(x, index), column), index, 1)
 
 
-def _on_diagonal(values: Any) -> Any:
+def _on_diagonal(values: Any) -> Array:
     size = aval_of(values).shape[0]
     one = identity(aval_of(values).dtype, (size, size))
     return lax.mul(one, as_row(values))
 
 
-def _scalar_at(values: Any, index: Any) -> Any:
+def _scalar_at(values: Any, index: ArrayLike) -> Array:
     return broadcast_in_dim(dynamic_slice_in_dim(values, index, 1, 0), (1, 1), (0,))
 
 
@@ -207,7 +208,7 @@ def _sqrtm(a: Any) -> Any:
 
     # (R + rⱼⱼ) x = tⱼ for the elements x of column j above the diagonal, R being what is left of it (Björck and
     # Hammarling 1983, A Schur method for the square root of a matrix).
-    def step(j: Any, found: Any) -> Any:
+    def step(j: Any, found: Any) -> Array:
         column = _solved_above(found, _number(_scalar_at(roots, j)), _column(form, j), _before(j, size))
         return _with_column(found, j, column)
 
@@ -216,7 +217,7 @@ def _sqrtm(a: Any) -> Any:
 
 
 @inline_jit(static=("blocksize",), public=True)
-def sqrtm(A: ArrayLike, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Return the principal square root of a square matrix, as complex numbers, on the CPU.
 
     NotImplementedError for another `blocksize` than 1.
@@ -227,7 +228,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Any:
     return _sqrtm(A)
 
 
-def _check_one(function: str, a: Any, position: int = 0) -> Any:
+def _check_one(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
     aval = matrix_type(function, a, position, square=True)
     if aval.ndim != 2:
         raise ValueError(f"{function} takes one square matrix, got shape {aval.shape}; use vmap for several")
@@ -248,7 +249,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     values = converted(func(main), aval_of(form).dtype)
 
     # F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ for the elements x of column j of F above the diagonal.
-    def step(j: Any, found: Any) -> Any:
+    def step(j: Any, found: Any) -> Array:
         above = _part(_before(j, size), _column(form, j))
         right = lax.sub(product(found, above), lax.mul(above, _number(_scalar_at(values, j))))
         column = _solved_above(form, lax.neg(_number(_scalar_at(main, j))), right, _before(j, size))
@@ -261,7 +262,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     return result, _parlett_error(form, main)
 
 
-def _parlett_error(form: Any, main: Any) -> Any:
+def _parlett_error(form: Array, main: Array) -> Array:
     """Return an estimate of the error: eps times the size above the diagonal by the least gap of eigenvalues."""
     gaps = lax.abs(lax.sub(as_column(main), as_row(main)))
     size = aval_of(gaps).shape[0]
@@ -317,7 +318,7 @@ def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
 
 
 @inline_jit(static=("method", "tol"), public=True)
-def solve_sylvester(A: ArrayLike, B: ArrayLike, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
 
     A, B and C may be batches of one shape. method: "schur", or "eigen" for matrices with well separated eigenvalues.

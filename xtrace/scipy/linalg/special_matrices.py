@@ -14,6 +14,7 @@ from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.numpy.creation import arange, asarray, broadcast_to, eye, to_array_operand, zeros, zeros_like
@@ -63,12 +64,12 @@ def _vectors(function: str, *operands: Any) -> list[Any]:
     return [broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
 
-def _placed(values: Any, positions: Any) -> Any:
+def _placed(values: Any, positions: Any) -> Array:
     """Return the matrices whose elements are those of `values`, along the last axis, at `positions`."""
     return getitem(values, (..., np.asarray(positions, np.int32)))
 
 
-def _size(function: str, n: Any, least: int = 0) -> int:
+def _size(function: str, n: int, least: int = 0) -> int:
     try:
         size = operator.index(n)
     except TypeError:
@@ -87,18 +88,18 @@ def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
 
-def _computed_grid(size: int, dtype: Any = dtypes.int32) -> tuple[Any, Any]:
+def _computed_grid(size: int, dtype: np.dtype[Any] = dtypes.int32) -> tuple[Any, Any]:
     """Return what `_grid` does, as part of the program: no matrix is put there."""
     numbers = arange(size, dtype=dtype)
     return expand_dims(numbers, 1), expand_dims(numbers, 0)
 
 
-def _default_float() -> Any:
+def _default_float() -> np.dtype[Any]:
     return dtypes.default_float(config.enable_x64.value)
 
 
 @inline_jit(public=True)
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: Any, r: Any = None) -> Array:
     """Return the matrix with `c` as its first column, `r` (None: its conjugate) as its first row, constant diagonals.
 
     Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
@@ -114,7 +115,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 @inline_jit(public=True)
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: Any, r: Any = None) -> Array:
     """Return the matrix with `c` as its first column, `r` (None: zeros) as its last row, constant antidiagonals.
 
     Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
@@ -130,7 +131,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 @inline_jit(public=True)
-def circulant(c: Any) -> Any:
+def circulant(c: Any) -> Array:
     """Return the matrix with `c` as its first column, which every further column has one place further down."""
     (column,) = _vectors("circulant", c)
     i, j = _grid(column.shape[-1])
@@ -160,7 +161,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Any:
     return _placed(extended, np.where(inside, offset, length))
 
 
-def _with_constants(values: Any) -> Any:
+def _with_constants(values: Any) -> Array:
     """Return `values` after a zero and a one, along the last axis."""
     constants = broadcast_to(asarray(np.array([0, 1]), aval_of(values).dtype), (*values.shape[:-1], 2))
     return concatenate([constants, values], axis=-1)
@@ -263,7 +264,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @inline_jit(static=("n", "scale", "dtype"), public=True)
-def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """Return the matrix of `fft` of `n` numbers, divided by n or its root if `scale` is "n" or "sqrtn".
 
     ValueError for another scale, and for a dtype that is not complex.
@@ -293,7 +294,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Any:
 
 
 @inline_jit(static=("n", "full"), public=True)
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Return the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
 
     full: with a first row of equal elements. ValueError if `n` is below 1.
@@ -340,7 +341,7 @@ def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
 
 
 @inline_jit(static=("n", "kind"), public=True)
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Return the matrix of binomial coefficients: symmetric (None), or "lower" or "upper" triangular.
 
     In float32, as in JAX. ValueError for another kind.

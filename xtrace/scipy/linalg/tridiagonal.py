@@ -11,6 +11,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.reduced import tridiagonal_solve
@@ -34,17 +36,17 @@ _DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 _ITERATIONS = 3
 
 
-def _size(d: Any, e: Any) -> Any:
+def _size(d: Array, e: Array) -> Array:
     """Return a bound of the eigenvalues' moduli, not zero (Gershgorin)."""
     none, beside = zeros(1, e.dtype), absolute(e)
     sums = absolute(d) + concatenate([none, beside]) + concatenate([beside, none])
     return maximum(largest(sums), float(dtypes.finfo(d.dtype).tiny))
 
 
-def _count(d: Any, squares: Any, smallest_pivot: Any, shifts: Any) -> Any:
+def _count(d: Array, squares: Array, smallest_pivot: Any, shifts: Array) -> Array:
     """Return how many eigenvalues lie below each of the shifts: as many as pivots of T - x are negative (Sturm)."""
 
-    def pivot(state: Any, row: Any) -> tuple[Any, None]:
+    def pivot(state: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[Any, None]:
         last, count = state
         diagonal, square = row
         found = diagonal - shifts - square / last
@@ -55,7 +57,7 @@ def _count(d: Any, squares: Any, smallest_pivot: Any, shifts: Any) -> Any:
     return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
 
 
-def _eigenvalues(d: Any, e: Any, tol: Any, first: int, last: int) -> Any:
+def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array:
     """Return the eigenvalues numbered `first` to `last` by bisection, each to `tol`, or to rounding of the largest."""
     info = dtypes.finfo(d.dtype)
     size = _size(d, e)
@@ -64,7 +66,7 @@ def _eigenvalues(d: Any, e: Any, tol: Any, first: int, last: int) -> Any:
     allowed = maximum(float(info.eps), tol / size)
     numbers = arange(first, last + 1, dtype=dtypes.int32)
 
-    def halve(state: Any) -> Any:
+    def halve(state: tuple[Array, ...]) -> tuple[Array, ...]:
         low, high = state
         middle = (low + high) / 2
         beyond = _count(scaled, squares, float(info.tiny / info.eps), middle) <= numbers
@@ -75,7 +77,7 @@ def _eigenvalues(d: Any, e: Any, tol: Any, first: int, last: int) -> Any:
     return (low + high) / 2 * size
 
 
-def _eigenvectors(d: Any, e: Any, values: Any, key: Any) -> Any:
+def _eigenvectors(d: Array, e: Array, values: Any, key: Array) -> Array:
     """Return orthonormal eigenvectors as columns, by inverse iteration from random vectors for all at once.
 
     What is left of vectors with smaller eigenvalues is removed each time, which keeps those of clusters apart (Peters
@@ -87,7 +89,7 @@ def _eigenvectors(d: Any, e: Any, values: Any, key: Any) -> Any:
     below, above = [broadcast_in_dim(x, (count, rank), (1,)) for x in (below, above)]
     diagonal = (d - values[:, None]) / size
 
-    def improve(_: Any, vectors: Any) -> Any:
+    def improve(_: ArrayLike, vectors: Any) -> Array:
         found = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
         # Solutions are huge, and their sizes mean nothing.
         return qr((found / largest(absolute(found), axis=1, keepdims=True)).T)[0]
@@ -96,7 +98,9 @@ def _eigenvectors(d: Any, e: Any, values: Any, key: Any) -> Any:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(4, 5, 6))
-def _decomposition(d: Any, e: Any, key: Any, tol: Any, first: int, last: int, vectors: bool) -> Any:
+def _decomposition(
+    d: Array, e: Array, key: Array, tol: Array, first: int, last: int, vectors: bool
+) -> tuple[Array, ...]:
     """Return eigenvalues, and eigenvectors or none, of the real matrix with diagonal `d` and `e` beside it."""
     values = _eigenvalues(d, e, tol, first, last)
     return (values, _eigenvectors(d, e, values, key)) if vectors else (values,)
@@ -123,7 +127,7 @@ def _decomposition_jvp(first: int, last: int, vectors: bool, primals: Any, tange
 
 
 @inline_jit
-def _solved(d: Any, e: Any, key: Any, tol: Any, *, first: int, last: int, vectors: bool) -> Any:
+def _solved(d: Array, e: Array, key: Any, tol: Any, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
     sizes, diagonal = e, real(d)
     if dtypes.is_complex(e.dtype):
         # T = D S Dᴴ with a real S: the phases of D are products of those below the diagonal.

@@ -13,13 +13,15 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import round as rounded
 from xtrace.numpy.creation import to_array_operand
 from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import clip, floor, mod, where
 
 
-def _mirrored(i: Any, n: int) -> Any:
+def _mirrored(i: Array, n: int) -> Array:
     """Return indices reflected about the centres of the first and the last sample."""
     distance = n - 1
     return abs(mod(i + distance, max(2 * distance, 1)) - distance)
@@ -36,12 +38,12 @@ _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def _nearest(x: Any) -> Any:
+def _nearest(x: Array) -> Array:
     """Return `x` rounded to whole numbers, halves away from 0."""
     return rounded(x)
 
 
-def _neighbours(x: Any, order: int) -> list[tuple[Any, Any]]:
+def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
     """Return the samples next to coordinates along one axis, as integers, and the weight of each (None: 1)."""
     if not dtypes.is_floating(x.dtype):
         index = converted(x, dtypes.int32)
@@ -55,7 +57,7 @@ def _neighbours(x: Any, order: int) -> list[tuple[Any, Any]]:
 
 
 @inline_jit
-def _interpolated(image: Any, fill: Any, *coordinates: Any, order: int, mode: str) -> Any:
+def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mode: str) -> Any:
     parts = []
     sides = [_neighbours(x, order) for x in coordinates]
     for corner in itertools.product(*sides):
@@ -72,7 +74,7 @@ def _interpolated(image: Any, fill: Any, *coordinates: Any, order: int, mode: st
     return converted(total, image.dtype)
 
 
-def map_coordinates(input: Any, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0) -> Any:
+def map_coordinates(input: ArrayLike, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0) -> Array:
     """Return the values of the samples `input` at coordinates, an array for each of its axes, in its dtype.
 
     order: 0 for the nearest sample, 1 for linear interpolation. mode: what lies outside: `cval` ("constant"), the last

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.contraction import vdot
 from xtrace.numpy.creation import zeros_like
@@ -49,22 +51,22 @@ class Search(NamedTuple):
     gradient: Any
 
 
-def _choose(condition: Any, one: Any, other: Any) -> Any:
+def _choose(condition: Array, one: Any, other: Any) -> Any:
     return pytree.tree_map(lambda x, y: where(condition, x, y), one, other)
 
 
-def inner_product(x: Any, y: Any) -> Any:
+def inner_product(x: ArrayLike, y: ArrayLike) -> Array:
     """Return the real inner product of two vectors."""
     return real(vdot(x, y, precision="highest"))
 
 
-def _inside(x: Any, low: Any, high: Any, margin: float) -> Any:
+def _inside(x: Array, low: Array, high: Array, margin: float) -> Array:
     """Return whether `x` is a number that lies between two, and not too close to either."""
     kept = margin * absolute(high - low)
     return (x >= minimum(low, high) + kept) & (x <= -minimum(-low, -high) - kept)
 
 
-def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Any:
+def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Array:
     """Return where the cubic with the values of all three, and the slope of the first, has its minimum.
 
     With t from a on, f(t) = A t³ + B t² + C t + f(a), C the slope; A and B follow from the values at b and c.
@@ -76,12 +78,12 @@ def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Any:
     return a.step + (sqrt(square * square - 3 * cubic * a.slope) - square) / (3 * cubic)
 
 
-def _lowest_of_parabola(a: Sample, b: Sample) -> Any:
+def _lowest_of_parabola(a: Sample, b: Sample) -> Array:
     t = b.step - a.step
     return a.step - a.slope * t * t / (2 * (b.value - a.value - a.slope * t))
 
 
-def _between(low: Sample, high: Sample, recent: Sample, zooms: Any) -> Any:
+def _between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
     """Return the step to try in an interval: where a cubic is lowest, else a parabola, else the middle."""
     parabola, cubic = _lowest_of_parabola(low, high), _lowest_of_cubic(low, high, recent)
     fits = _inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
@@ -90,8 +92,8 @@ def _between(low: Sample, high: Sample, recent: Sample, zooms: Any) -> Any:
 
 
 def line_search(
-    evaluate: Callable[[Any], tuple[Any, Any]], x: Any, direction: Any, value: Any, gradient: Any, first: Any,
-    growths: int,
+    evaluate: Callable[[Any], tuple[Any, Any]], x: Any, direction: Any, value: Any, gradient: ArrayLike,
+    first: ArrayLike, growths: int,
 ) -> Search:
     """Return where the strong Wolfe conditions hold along `direction` from `x`, with the value and gradient there.
 
@@ -106,13 +108,13 @@ def line_search(
     # Values that differ by rounding alone count as equal; without it no search succeeds near a minimum.
     rounding = 2 * float(dtypes.finfo(dtype).eps) * absolute(value)
 
-    def is_low(at: Sample) -> Any:
+    def is_low(at: Sample) -> Array:
         return at.value <= value + _DECREASE * at.step * slope + rounding
 
-    def is_flat(at: Sample) -> Any:
+    def is_flat(at: Sample) -> Array:
         return absolute(at.slope) <= -_CURVATURE * slope
 
-    def going(search: Search) -> Any:
+    def going(search: Search) -> Array:
         return search.phase <= ZOOMING
 
     def grown(search: Search, at: Sample) -> tuple[Any, Sample, Sample, Sample]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.callables import check_callable
 from xtrace.numpy.creation import asarray
 from xtrace.numpy.ufuncs import conj
@@ -43,7 +44,7 @@ class OptimizeResults(NamedTuple):
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,

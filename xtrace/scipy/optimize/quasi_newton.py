@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.api.grad import value_and_grad
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.contraction import matmul, outer
@@ -35,14 +37,14 @@ def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, An
     """Return what gives the value and the direction of steepest ascent, of types that do not change."""
     both = value_and_grad(function)
 
-    def evaluate(x: Any) -> tuple[Any, Any]:
+    def evaluate(x: ArrayLike) -> tuple[Any, Any]:
         value, gradient = both(x)
         return value.astype(value.dtype), conj(gradient)
 
     return evaluate
 
 
-def _reciprocal(x: Any) -> Any:
+def _reciprocal(x: Array) -> Array:
     return where(x == 0, 0, 1 / where(x == 0, 1, x))
 
 
@@ -98,16 +100,16 @@ def bfgs(
     return while_loop(lambda state: state.going, advance, start)
 
 
-def _descent(gradient: Any, memory: Any) -> Any:
+def _descent(gradient: Array, memory: tuple[Array, ...]) -> Array:
     """Return minus the inverse Hessian times the gradient, by the recursion over the steps that are kept."""
     steps, changes, factors, scale = memory
 
-    def back(vector: Any, kept: Any) -> tuple[Any, Any]:
+    def back(vector: Any, kept: tuple[Array, ...]) -> tuple[Any, Any]:
         step, change, factor = kept
         weight = factor * inner_product(step, vector)
         return vector - weight.astype(vector.dtype) * change, weight
 
-    def forth(vector: Any, kept: Any) -> tuple[Any, None]:
+    def forth(vector: Any, kept: tuple[Array, ...]) -> tuple[Any, None]:
         step, change, factor, weight = kept
         weight = weight - factor * inner_product(change, vector)
         return vector + weight.astype(vector.dtype) * step, None
@@ -117,7 +119,7 @@ def _descent(gradient: Any, memory: Any) -> Any:
     return -vector
 
 
-def _pushed(kept: Any, newest: Any) -> Any:
+def _pushed(kept: Array, newest: Array) -> Array:
     return roll(kept, -1, 0).at[-1].set(newest)
 
 

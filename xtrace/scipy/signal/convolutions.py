@@ -9,6 +9,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace.numpy import fft as fourier
@@ -19,7 +21,7 @@ from xtrace.numpy.ufuncs import conj
 _MODES = ("full", "same", "valid")
 
 
-def _operands(function: str, in1: Any, in2: Any, mode: str) -> tuple[list[Any], list[tuple[int, ...]]]:
+def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Any], list[tuple[int, ...]]]:
     """Return arrays of a common floating or complex dtype, and their shapes."""
     avals, dtype, _ = common_dtype(function, (in1, in2), as_inexact)
     shapes = [x.shape for x in avals]
@@ -43,7 +45,7 @@ def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
 
 
 @inline_jit
-def _slid(x: Any, kernel: Any, *, mode: str, flipped: bool, late: bool, precision: Any) -> Any:
+def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, precision: Any) -> Array:
     rank = x.ndim
     if not rank:
         return x * kernel
@@ -64,8 +66,8 @@ def _slid(x: Any, kernel: Any, *, mode: str, flipped: bool, late: bool, precisio
 
 
 def _direct(
-    function: str, in1: Any, in2: Any, mode: str, precision: Any, flipped: bool, rank: int | None = None
-) -> Any:
+    function: str, in1: ArrayLike, in2: ArrayLike, mode: str, precision: Any, flipped: bool, rank: int | None = None
+) -> Array:
     (x, y), shapes = _operands(function, in1, in2, mode)
     if rank is not None and len(shapes[0]) != rank:
         raise ValueError(f"{function}: inputs must have {rank} dimensions, got shapes {shapes[0]} and {shapes[1]}")
@@ -76,7 +78,7 @@ def _direct(
     return _slid(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
 
 
-def _by(function: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, flipped: bool) -> Any:
+def _by(function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: Any, flipped: bool) -> Array:
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviated(method)}")
     if method != "fft":
@@ -87,7 +89,7 @@ def _by(function: str, in1: Any, in2: Any, mode: str, method: str, precision: An
     return fftconvolve(in1, in2, mode)
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """Return the convolution of two arrays of one rank; integers give floats.
 
     mode: "full", "same" (the size of `in1`, the middle of it) or "valid" (what needs no zeros beyond the edges).
@@ -111,23 +113,25 @@ def _filled(function: str, boundary: str, fillvalue: float) -> None:
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    precision: Any = None,
+) -> Array:
     """Return the convolution of two matrices; as `convolve`. NotImplementedError for other boundaries than zeros."""
     _filled("convolve2d", boundary, fillvalue)
     return _direct("convolve2d", in1, in2, mode, precision, True, 2)
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+    precision: Any = None,
+) -> Array:
     """Return the correlation of two matrices; as `correlate`. NotImplementedError for other boundaries than zeros."""
     _filled("correlate2d", boundary, fillvalue)
     return _direct("correlate2d", in1, in2, mode, precision, False, 2)
 
 
 @inline_jit
-def _by_spectra(x: Any, y: Any, *, axes: tuple[int, ...], mode: str) -> Any:
+def _by_spectra(x: Array, y: Array, *, axes: tuple[int, ...], mode: str) -> Array:
     sizes = [x.shape[i] + y.shape[i] - 1 for i in axes]
     shape = [max(m, n) for m, n in zip(x.shape, y.shape, strict=True)]
     for i, n in zip(axes, sizes, strict=True):
@@ -147,7 +151,7 @@ def _by_spectra(x: Any, y: Any, *, axes: tuple[int, ...], mode: str) -> Any:
     return found[tuple([slice(start, start + w) for start, w in zip(starts, wanted, strict=True)])]
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
     """Return the convolution along `axes` (None: all) by Fourier transforms; modes and errors as in `convolve`.
 
     Other axes have equal sizes, or a ValueError is raised. Of empty arrays, the result is zero.

@@ -6,7 +6,7 @@ estimation from modified short-time Fourier transform" (1984).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
@@ -41,21 +42,21 @@ class _Plan(NamedTuple):
     one_sided: bool
 
 
-def _complex_dtype(part: Any) -> Any:
+def _complex_dtype(part: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.complex128 if part == dtypes.float64 else dtypes.complex64
 
 
 # Segments
 
 
-def _continued(x: Any, count: int) -> Any:
+def _continued(x: Array, count: int) -> Array:
     """Return `x` with so many zeros behind its last axis, or so much less."""
     if count <= 0:
         return x[..., : x.shape[-1] + count]
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
 
 
-def _segments(x: Any, size: int, step: int) -> Any:
+def _segments(x: Array, size: int, step: int) -> Array:
     """Return (..., count, size), the segments of `x` that begin at multiples of `step`.
 
     Copies of the signal, of rows of `step` samples, that are one row longer each when they are cut otherwise: so the
@@ -69,7 +70,7 @@ def _segments(x: Any, size: int, step: int) -> Any:
     return moveaxis(shifted, -3, -2).reshape((*x.shape[:-1], count, rows * step))[..., :size]
 
 
-def _overlapped(segments: Any, step: int) -> Any:
+def _overlapped(segments: Array, step: int) -> Array:
     """Return the sum of segments (..., count, size), each `step` samples behind the last: `_segments` backwards."""
     *batch, count, size = segments.shape
     rows = -(-size // step)
@@ -131,7 +132,7 @@ def _segment_window(function: str, window: Any, nperseg: Any, count: int) -> tup
     return found, own
 
 
-def _trend_remover(detrend: Any, axis: int) -> Any:
+def _trend_remover(detrend: Any, axis: int) -> Callable[..., Any]:
     """Return what removes the trend of segments along their last axis; a function gets them along `axis`."""
     if not detrend:
         return lambda x: x
@@ -147,7 +148,7 @@ def _check_trend(function: str, detrend: Any) -> None:
         )
 
 
-def _one_sided(function: str, wanted: Any, dtype: Any) -> bool:
+def _one_sided(function: str, wanted: Any, dtype: np.dtype[Any]) -> bool:
     if wanted and dtypes.is_complex(dtype):
         warn_user(f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False")
         return False
@@ -157,14 +158,14 @@ def _one_sided(function: str, wanted: Any, dtype: Any) -> bool:
 # Spectra
 
 
-def _spectra(x: Any, window: Any, plan: _Plan, detrend: Any, axis: int) -> Any:
+def _spectra(x: Array, window: Array, plan: _Plan, detrend: Any, axis: int) -> Array:
     """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
     segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
     transform = fourier.rfft if plan.one_sided else fourier.fft
     return transform(segments * broadcast_to_shape(converted(window, segments.dtype), segments.shape), plan.length, -1)
 
 
-def _frequencies(plan: _Plan, fs: Any, dtype: Any) -> Any:
+def _frequencies(plan: _Plan, fs: ArrayLike, dtype: np.dtype[Any]) -> Array:
     frequencies = fourier.rfftfreq if plan.one_sided else fourier.fftfreq
     return frequencies(plan.length, 1 / fs, dtype=dtypes.real_part_dtype(dtype))
 
@@ -182,7 +183,7 @@ def _median_bias(count: int) -> float:
 
 
 def _powers(
-    fs: Any, window: Any, *signals: Any, plan: _Plan, detrend: Any, axis: int, density: bool, average: str
+    fs: ArrayLike, window: Any, *signals: Array, plan: _Plan, detrend: Any, axis: int, density: bool, average: str
 ) -> tuple[Any, Any]:
     """Return frequencies and averaged products of the spectra of one or two signals."""
     dtype = signals[0].dtype
@@ -207,7 +208,7 @@ _powers_program = inline_jit(_powers)
 
 
 def _power_spectra(
-    function: str, signals: Sequence[Any], fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
+    function: str, signals: Sequence[Any], fs: ArrayLike, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
     detrend: Any, return_onesided: Any, scaling: str, axis: int, average: str,
 ) -> tuple[Any, Any]:
     avals, dtype, _ = common_dtype(function, signals, as_inexact)
@@ -261,7 +262,7 @@ def csd(
 
 
 def welch(
-    x: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:
@@ -278,7 +279,7 @@ _EXTENSIONS: dict[str, dict[str, str]] = {
 
 
 def _short_time(
-    fs: Any, window: Any, x: Any, *, plan: _Plan, detrend: Any, axis: int, boundary: str | None, padded: bool
+    fs: ArrayLike, window: Any, x: Any, *, plan: _Plan, detrend: Any, axis: int, boundary: str | None, padded: bool
 ) -> tuple[Any, Any, Any]:
     """Return frequencies, times and spectra."""
     part, half = dtypes.real_part_dtype(x.dtype), plan.size // 2
@@ -300,7 +301,7 @@ _short_time_program = inline_jit(_short_time)
 
 
 def stft(
-    x: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
+    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
 ) -> tuple[Any, Any, Any]:
@@ -332,7 +333,7 @@ def stft(
 
 @inline_jit
 def _restored(
-    fs: Any, window: Any, spectra: Any, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
+    fs: Any, window: Any, spectra: Array, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
 ) -> tuple[Any, Any]:
     """Return times and the signal, the last axis of which goes where the times were."""
     spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
@@ -352,7 +353,7 @@ def _restored(
 
 
 def istft(
-    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
+    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:

@@ -11,13 +11,15 @@ from xtrace._src.algebra.vector_space import canonical_axis, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.manipulation import concatenate, moveaxis
 from xtrace.numpy.operands import refuse
 from xtrace.numpy.reductions import mean
 
 
-def _straightened(x: Any) -> Any:
+def _straightened(x: Array) -> Array:
     """Return the last axis less its line of least squares, by projection on an orthonormal basis of lines."""
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
@@ -28,7 +30,7 @@ def _straightened(x: Any) -> Any:
 
 
 @inline_jit
-def _detrended(x: Any, *, axis: int, breaks: tuple[int, ...] | None) -> Any:
+def _detrended(x: Array, *, axis: int, breaks: tuple[int, ...] | None) -> Array:
     if breaks is None:
         return x - mean(x, axis, keepdims=True)
     moved = moveaxis(x, axis, -1)
@@ -36,7 +38,7 @@ def _detrended(x: Any, *, axis: int, breaks: tuple[int, ...] | None) -> Any:
     return moveaxis(concatenate(parts, -1), -1, axis)
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Array:
     """Return `data` less its line of least squares along `axis`, or for the type "constant" less its mean.
 
     bp: where pieces with lines of their own begin. ValueError for another type and for places beyond the axis.

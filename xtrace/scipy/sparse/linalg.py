@@ -10,6 +10,8 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
@@ -26,7 +28,7 @@ from xtrace.numpy.ufuncs import conj, isfinite, maximum, minimum, real, sqrt, wh
 __all__ = ["bicgstab", "cg", "gmres"]
 
 
-def _inner(x: Any, y: Any) -> Any:
+def _inner(x: Array, y: Array) -> Any:
     """Return the inner product of two trees, the first one conjugated."""
     pairs = zip(pytree.tree_leaves(x), pytree.tree_leaves(y), strict=True)
     return sum(vdot(a, b, precision="highest") for a, b in pairs)
@@ -37,11 +39,11 @@ def _product(x: Any, y: Any) -> Any:
     return real(_inner(x, y))
 
 
-def _plus(x: Any, factor: Any, y: Any) -> Any:
+def _plus(x: Array, factor: Array, y: Array) -> Array:
     return pytree.tree_map(lambda a, b: a + factor.astype(a.dtype) * b, x, y)
 
 
-def _multiplier(function: str, name: str, matrix: Any) -> Callable[[Any], Any]:
+def _multiplier(function: str, name: str, matrix: Array) -> Callable[[Any], Any]:
     """Return what multiplies by a matrix, by an object that has a shape and ``@``, or the function given for one."""
     if callable(matrix):
         return matrix
@@ -52,17 +54,19 @@ def _multiplier(function: str, name: str, matrix: Any) -> Callable[[Any], Any]:
     return (lambda x: matrix @ x) if operator else (lambda x: matmul(matrix, x, precision="highest"))
 
 
-def _leaves_like(function: str, tree: Any) -> Any:
+def _leaves_like(function: str, tree: Any) -> Array:
     """Return a tree with arrays of a floating or complex dtype as leaves."""
 
-    def leaf(x: Any) -> Any:
+    def leaf(x: ArrayLike) -> Array:
         (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
         return cast_to(x, aval, dtype)
 
     return pytree.tree_map(leaf, tree)
 
 
-def _system(function: str, A: Any, b: Any, x0: Any, M: Any, maxiter: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _system(
+    function: str, A: Array, b: Array, x0: Any, M: Any, maxiter: Array | None
+) -> tuple[Any, Any, Any, Any, Any]:
     """Return the right-hand side, the start, what multiplies by `A` and by `M`, and the number of steps allowed."""
     b = _leaves_like(function, b)
     x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like(function, x0)
@@ -79,10 +83,10 @@ def _system(function: str, A: Any, b: Any, x0: Any, M: Any, maxiter: Any) -> tup
     return b, x0, multiply, precondition, limit
 
 
-def _weak_as(x: Any, b: Any, x0: Any) -> Any:
+def _weak_as(x: Array, b: Array, x0: Array) -> Array:
     """Return the solution, weakly typed where both the right-hand side and the start are."""
 
-    def leaf(value: Any, one: Any, other: Any) -> Any:
+    def leaf(value: Any, one: ArrayLike, other: ArrayLike) -> Array:
         return converted(value, aval_of(value).dtype, aval_of(one).weak_type and aval_of(other).weak_type)
 
     return pytree.tree_map(leaf, x, b, x0)
@@ -103,15 +107,15 @@ def cg(
     """
     b, x0, multiply, precondition, limit = _system("cg", A, b, x0, M, maxiter)
 
-    def solve(multiply: Callable[[Any], Any], b: Any) -> Any:
+    def solve(multiply: Callable[[Any], Any], b: Any) -> Array:
         square = _product(b, b)
         bound = maximum(square * tol**2, atol**2)
 
-        def going(state: Any) -> Any:
+        def going(state: tuple[Array, ...]) -> Array:
             _, residual, _, _, step = state
             return (_product(residual, residual) > bound) & (step < limit)
 
-        def advance(state: Any) -> Any:
+        def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, residual, direction, gamma, step = state
             image = multiply(direction)
             length = gamma / _product(direction, image)
@@ -173,11 +177,11 @@ def bicgstab(
 # GMRES: the leaves of all trees in one vector, and the rows of `basis` an orthonormal basis of the Krylov space.
 
 
-def _length(x: Any) -> Any:
+def _length(x: Array) -> Array:
     return sqrt(real(vdot(x, x, precision="highest")))
 
 
-def _extended(product: Callable[[Any], Any], basis: Any, step: Any) -> tuple[Any, Any]:
+def _extended(product: Callable[[Any], Any], basis: Array, step: Array) -> tuple[Any, Any]:
     """Return the basis with one more row, and the column of the Hessenberg matrix that goes with it.
 
     Gram and Schmidt's projection is done twice, which makes the rows orthogonal to rounding (Giraud, Langou and
@@ -214,25 +218,25 @@ def _at_once(product: Callable[[Any], Any], first: Any, size: Any, width: int, _
     return matmul(weights, basis[:width], precision="highest")
 
 
-def _rotated(cosine: Any, sine: Any, first: Any, second: Any) -> tuple[Any, Any]:
+def _rotated(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Any, Any]:
     return conj(cosine) * first + sine * second, cosine * second - sine * first
 
 
-def _in_steps(product: Callable[[Any], Any], first: Any, size: Any, width: int, bound: Any) -> Any:
+def _in_steps(product: Callable[[Any], Any], first: Array, size: Array, width: int, bound: Array) -> Array:
     """Return the same step, by Givens rotations that tell the residual's norm; it is at most `bound`, or all is used.
 
     A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
     """
 
-    def going(state: Any) -> Any:
+    def going(state: tuple[Array, ...]) -> Array:
         *_, right, step = state
         return (step < width) & ((step == 0) | (absolute(right[step]) > bound))
 
-    def extend(state: Any) -> Any:
+    def extend(state: tuple[Array, ...]) -> tuple[Array, ...]:
         basis, triangle, cosines, sines, right, step = state
         basis, column = _extended(product, basis, step)
 
-        def rotate(i: Any, column: Any) -> Any:
+        def rotate(i: Any, column: Any) -> Array:
             upper, lower = _rotated(cosines[i], sines[i], column[i], column[i + 1])
             return column.at[i].set(upper).at[i + 1].set(lower)
 
@@ -295,13 +299,13 @@ def gmres(
         raise ValueError(f"gmres: restart is the dimension of the Krylov spaces and must be at least 1, got {restart}")
     best = _METHODS[solve_method]
 
-    def solve(multiply: Callable[[Any], Any], b: Any) -> Any:
+    def solve(multiply: Callable[[Any], Any], b: Any) -> Array:
         right, tree_of = ravel_pytree(b)
 
-        def product(x: Any) -> Any:
+        def product(x: ArrayLike) -> Any:
             return ravel_pytree(multiply(tree_of(x)))[0]
 
-        def preconditioned(x: Any) -> Any:
+        def preconditioned(x: ArrayLike) -> Array:
             return ravel_pytree(precondition(tree_of(x)))[0]
 
         bound = maximum(tol * _length(right), atol)
@@ -309,11 +313,11 @@ def gmres(
         share = minimum(1, bound / where(_length(right) == 0, 1, _length(right)))
         inner = share * _length(preconditioned(right))
 
-        def going(state: Any) -> Any:
+        def going(state: tuple[Array, ...]) -> Array:
             _, residual, count = state
             return (_length(residual) > bound) & (count < limit)
 
-        def advance(state: Any) -> Any:
+        def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, residual, count = state
             residual = preconditioned(residual)
             length = _length(residual)

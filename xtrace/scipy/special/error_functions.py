@@ -11,6 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import imag
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, maximum
@@ -23,7 +24,7 @@ _ROOT = math.sqrt(math.pi)
 
 @custom_jvp
 @inline_jit(public=True)
-def dawsn(x: Any) -> Any:
+def dawsn(x: Any) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x. ValueError for complex numbers."""
     (x,), dtype = real_operands("dawsn", x)
     square = x * x
@@ -52,7 +53,7 @@ def _scaled(x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def erfcx(x: ArrayLike) -> Any:
+def erfcx(x: ArrayLike) -> Array:
     """exp(x²) erfc(x), of real or complex numbers, without overflow for large positive x."""
     (value,) = promoted("erfcx", x)
     if dtypes.is_complex(value.dtype):
@@ -64,7 +65,7 @@ def erfcx(x: ArrayLike) -> Any:
 erfcx.defjvps(lambda t, y, x: t * (2 * x * y - 2 / _ROOT))
 
 
-def _faddeeva(z: Any) -> Any:
+def _faddeeva(z: Array) -> Array:
     """Weideman, Computation of the Complex Error Function, SIAM J. Numer. Anal. 31 (1994), above the real axis."""
     wide = z.dtype == dtypes.complex128
     coefficients = fits.FADDEEVA if wide else fits.FADDEEVA_NARROW
@@ -81,7 +82,7 @@ def _faddeeva(z: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def wofz(z: Any) -> Any:
+def wofz(z: Any) -> Array:
     """Faddeeva's function exp(-z²) erfc(-i z), complex also for real z; to rounding relative to its modulus."""
     (z,) = promoted("wofz", z)
     wide = z.dtype in (dtypes.float64, dtypes.complex128)

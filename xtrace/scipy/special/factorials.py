@@ -16,6 +16,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import zeros_like
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj, imag, real
@@ -27,7 +28,7 @@ from xtrace.scipy.special.series import polynomial
 
 
 @inline_jit(public=True)
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: Any) -> Array:
     """The sign of the gamma function: 1 or -1, and NaN at negative integers. ValueError for complex numbers."""
     refuse_complex("gammasgn", x)
     (x,) = operands("gammasgn", x)
@@ -39,7 +40,7 @@ def gammasgn(x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def gamma(x: Any) -> Any:
+def gamma(x: Any) -> Array:
     """The gamma function of real or complex numbers; NaN at negative integers."""
     (x,) = operands("gamma", x)
     if dtypes.is_complex(x.dtype):
@@ -48,7 +49,7 @@ def gamma(x: Any) -> Any:
 
 
 @inline_jit(public=True)
-def loggamma(x: Any) -> Any:
+def loggamma(x: Any) -> Array:
     """The logarithm of the gamma function, NaN for negative real numbers.
 
     For complex ones the branch that is analytic but for a cut along the negative axis, which belongs to what is above.
@@ -63,7 +64,7 @@ def loggamma(x: Any) -> Any:
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
-def _stirling_rest(z: Any) -> Any:
+def _stirling_rest(z: Array) -> Array:
     inverse = 1 / z
     return polynomial(inverse * inverse, _STIRLING) * inverse
 
@@ -80,7 +81,7 @@ _NEAR_ONE = (
 )
 
 
-def _near_zeros(z: Any, found: Any) -> Any:
+def _near_zeros(z: Array, found: Array) -> Array:
     """Return log gamma close to its zeros 1 and 2, and `found` elsewhere."""
     second = real(z) > 1.5
     centred = z - converted(choose(second, 2.0, 1.0), z.dtype)
@@ -90,7 +91,7 @@ def _near_zeros(z: Any, found: Any) -> Any:
     return choose(near, choose(second, log1p(centred) + series, series), found)
 
 
-def _right_loggamma(z: Any) -> Any:
+def _right_loggamma(z: Array) -> Array:
     """Return log gamma where the real part is 1/2 at least (Hare, Computing the Principal Branch, 1997)."""
     far = abs(z) > 11
     side = choose(imag(z) < 0, -1.0, 1.0)
@@ -106,7 +107,7 @@ def _right_loggamma(z: Any) -> Any:
     return _near_zeros(z, found)
 
 
-def _complex_loggamma(z: Any) -> Any:
+def _complex_loggamma(z: Array) -> Array:
     below = imag(z) < 0
     upper = choose(below, conj(z), z)
     left = real(upper) < 0.5
@@ -121,7 +122,7 @@ def _complex_loggamma(z: Any) -> Any:
 
 
 @inline_jit(public=True)
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: Any, b: Any) -> Array:
     """The logarithm of |beta(a, b)|, without the cancellation of log gammas of large numbers."""
     a, b = operands("betaln", a, b)
     a, b = minimum(a, b), maximum(a, b)
@@ -134,7 +135,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @inline_jit(public=True)
-def beta(a: ArrayLike, b: ArrayLike) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """gamma(a) gamma(b) / gamma(a + b). ValueError for complex numbers."""
     refuse_complex("beta", a, b)
     a, b = operands("beta", a, b)
@@ -143,7 +144,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def poch(z: ArrayLike, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The rising factorial gamma(z + m) / gamma(z), 1 for m = 0. ValueError for complex numbers."""
     refuse_complex("poch", z, m)
     z, m = operands("poch", z, m)
@@ -158,12 +159,12 @@ def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 
 
 @inline_jit(public=True)
-def _factorial(n: Any) -> Any:
+def _factorial(n: Array) -> Array:
     (n,) = operands("factorial", n)
     return choose(n < 0, 0.0, exp(gammaln(n + 1)))
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: Any, exact: bool = False) -> Array:
     """n! = gamma(n + 1) as a floating number, 0 for negative n. NotImplementedError if `exact`."""
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
@@ -171,7 +172,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 @inline_jit
-def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
+def _comb(n: Array, k: Array, *, repetition: bool) -> Array:
     n, k = operands("comb", n, k)
     nothing = (k == 0) & (n >= 0)
     if repetition:
@@ -183,20 +184,20 @@ def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
     return choose(inside, found, choose(nothing, 1.0, 0.0) if repetition else 0.0)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """How many ways there are to take k of N things, with `repetition` or without, as a floating number."""
     return _comb(N, k, repetition=bool(repetition))
 
 
 @inline_jit
-def _multigammaln(a: Any, *, dimension: int) -> Any:
+def _multigammaln(a: Any, *, dimension: int) -> Array:
     (a,) = operands("multigammaln", a)
     halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
     factors = gammaln(expand_dims(a, -1) - halves)
     return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
 
 
-def multigammaln(a: ArrayLike, d: int) -> Any:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the gamma function of `d` dimensions; d is a positive Python integer, or TypeError."""
     try:
         dimension = operator.index(d)
@@ -205,7 +206,7 @@ def multigammaln(a: ArrayLike, d: int) -> Any:
     return _multigammaln(a, dimension=dimension)
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B(0) to B(n), B(1) = -1/2, computed exactly. ValueError for a negative n."""
     count = operator.index(n)
     if count < 0:

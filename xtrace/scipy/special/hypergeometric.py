@@ -23,6 +23,7 @@ from xtrace._src.api.jit import jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.reductions import any
@@ -34,7 +35,7 @@ from xtrace.scipy.special.series import real_operands
 _TERMS = 5000
 
 
-def _series(above: Any, other: Any, below: Any, x: Any, far: Any = None) -> tuple[Any, Any]:
+def _series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
     """Return the sum of products of (a)_k (b)_k over (c)_k x**k / k!, and its derivative by x times x, to rounding.
 
     Derivatives by the parameters are exact to rounding too. `far`, 1 or 0: whether there is b, or else c.
@@ -43,7 +44,7 @@ def _series(above: Any, other: Any, below: Any, x: Any, far: Any = None) -> tupl
     tiny = float(dtypes.finfo(x.dtype).tiny)
     has = (1.0, 1.0) if far is None else (far, 1 - far)
 
-    def going(state: tuple[Any, ...]) -> Any:
+    def going(state: tuple[Any, ...]) -> Array:
         k, _, _, _, size, *_ = state
         return any(size > 0) & (k < _TERMS)
 
@@ -62,7 +63,9 @@ def _series(above: Any, other: Any, below: Any, x: Any, far: Any = None) -> tupl
     return state[2], state[3]
 
 
-def _continued(equation: Callable[..., Any], place: Any, value: Any, slope: Any, x: Any, given: Sequence[Any]) -> Any:
+def _continued(
+    equation: Callable[..., Any], place: Array, value: Any, slope: Array, x: Array, given: Sequence[Any]
+) -> Array:
     """Return the solution at `x` of a differential equation, from its value and slope at a `place` before it.
 
     ``equation(place, *given)`` returns the distance to the next singular point, and numbers with which
@@ -70,7 +73,7 @@ def _continued(equation: Callable[..., Any], place: Any, value: Any, slope: Any,
     """
     count, smallest = 60 if x.dtype == dtypes.float64 else 30, float(dtypes.finfo(x.dtype).tiny)
 
-    def going(state: tuple[Any, ...]) -> Any:
+    def going(state: tuple[Any, ...]) -> Array:
         steps, place, _, _, x, *_ = state
         return any(abs(x - place) > 0) & (steps < _TERMS)
 
@@ -88,7 +91,7 @@ def _continued(equation: Callable[..., Any], place: Any, value: Any, slope: Any,
         following = choose(abs(part) < 1, x, place + reach * sign(part))
         part = (following - place) / reach
 
-        def term(i: Any, sums: tuple[Any, ...]) -> tuple[Any, ...]:
+        def term(i: ArrayLike, sums: tuple[Any, ...]) -> tuple[Any, ...]:
             one, two, power, value, slope = sums
             k = converted(i, x.dtype)
             new = product(k) * reach * reach * one - (first * k + linear) * (k + 1) * reach * two
@@ -103,7 +106,7 @@ def _continued(equation: Callable[..., Any], place: Any, value: Any, slope: Any,
     return while_loop(going, step, (converted(0, x.dtype), place, value, slope, x, *given))[2]
 
 
-def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
     """Return what the tangents of the parameters add, by forward derivatives, since loops have no others.
 
     They are taken forward again for derivatives of theirs.
@@ -113,8 +116,8 @@ def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequen
         if type(tangent) is SymbolicZero:
             continue
 
-        def of_one(*values: Any, i: int = i) -> Any:
-            def moved(moving: Any) -> Any:
+        def of_one(*values: ArrayLike, i: int = i) -> Array:
+            def moved(moving: ArrayLike) -> Any:
                 return formula(*values[:i], moving, *values[i + 1 :])
 
             return jvp(moved, (values[i],), (0 * values[i] + 1,))[1]
@@ -125,7 +128,7 @@ def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequen
 
 def _tangent(
     name: str, formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
-) -> Any:
+) -> Array:
     """Return the tangent of a function: by its parameters from `formula`, by the last value as `of_last` says."""
     total: Any = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
@@ -141,15 +144,15 @@ def _by_forward_derivatives(formula: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-def _ends(a: Any) -> Any:
+def _ends(a: Array) -> Array:
     """Return where a series with (a)_k above ends."""
     return (a <= 0) & (a == floor(a))
 
 
-def _recurring(a: Any, following: Callable[..., Any], given: Sequence[Any]) -> Any:
+def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) -> Array:
     """Return the polynomial of degree -a, an integer, by ``last, now = following(k, last, now, a, *given)`` from 1."""
 
-    def going(state: tuple[Any, ...]) -> Any:
+    def going(state: tuple[Any, ...]) -> Array:
         k, a, *_ = state
         return any(k < -a) & (k < _TERMS)
 
@@ -164,7 +167,7 @@ def _recurring(a: Any, following: Callable[..., Any], given: Sequence[Any]) -> A
 
 
 @jit
-def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
+def _reciprocal_gamma(a: Array) -> tuple[Any, Any]:
     """Return a factor and a logarithm, 1 / Γ(a) being the one times the exponential of the other (DLMF 5.5.3)."""
     left, nearest = a < 0.5, rint(a)
     turned = sin(math.pi * (a - nearest)) / math.pi * choose(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)
@@ -174,12 +177,12 @@ def _reciprocal_gamma(a: Any) -> tuple[Any, Any]:
 # Kummer's function
 
 
-def _kummer_equation(z: Any, a: Any, b: Any) -> Any:
+def _kummer_equation(z: Array, a: Array, b: Array) -> Any:
     """z w'' + (b - z) w' - a w = 0 (DLMF 13.2.1)."""
     return abs(z), z, 1.0, b - z, lambda k: a + k
 
 
-def _kummer_far(a: Any, b: Any, x: Any) -> Any:
+def _kummer_far(a: Array, b: Array, x: Array) -> Array:
     """What the sum of the asymptotic expansion is multiplied with (DLMF 13.7.2)."""
     factor, logarithm = _reciprocal_gamma(choose(x > 0, a, b - a))
     pole, other = _reciprocal_gamma(b)
@@ -187,7 +190,7 @@ def _kummer_far(a: Any, b: Any, x: Any) -> Any:
     return factor / pole * exp(power + logarithm - other)
 
 
-def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     fixed_a, fixed_b, size, left = stop_gradient(a), stop_gradient(b), abs(x), x < 0
     far = size > 50 + 2 * maximum(abs(fixed_a), 1.0) * maximum(abs(fixed_b - fixed_a), 1.0)
     # Kummer's transformation (DLMF 13.2.39) where its terms have one sign, or at least grow less.
@@ -212,7 +215,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return choose(far, _kummer_far(a, b, choose(far, x, 100.0)) * total, near)
 
 
-def _laguerre(k: Any, last: Any, now: Any, a: Any, b: Any, z: Any) -> tuple[Any, Any]:
+def _laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -> tuple[Any, Any]:
     """The recurrence in the first parameter (DLMF 13.3.1)."""
     return now, ((2 * k + b - z) * now - k * last) / (b + k)
 
@@ -238,7 +241,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     a, b, x = operands("hyp1f1", *primals)
 
-    def of_x() -> Any:
+    def of_x() -> Array:
         return a / b * hyp1f1(a + 1, b + 1, x)
 
     return hyp1f1(a, b, x), _tangent("hyp1f1", _hyp1f1, (a, b, x), tangents, of_x)
@@ -247,12 +250,12 @@ def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
 # Gauss' function
 
 
-def _gauss_equation(z: Any, a: Any, b: Any, c: Any) -> Any:
+def _gauss_equation(z: Array, a: Array, b: Array, c: Array) -> Any:
     """z (1 - z) w'' + (c - (a + b + 1) z) w' - a b w = 0 (DLMF 15.10.1)."""
     return minimum(abs(z), 1 - z), z * (1 - z), 1 - 2 * z, c - (a + b + 1) * z, lambda k: (a + k) * (b + k)
 
 
-def _longest(a: Any, b: Any, c: Any) -> Any:
+def _longest(a: Array, b: Array, c: Array) -> Array:
     """Return for how large an argument, up to 1, the terms of the series do not cancel."""
     largest = maximum(abs(a * b / c), abs((a + 1) * (b + 1) / (2 * (c + 1))))
     # Where the first two ratios of terms are no larger than 2, others are not much larger.
@@ -260,7 +263,7 @@ def _longest(a: Any, b: Any, c: Any) -> Any:
     return choose(one_sign, 1.0, 2 / maximum(largest, 2.0))
 
 
-def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     left = x < 0
     z = x / choose(left, x - 1, 1.0)
     # Pfaff's transformations to the left of 0, none or Euler's to the right of it (DLMF 15.8.1).
@@ -286,7 +289,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     return after * _continued(_gauss_equation, place, choose(left, before, 1.0) * total, slope, x, given)
 
 
-def _jacobi(k: Any, last: Any, now: Any, a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
+def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:
     """The recurrence in the first parameter (DLMF 15.5.11), or for negative c the next term."""
     term = last * (a + k) * (b + k) * z / ((c + k) * (k + 1))
     recurring = ((2 * k + c - (b + k) * z) * now + k * (z - 1) * last) / (c + k)
@@ -337,7 +340,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: Any, x: Any) -> Any:
 def _hyp2f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     a, b, c, x = operands("hyp2f1", *primals)
 
-    def of_x() -> Any:
+    def of_x() -> Array:
         return a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)
 
     return hyp2f1(a, b, c, x), _tangent("hyp2f1", _hyp2f1, (a, b, c, x), tangents, of_x)

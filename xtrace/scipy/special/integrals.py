@@ -12,6 +12,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.ufuncs import abs, cos, exp, floor, log, log1p, maximum, minimum, remainder, sin
 from xtrace.scipy.special import fits
@@ -38,7 +39,7 @@ def _e1(x: Any) -> Any:
     return choose(x > 1, exp(-x) * inverse * quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
 
 
-def _ei(x: Any) -> Any:
+def _ei(x: Array) -> Array:
     distance = (x - _ZERO_HIGH) - _ZERO_LOW
     # Close to the zero the logarithm needs the digits that the quotient loses.
     logarithm = choose(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
@@ -52,7 +53,7 @@ def _ei(x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def exp1(x: ArrayLike) -> Any:
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral E1, the integral of exp(-t) / t from x on; inf at 0, NaN for negative numbers.
 
     ValueError for complex numbers.
@@ -66,7 +67,7 @@ exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
 
 @custom_jvp
 @inline_jit(public=True)
-def expi(x: Any) -> Any:
+def expi(x: Any) -> Array:
     """The exponential integral Ei, the integral of exp(t) / t up to x; -inf at 0. ValueError for complex numbers."""
     (x,), dtype = real_operands("expi", x)
     return converted(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
@@ -127,7 +128,7 @@ def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 # Fresnel's integrals (DLMF 7)
 
 
-def _quarter_turns(x: Any) -> Any:
+def _quarter_turns(x: Array) -> Array:
     """Return pi x² / 2 less whole turns."""
     high, low = square_parts(x)
     return (math.pi / 2) * (remainder(high, 4) + low)
@@ -211,12 +212,12 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _DILOGARITHM = (1.0, *[b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI)])
 
 
-def _dilogarithm(u: Any) -> Any:
+def _dilogarithm(u: Array) -> Array:
     square = u * u
     return u * polynomial(square, _DILOGARITHM) - square / 4
 
 
-def _log_of_rest(x: Any) -> Any:
+def _log_of_rest(x: Array) -> Array:
     """Return log(1 - x), with what the difference loses; log1p of XLA loses 7 bits around -0.4."""
     rest = 1 - x
     return log(rest) + ((1 - rest) - x) / rest
@@ -224,7 +225,7 @@ def _log_of_rest(x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def spence(x: Any) -> Any:
+def spence(x: ArrayLike) -> Array:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x; NaN for negative numbers.
 
     TypeError for other dtypes than float32 and float64.

@@ -11,6 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.scipy.special.primitive import wide_operand
@@ -20,7 +21,7 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 @inline_jit(public=True)
-def ndtr(x: ArrayLike) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """The normal distribution's cumulative function. TypeError for other dtypes than float32 and float64."""
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
@@ -30,7 +31,7 @@ def ndtr(x: ArrayLike) -> Any:
 _BOUNDS = {dtypes.float32: (-10.0, 5.0), dtypes.float64: (-20.0, 8.0)}
 
 
-def _series(x: Any, order: int) -> Any:
+def _series(x: Array, order: int) -> Any:
     """Return 1 - 1/x² + 3/x⁴ - 15/x⁶ …, `order` terms after the first (DLMF 7.12.1)."""
     inverse = 1 / square(x)
     total, factor = 1.0, 1.0
@@ -43,7 +44,7 @@ def _series(x: Any, order: int) -> Any:
 
 
 @inline_jit
-def _log_ndtr_value(x: Any, *, order: int) -> Any:
+def _log_ndtr_value(x: Array, *, order: int) -> Array:
     x = wide_operand("log_ndtr", x)
     lower, upper = _BOUNDS[x.dtype]
     far = minimum(x, lower)
@@ -62,7 +63,7 @@ def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tupl
     return found, tangents[0] * exp(-square(x) / 2 - found - _LOG_ROOT)
 
 
-def log_ndtr(x: ArrayLike, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of `ndtr`, exact in both tails.
 
     series_order: how many terms of the asymptotic series are used far below 0, from 0 to 30. TypeError for other dtypes
@@ -98,7 +99,7 @@ _FAR = (
 
 @custom_jvp
 @inline_jit(public=True)
-def ndtri(p: Any) -> Any:
+def ndtri(p: ArrayLike) -> Any:
     """The inverse of `ndtr`: -inf at 0, inf at 1, NaN outside of [0, 1].
 
     TypeError for other dtypes than float32 and float64.

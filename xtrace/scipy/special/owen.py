@@ -13,6 +13,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.special import erf, erfc
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum
@@ -30,7 +31,7 @@ def _wide_operands(h: Any, a: Any) -> list[Any]:
     return [converted(x, x.dtype if wider else default) for x in found]
 
 
-def _within(h: Any, a: Any) -> Any:
+def _within(h: Array, a: Array) -> Array:
     """Return T by Gauss-Legendre quadrature, for h from 0 on and `a` from 0 to 1."""
     # Farther out the integrand is below rounding.
     h = minimum(h, 200.0)
@@ -43,13 +44,13 @@ def _within(h: Any, a: Any) -> Any:
     return exp(-high / 2) * exp(-low / 2) * integral / (2 * math.pi)
 
 
-def _upper_tail(x: Any) -> Any:
+def _upper_tail(x: Array) -> Array:
     return erfc(x * math.sqrt(0.5)) / 2
 
 
 @custom_jvp
 @inline_jit(public=True)
-def owens_t(h: Any, a: ArrayLike) -> Any:
+def owens_t(h: Any, a: ArrayLike) -> Array:
     """Owen's T function, the integral of exp(-h² (1 + x²) / 2) / (2 pi (1 + x²)) for x from 0 to `a`.
 
     The result has the default float dtype or a wider one, as in JAX. ValueError for complex numbers.

@@ -18,6 +18,7 @@ from xtrace._src.api.operators import REAL_NUMBERS, broadcast_to_shape, cast_as,
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops import special
 from xtrace._src.ops.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
@@ -68,7 +69,7 @@ i1e = unary_function(
 
 
 @inline_jit(public=True)
-def i0(x: ArrayLike) -> Any:
+def i0(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind, order 0. TypeError for complex numbers."""
     (x,) = operands("i0", x)
     # |x| with derivative 0 at 0, where the function is even.
@@ -76,7 +77,7 @@ def i0(x: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def i1(x: ArrayLike) -> Any:
+def i1(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind, order 1. TypeError for complex numbers."""
     (x,) = operands("i1", x)
     return exp(abs(x)) * special.bessel_i1e(x)
@@ -90,14 +91,14 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
     parameter = function.__code__.co_varnames[0]
 
     @functools.wraps(function)
-    def strong(*args: Any, **kwargs: Any) -> Any:
+    def strong(*args: ArrayLike, **kwargs: Any) -> Array:
         found, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
         return converted(found, found.dtype) if found.aval.weak_type and np.ndim(first) else found
 
     return strong
 
 
-def promoted(function: str, *values: Any) -> list[Any]:
+def promoted(function: str, *values: ArrayLike) -> list[Any]:
     """Return values as arrays of their common floating dtype, of shapes that broadcast.
 
     TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
@@ -112,14 +113,14 @@ def operands(function: str, *values: Any) -> list[Any]:
     return [broadcast_to_shape(x, shape) for x in ready]
 
 
-def refuse_complex(function: str, *values: Any) -> None:
+def refuse_complex(function: str, *values: ArrayLike) -> None:
     """Raise ValueError if a value is complex."""
     for position, x in enumerate(values):
         if dtypes.is_complex(operand_aval(function, position, x).dtype):
             raise ValueError(f"{function} does not support complex-valued inputs; argument {position} is complex")
 
 
-def wide_operand(function: str, x: ArrayLike) -> Any:
+def wide_operand(function: str, x: ArrayLike) -> Array:
     """Return `x` as an array, which must be of dtype float32 or float64."""
     dtype = operand_aval(function, 0, x).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
@@ -128,19 +129,19 @@ def wide_operand(function: str, x: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def gammainc(a: ArrayLike, x: ArrayLike) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularized lower incomplete gamma function P(a, x). TypeError for complex numbers."""
     return special.igamma(*operands("gammainc", a, x))
 
 
 @inline_jit(public=True)
-def gammaincc(a: ArrayLike, x: ArrayLike) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularized upper incomplete gamma function 1 - P(a, x). TypeError for complex numbers."""
     return special.igammac(*operands("gammaincc", a, x))
 
 
 @inline_jit(public=True)
-def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Regularized incomplete beta function. TypeError for complex numbers."""
     return special.betainc(*operands("betainc", a, b, x))
 
@@ -180,7 +181,7 @@ def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
     return _zeta(*primals), jvp(_zeta_expansion, operands("zeta", *primals), operands("zeta", *tangents))[1]
 
 
-def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz' zeta function, the sum of (k + q)**-x over k = 0, 1, …; Riemann's if `q` is None.
 
     Its derivatives are those of its continuation. TypeError for complex numbers.
@@ -189,7 +190,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Any:
 
 
 @inline_jit(public=True)
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: Any, x: Any) -> Array:
     """The derivative of `digamma` of order `n`, which is an integer; ValueError for another dtype."""
     order = operand_aval("polygamma", 0, n)
     if not dtypes.is_integer(order.dtype):

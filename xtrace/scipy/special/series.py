@@ -10,6 +10,7 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.elementwise import reduce_precision
@@ -17,7 +18,7 @@ from xtrace._src.ops.special import chebyshev
 from xtrace.scipy.special.primitive import operands, refuse_complex
 
 
-def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Any:
+def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
     """Return the polynomial of the given coefficients, from the constant term, at `x`."""
     found: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
@@ -38,12 +39,12 @@ def rolled_polynomial(x: Any, coefficients: tuple[float, ...], terms: int) -> An
     return fori_loop(0, len(table), step, 0 * x)
 
 
-def quotient(x: ArrayLike, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
+def quotient(x: ArrayLike, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Array:
     """Return the quotient of two polynomials at `x`."""
     return polynomial(x, pair[0]) / polynomial(x, pair[1])
 
 
-def fitted(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Any:
+def fitted(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Array:
     """Return the Chebyshev series on the interval from `low` to `high` at `x`."""
     return chebyshev((2 * x - (low + high)) * (2 / (high - low)), coefficients)
 
@@ -56,7 +57,7 @@ def square_parts(x: Any) -> tuple[Any, Any]:
     return high * high, (x - high) * (x + high)
 
 
-def real_operands(function: str, *values: Any) -> tuple[list[Any], Any]:
+def real_operands(function: str, *values: ArrayLike) -> tuple[list[Any], Any]:
     """Return values in a dtype of at least 32 bits and one shape, and the dtype of the result.
 
     ValueError for complex numbers; else errors as in `operands`.
@@ -68,6 +69,6 @@ def real_operands(function: str, *values: Any) -> tuple[list[Any], Any]:
     return [converted(x, computed) for x in found], dtype
 
 
-def odd(x: Any, of_size: Any) -> Any:
+def odd(x: Any, of_size: Any) -> Array:
     """Return the value of an odd function at `x` from that at |x|."""
     return choose(x < 0, -of_size, of_size)

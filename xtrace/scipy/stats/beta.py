@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import clip, log
 from xtrace.scipy.special.entropies import xlog1py, xlogy
@@ -32,7 +33,7 @@ pdf = distribution.exponential(logpdf, "1.5000011")
 
 
 @distribution.defines("0.6875")
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return betainc(a, b, clip((x - loc) / scale, 0, 1))
 
@@ -41,7 +42,7 @@ logcdf = distribution.logarithm(cdf, "-0.37469345")
 
 
 @distribution.defines("0.3125")
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return betainc(b, a, clip(1 - (x - loc) / scale, 0, 1))
 

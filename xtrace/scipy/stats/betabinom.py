@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import floor, log1p
@@ -23,7 +24,7 @@ distribution = Distribution(
 
 
 @distribution.defines("-1.4350841")
-def logpmf(k: Any, n: Any, a: Any, b: Any, loc: ArrayLike = 0) -> Any:
+def logpmf(k: Any, n: Any, a: Any, b: Any, loc: ArrayLike = 0) -> Array:
     """Return the logarithm of the probability of floor(k - loc).
 
     It is NaN where `n` is negative, and unless `a` and `b` are positive.

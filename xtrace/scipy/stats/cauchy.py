@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, log, log1p, square, tan
 from xtrace.scipy.stats.distribution import Distribution
@@ -25,7 +26,7 @@ pdf = distribution.exponential(logpdf, "0.2546479")
 
 
 @distribution.defines("0.6475836")
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return 0.5 + arctan((x - loc) / scale) / math.pi
 
@@ -34,7 +35,7 @@ logcdf = distribution.logarithm(cdf, "-0.43450737")
 
 
 @distribution.defines("0.3524164")
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return 0.5 + arctan((loc - x) / scale) / math.pi
 
@@ -43,13 +44,13 @@ logsf = distribution.logarithm(sf, "-1.0429418")
 
 
 @distribution.defines("-1.", "0.25")
-def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     return loc + scale * tan(math.pi * (q - 0.5))
 
 
 @distribution.defines("1.", "0.25")
-def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the value that `sf` maps to `q`."""
     return loc + scale * tan(math.pi * (0.5 - q))
 

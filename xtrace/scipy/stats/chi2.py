@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.stats import gamma
 from xtrace.scipy.stats.distribution import Distribution
@@ -27,7 +28,7 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 
 
 @distribution.defines("0.19874799")
-def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
@@ -39,13 +40,13 @@ def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 
 
 @distribution.defines("0.801252")
-def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
 @distribution.defines("-0.22157978")
-def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return gamma.logsf(x, df / 2, loc, 2 * scale)
 

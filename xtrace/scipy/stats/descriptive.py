@@ -11,6 +11,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
@@ -44,11 +45,11 @@ def _check_policy(function: str, nan_policy: str) -> None:
         )
 
 
-def _part(x: Any, axis: int, part: slice) -> Any:
+def _part(x: Array, axis: int, part: slice) -> Array:
     return x[(slice(None),) * axis + (part,)]
 
 
-def _starts(ordered: Any, axis: int) -> Any:
+def _starts(ordered: Array, axis: int) -> Array:
     """Return where a run of equal values begins along an axis that is sorted; all NaN are one run."""
     here, before = _part(ordered, axis, slice(1, None)), _part(ordered, axis, slice(None, -1))
     differ = here != before
@@ -58,12 +59,12 @@ def _starts(ordered: Any, axis: int) -> Any:
     return concatenate([ones(shape, bool), differ], axis)
 
 
-def _places(x: Any, axis: int) -> Any:
+def _places(x: Array, axis: int) -> Array:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
 @inline_jit
-def _mode(a: Any, *, axis: int, keepdims: bool) -> Any:
+def _mode(a: Array, *, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
     places = _places(ordered, axis)
     first = cummax(choose(_starts(ordered, axis), places, 0), axis)
@@ -155,7 +156,7 @@ def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
 def sem(
     a: ArrayLike, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False
-) -> Any:
+) -> Array:
     """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
 
     nan_policy: "propagate", or "omit" to leave NaN out; ValueError for others and for an axis that is not there.

@@ -11,6 +11,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core.arrays import Array
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.primitive import promoted
 
@@ -67,7 +68,7 @@ class Distribution:
     def _of(
         self, outer: Callable[..., Any], inner: Callable[P, Any], name: str, gives: str, arguments: str | None
     ) -> Callable[P, Any]:
-        def formula(*operands: Any) -> Any:
+        def formula(*operands: Any) -> Array:
             return outer(inner(*operands))  # type: ignore[call-arg]
 
         return self._make(formula, inner, name, gives, arguments, False)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import expm1, log, log1p
@@ -32,7 +33,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @distribution.defines("-0.93275213", strong=False)
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the logarithm of `cdf`."""
     below = x <= loc
     # What is not used must have a finite derivative.

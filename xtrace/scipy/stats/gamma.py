@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log
 from xtrace.scipy.special.entropies import xlogy
@@ -31,7 +32,7 @@ pdf = distribution.exponential(logpdf, "0.36787945")
 
 
 @distribution.defines("0.26424113")
-def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value up to `x`."""
     z = (x - loc) / scale
     return gammainc(a, choose(z < 0, 0.0, z))
@@ -41,7 +42,7 @@ logcdf = distribution.logarithm(cdf, "-1.3308933")
 
 
 @distribution.defines("0.7357589", strong=False)
-def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     z = (x - loc) / scale
     return gammaincc(a, choose(z < 0, 0.0, z))

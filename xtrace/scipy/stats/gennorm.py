@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, sign
 from xtrace.scipy.special.primitive import gammainc, gammaln
@@ -25,7 +26,7 @@ pdf = distribution.exponential(logpdf, "0.38891804")
 
 
 @distribution.defines("0.74174917", strong=False)
-def cdf(x: ArrayLike, beta: ArrayLike) -> Any:
+def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """Return the probability of a value up to `x`."""
     return (1 + sign(x) * gammainc(1 / beta, abs(x) ** beta)) / 2
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
@@ -28,7 +29,7 @@ pdf = distribution.exponential(logpdf, "0.31704193")
 
 
 @distribution.defines("-1.6487212", strong=False)
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the logarithm of `sf`."""
     return choose(scale > 0, -exp((x - loc) / scale), math.nan)
 
@@ -43,7 +44,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
 
 
 @distribution.defines("-0.2135592", strong=False)
-def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     return log1mexp(-logsf(x, loc, scale))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log
@@ -28,7 +29,7 @@ pdf = distribution.exponential(logpdf, "0.3307043")
 
 
 @distribution.defines("-0.60653067", strong=False)
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the logarithm of `cdf`."""
     return choose(scale > 0, -exp((loc - x) / scale), math.nan)
 
@@ -37,19 +38,19 @@ cdf = distribution.exponential(logcdf, "0.5452392")
 
 
 @distribution.defines("0.4547608")
-def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return -expm1(logcdf(x, loc, scale))
 
 
 @distribution.defines("-0.7879837", strong=False)
-def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return log1mexp(-logcdf(x, loc, scale))
 
 
 @distribution.defines("-0.32663426", "0.25", strong=False)
-def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the value that `cdf` maps to `p`."""
     return choose(scale > 0, loc - scale * log(-log(p)), math.nan)
 

@@ -12,6 +12,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.pytree import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
 from xtrace.numpy.contraction import matmul
@@ -31,7 +33,7 @@ from xtrace.scipy.stats.multivariate_normal import logpdf as normal_logpdf
 
 
 @inline_jit
-def _normalized(dataset: Any, *weights: Any) -> tuple[Any, Any]:
+def _normalized(dataset: Array, *weights: Array) -> tuple[Any, Any]:
     """Return weights whose sum is 1, equal ones where there are none, and how many equal ones they are worth."""
     count = dataset.shape[1]
     found = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
@@ -39,7 +41,7 @@ def _normalized(dataset: Any, *weights: Any) -> tuple[Any, Any]:
 
 
 @inline_jit
-def _spread(dataset: Any, weights: Any, neff: Any, *given: Any, rule: str) -> tuple[Any, Any]:
+def _spread(dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str) -> tuple[Any, Any]:
     """Return the covariance of each normal distribution and its inverse: the data's, times a squared bandwidth."""
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
@@ -48,7 +50,7 @@ def _spread(dataset: Any, weights: Any, neff: Any, *given: Any, rule: str) -> tu
     return of_data * factor, inv(of_data) / factor
 
 
-def _log_kernels(dataset: Any, inverse: Any, points: Any) -> Any:
+def _log_kernels(dataset: Array, inverse: Array, points: Array) -> Array:
     """Return the logarithm of the density at each point, by row, of the normal distribution around each sample."""
     factor = cholesky(inverse)
     samples, places = [matmul(x.T, factor, precision="highest") for x in (dataset, points)]
@@ -57,19 +59,19 @@ def _log_kernels(dataset: Any, inverse: Any, points: Any) -> Any:
 
 
 @inline_jit
-def _evaluated(dataset: Any, weights: Any, inverse: Any, points: Any, *, logarithm: bool) -> Any:
+def _evaluated(dataset: Array, weights: Array, inverse: Array, points: Array, *, logarithm: bool) -> Array:
     kernels = _log_kernels(dataset, inverse, points)
     return logsumexp(kernels, -1, weights[None]) if logarithm else sum(exp(kernels) * weights[None], -1)
 
 
 @inline_jit
-def _overlap_of_normal(dataset: Any, weights: Any, covariance: Any, mean: Any, cov: Any) -> Any:
+def _overlap_of_normal(dataset: Array, weights: Array, covariance: Array, mean: Array, cov: Array) -> Array:
     density = normal_logpdf(dataset.T, mean.reshape((1, -1)), covariance + cov.reshape(covariance.shape))
     return sum(exp(density) * weights)
 
 
 @inline_jit
-def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Any:
+def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Array:
     """Return the integral of the product of two densities; each has samples, weights and a covariance."""
     (x, x_weights, x_covariance), (y, y_weights, y_covariance) = first, second
     # Of two normal distributions it is a normal density at the distance of their means.
@@ -78,7 +80,7 @@ def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Any:
 
 
 @inline_jit
-def _mass_between(dataset: Any, weights: Any, covariance: Any, low: Any, high: Any) -> Any:
+def _mass_between(dataset: Array, weights: Array, covariance: Array, low: Any, high: ArrayLike) -> Array:
     deviation = sqrt(covariance[0, 0])
     below = [ndtr((limit - dataset[0]) / deviation) for limit in (low, high)]
     return sum(weights * (below[1] - below[0]))
@@ -104,7 +106,7 @@ class gaussian_kde:
     covariance: Any
     inv_cov: Any
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+    def __init__(self, dataset: Any, bw_method: Any = None, weights: Array | None = None) -> None:
         operands = (dataset,) if weights is None else (dataset, weights)
         avals, dtype, _ = common_dtype("gaussian_kde", operands, as_inexact)
         if dtypes.is_complex(avals[0].dtype):
@@ -165,7 +167,7 @@ class gaussian_kde:
         """How many samples there are."""
         return int(self.dataset.shape[1])
 
-    def _places(self, function: str, points: Any) -> tuple[Any, Any]:
+    def _places(self, function: str, points: ArrayLike) -> tuple[Any, Any]:
         """Return `points` as columns, and the dtype of results."""
         aval = type_of(function, points)
         if dtypes.is_complex(aval.dtype):
@@ -181,12 +183,12 @@ class gaussian_kde:
             )
         return places, dtype
 
-    def _at(self, function: str, points: Any, logarithm: bool) -> Any:
+    def _at(self, function: str, points: ArrayLike, logarithm: bool) -> Array:
         places, dtype = self._places(function, points)
         dataset, weights, inverse = [converted(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
         return _evaluated(dataset, weights, inverse, places, logarithm=logarithm)
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """Return the density at `points`, (d, m), (m,) where d is 1, or one vector (d,); the result is (m,).
 
         ValueError for other shapes, NotImplementedError for complex points.
@@ -205,7 +207,7 @@ class gaussian_kde:
         """Return the logarithm of the density at `x`, without underflow; shapes and errors as in `evaluate`."""
         return self._at("logpdf", x, True)
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """Return the integral of the density times that of the normal distribution of `mean`, (d,), and `cov`, (d, d).
 
         ValueError for other shapes; where d is 1 they may be numbers.
@@ -219,7 +221,7 @@ class gaussian_kde:
             raise ValueError(f"gaussian_kde.integrate_gaussian: cov does not have dimension {self.d}: {sizes[1]}")
         return _overlap_of_normal(self.dataset, self.weights, self.covariance, mean, cov)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: Any, high: ArrayLike) -> Array:
         """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
         if self.d != 1:
             raise ValueError(f"gaussian_kde.integrate_box_1d: only densities of numbers have it, not of {self.d}")
@@ -231,7 +233,7 @@ class gaussian_kde:
             )
         return _mass_between(self.dataset, self.weights, self.covariance, low, high)
 
-    def integrate_kde(self, other: gaussian_kde) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """Return the integral of the density times that of `other`.
 
         ValueError where the dimensions differ, TypeError for what is no gaussian_kde.
@@ -256,7 +258,7 @@ class gaussian_kde:
             "gaussian_kde(dataset, bw_method)"
         )
 
-    def resample(self, key: Any, shape: Any = ()) -> Any:
+    def resample(self, key: ArrayLike, shape: Any = ()) -> Array:
         """Return a sample of the density, of shape (d, *shape). TypeError for a shape that is no sequence."""
         which, around = split(key)
         chosen = choice(which, self.n, shape, p=self.weights)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log
 from xtrace.scipy.stats.distribution import Distribution
@@ -25,7 +26,7 @@ pdf = distribution.exponential(logpdf, "0.30326533")
 
 
 @distribution.defines("0.69673467")
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value up to `x`."""
     distance = (x - loc) / scale
     below = distance <= 0

@@ -11,6 +11,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.reductions import sum
@@ -22,7 +23,7 @@ __all__ = ["logpmf", "pmf"]
 
 
 @inline_jit(public=True)
-def logpmf(x: Any, n: Any, p: Any) -> Any:
+def logpmf(x: Any, n: Any, p: Any) -> Array:
     """The logarithm of the probability of the numbers `x`; -inf where their sum is not `n`.
 
     Outcomes are along the last axis of `x` and `p`; other axes, and those of `n`, broadcast. ValueError where `x` or
@@ -42,7 +43,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     return converted(choose(fits, found, -math.inf), p.dtype)
 
 
-def pmf(x: ArrayLike, n: Any, p: ArrayLike) -> Any:
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probability of the numbers `x`; arguments and errors as in `logpmf`."""
     return exp(logpmf(x, n, p))
 

@@ -10,6 +10,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.runtime.transfer import to_array
@@ -23,7 +24,7 @@ __all__ = ["logpdf", "pdf"]
 _LOG_TURN = math.log(2 * math.pi)
 
 
-def _whitened(differences: Any, factor: Any) -> Any:
+def _whitened(differences: Array, factor: Array) -> Array:
     """Return rows times the inverse of the transposed `factor`, one for all or one for each, as the axes broadcast."""
     n = differences.shape[-1]
     if factor.ndim == 2:

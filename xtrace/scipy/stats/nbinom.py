@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.primitive import gammaln
@@ -20,7 +21,7 @@ distribution = Distribution(
 
 
 @distribution.defines("-4.798785")
-def logpmf(k: Any, n: Any, p: Any, loc: ArrayLike = 0) -> Any:
+def logpmf(k: Any, n: Any, p: Any, loc: ArrayLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     m = k - loc
     below = m < 0

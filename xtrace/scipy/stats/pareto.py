@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
 from xtrace.numpy.ufuncs import exp, expm1, log, log1p
@@ -35,7 +36,7 @@ def _logarithm_of_survival(x: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 @distribution.defines("-2.0794415")
-def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return _logarithm_of_survival(x, b, loc, scale)
 
@@ -44,19 +45,19 @@ sf = distribution.exponential(logsf, "0.125")
 
 
 @distribution.defines("0.875")
-def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return -expm1(logsf(x, b, loc, scale))
 
 
 @distribution.defines("-0.13353139", strong=False)
-def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     return log1mexp(-_logarithm_of_survival(x, b, loc, scale))
 
 
 @distribution.defines("1.1006424", "0.25, 3.0")
-def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     return choose((q < 0) | (q > 1), math.nan, loc + scale * exp(-log1p(-q) / b))
 

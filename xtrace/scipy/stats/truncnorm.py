@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
@@ -20,7 +21,7 @@ distribution = Distribution(
 )
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def _log_mass(a: Array, b: Array) -> Array:
     """Return the logarithm of the normal distribution's mass between `a` and `b`, a < b, exact in both tails."""
     central, right = (a <= 0) & (b > 0), a > 0
     # What is on one side is, by symmetry, on the left. What is not used must have a finite derivative.
@@ -37,7 +38,7 @@ def _log_density(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
     return choose((z < a) | (z > b), -math.inf, found)
 
 
-def _log_below(z: Any, a: Any, b: Any) -> Any:
+def _log_below(z: Array, a: Array, b: Array) -> Array:
     """Return the logarithm of the part of the mass between `a` and `b` that is below `z`."""
     total = _log_mass(a, b)
     outside = (z <= a) | (z >= b)
@@ -74,25 +75,25 @@ def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 
 
 @distribution.defines("Array(-0.42942935, dtype=float32)")
-def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the logarithm of `cdf`, exact near both ends, NaN unless a < b."""
     return _where_ordered("logcdf", a, b, _log_below((x - loc) / scale, a, b))
 
 
 @distribution.defines("Array(0.6508804, dtype=float32)")
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value up to `x`, NaN unless a < b."""
     return _where_ordered("cdf", a, b, exp(_log_below((x - loc) / scale, a, b)))
 
 
 @distribution.defines("Array(-1.0523407, dtype=float32)")
-def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the logarithm of `sf`, exact near both ends, NaN unless a < b."""
     return _where_ordered("logsf", a, b, _log_below((loc - x) / scale, -b, -a))
 
 
 @distribution.defines("Array(0.3491196, dtype=float32)")
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`, NaN unless a < b."""
     return _where_ordered("sf", a, b, exp(_log_below((loc - x) / scale, -b, -a)))
 

@@ -10,6 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core import pytree
+from xtrace._src.core.annotations import Shape
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
@@ -34,7 +36,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
     kind = "custom_jvp"
 
     def __init__(
-        self, fun: Callable[_Arguments, _Result], nondiff_argnums: Any = (), nondiff_argnames: Any = ()
+        self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()
     ) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
@@ -136,7 +138,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         return out
 
 
-def _sum_of_terms(result: Any, *terms: Any) -> Any:
+def _sum_of_terms(result: Array, *terms: Array) -> Array:
     if not is_differentiable(aval_of(result)) or not terms:
         return zero_of(aval_of(result))
     return functools.reduce(operator.add, terms)

@@ -11,6 +11,8 @@ from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expecte
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import UnexpectedTracerError
@@ -53,7 +55,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     kind = "custom_vjp"
 
     def __init__(
-        self, fun: Callable[_Arguments, _Result], nondiff_argnums: Any = (), nondiff_argnames: Any = ()
+        self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()
     ) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
@@ -174,7 +176,9 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             for position, (c, aval) in enumerate(zip(cotangents, avals, strict=True))
         ]
 
-    def _cotangent_in(self, rule: str, call: Call, position: int, aval: ShapedArray, cotangent: Any) -> Any:
+    def _cotangent_in(
+        self, rule: str, call: Call, position: int, aval: ShapedArray, cotangent: Array | None
+    ) -> Array | None:
         if cotangent is None or not is_differentiable(aval):
             return None
         if isinstance(cotangent, SymbolicZero) and cotangent.shape == aval.shape:

@@ -11,6 +11,7 @@ from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import signature_of
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
@@ -72,7 +73,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
     kind = "custom"
 
-    def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Any, nondiff_argnames: Any) -> None:
+    def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape, nondiff_argnames: Any) -> None:
         check_callable(self.kind, fun)
         functools.update_wrapper(self, fun)
         self.fun: Callable[..., Any] = fun

@@ -235,7 +235,7 @@ def _owner_of(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
     return next((x for x in list(owners) if getattr(x, "__dict__", None) is namespace), None)
 
 
-def _key_of(mapping: dict[Any, Any], value: Any) -> Any:
+def _key_of(mapping: dict[Any, Any], value: Any) -> str:
     return next((key for key, x in list(mapping.items()) if x is value), "...")
 
 

@@ -35,6 +35,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
@@ -51,6 +52,7 @@ from xtrace._src.ops.arrays.shape import (
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 
@@ -321,7 +323,7 @@ def _gather_jvp(
 
 
 def _gather_transpose(
-    cotangent: Any, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
+    cotangent: Array, operand: Any, indices: Array, *, dimension_numbers: GatherDimensionNumbers,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, **_: Any,
 ) -> list[Any]:
     numbers = ScatterDimensionNumbers(*dimension_numbers)
@@ -331,9 +333,9 @@ def _gather_transpose(
 
 
 def _gather_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...], indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
-    fill_value: Any,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *,
+    dimension_numbers: GatherDimensionNumbers, slice_sizes: tuple[int, ...], indices_are_sorted: bool,
+    unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> tuple[Any, int]:
     (operand, indices), (own, where) = operands, axes
     offset, collapsed, positioned, batch, indices_batch = dimension_numbers
@@ -380,7 +382,7 @@ def _with_batching(
 )
 def gather(
     operand: ArrayLike,
-    start_indices: Any,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
@@ -388,7 +390,7 @@ def gather(
     indices_are_sorted: bool = False,
     mode: Any = None,
     fill_value: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """Read windows of `slice_sizes` at the positions that the last axis of `start_indices` holds.
 
     `mode` says what becomes of windows that do not lie inside (see GatherScatterMode); with "fill" they read as
@@ -410,7 +412,7 @@ def gather(
     return gather.bind_positional((operand, start_indices), parameters)
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """Return the parts of `src` at the indices ``idxs[i]`` (vectors of one length) along ``axes[i]``.
 
     The axes go and a leading one for the indices comes. Indices wrap around the sizes of their axes.
@@ -427,7 +429,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     return gather(src, concatenate(vectors, 1), numbers, sizes)
 
 
-def _wrapped(index: Any, size: int) -> Any:
+def _wrapped(index: Array, size: int) -> Array:
     """Return an index vector modulo `size`, in 0 to size - 1."""
     aval = operand_aval("index_take", index, "idxs")
     number = Literal(size, ShapedArray((), aval.dtype))
@@ -513,15 +515,15 @@ class Scatter(Primitive):
 
     def _operation(
         self,
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: Array,
+        scatter_indices: Array,
+        updates: Array,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
-    ) -> Any:
+    ) -> Array:
         numbers = _canonical_numbers(self.__name__, ScatterDimensionNumbers, dimension_numbers)
         flags = bool(indices_are_sorted), bool(unique_indices)
         canonical = _canonical_mode(self.__name__, mode, GatherScatterMode.FILL_OR_DROP)
@@ -621,7 +623,7 @@ class Scatter(Primitive):
         return found if operand.aval == result else builder.cast("reshape", found, result)
 
     def _batch(
-        self, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
+        self, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *,
         dimension_numbers: ScatterDimensionNumbers, **others: Any,
     ) -> tuple[Any, int]:
         where = axes[1]
@@ -651,7 +653,9 @@ class Scatter(Primitive):
         return builder.elementwise("clamp", first, indices, last)
 
 
-def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0) -> Any:
+def _read(
+    x: Array, indices: Array, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0
+) -> Array:
     """Return the windows of `x` that updates go to in a scatter with these parameters.
 
     Where updates are dropped they are `dropped`; None says that it does not matter what is read there.
@@ -668,7 +672,7 @@ def _read(x: Any, indices: Any, updates: ShapedArray, parameters: dict[str, Any]
     return gather.bind_positional((x, indices), (numbers, window, *flags, mode, dropped))
 
 
-def _sum_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
+def _sum_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any, **parameters: Any) -> list[Any]:
     own = cotangent if type(operand) is UndefinedPrimal else None
     return [
         own, None, _read(cotangent, indices, updates.aval, parameters) if type(updates) is UndefinedPrimal else None
@@ -701,7 +705,7 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any)
     # The number of an update that is dropped stands nowhere.
     stays = elementwise.eq(numbers, _read(left, indices, aval_of(updates), parameters, dropped=None))
 
-    def chosen(x: Any, u: Any) -> Any:
+    def chosen(x: ArrayLike, u: ArrayLike) -> Any:
         nothing = zeros(aval_of(operand))
         x = nothing if x is None else elementwise.select_n(untouched, nothing, x)
         return scatter_add.bind(x, indices, elementwise.select_n(stays, zeros(aval_of(updates)), u), **parameters)
@@ -709,12 +713,12 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any)
     return chosen(operand, updates), chosen(moved, moved_updates)
 
 
-def _are_unique(indices: Any, parameters: dict[str, Any]) -> bool:
+def _are_unique(indices: Array, parameters: dict[str, Any]) -> bool:
     """Whether no element is written twice: as promised, or since there is one index vector at most."""
     return parameters["unique_indices"] or math.prod(aval_of(indices).shape[:-1]) <= 1
 
 
-def _numbered(updates: Any, numbers: ScatterDimensionNumbers) -> Any:
+def _numbered(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
     """Return for each element of `updates` the number, from 1 on, of the index vector that it belongs to."""
     shape, windows = aval_of(updates).shape, numbers.update_window_dims
     outer = tuple([1 if i in windows else n for i, n in enumerate(shape)])
@@ -724,7 +728,7 @@ def _numbered(updates: Any, numbers: ScatterDimensionNumbers) -> Any:
     return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
 
-def _set_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
+def _set_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any, **parameters: Any) -> list[Any]:
     own = found = None
     if type(operand) is UndefinedPrimal:
         own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
@@ -752,7 +756,7 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
     return result, terms[0] if len(terms) == 1 else add_any.bind_positional(terms)
 
 
-def _product_transpose(cotangent: Any, operand: Any, indices: Any, updates: Any, **parameters: Any) -> list[Any]:
+def _product_transpose(cotangent: Array, operand: Any, indices: Array, updates: Array, **parameters: Any) -> list[Any]:
     if type(operand) is UndefinedPrimal:
         return [scatter_mul.bind(cotangent, indices, updates, **parameters), None, None]
     if not parameters["unique_indices"]:
@@ -770,11 +774,11 @@ def _extremal_jvp(
     one = Literal(dtypes.scalar_type_of(aval.dtype)(1), ShapedArray((), aval.dtype, True))
     ones, nothing = broadcast_in_dim.bind_positional((one,), (aval.shape, (), None)), zeros(aval)
 
-    def read(x: Any) -> Any:
+    def read(x: Any) -> Array:
         # What is found for updates that are dropped goes into terms that are dropped with them.
         return _read(x, indices, aval, parameters, dropped=None)
 
-    def counted(marks: Any) -> Any:
+    def counted(marks: ArrayLike) -> Array:
         return read(scatter_add.bind(none, indices, marks, **parameters))
 
     reached = read(result)
@@ -825,8 +829,8 @@ scatter_max = Scatter(
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -834,7 +838,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """Replace the elements of windows of `operand` by ``func(element)``.
 
     `update_shape` is the shape that the updates of `scatter` would have. `func` maps a scalar to one of the same

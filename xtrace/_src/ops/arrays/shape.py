@@ -28,7 +28,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
@@ -39,6 +39,7 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla.buffers import SingleDeviceSharding
 
 __all__ = [
@@ -68,7 +69,7 @@ def _instantiated(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> li
     return [zeros(a) if c is None else c for c, a in zip(cotangents, avals, strict=True)]
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeat `operand` along new leading axes of the given sizes."""
     sizes = canonical_shape("broadcast", integer_tuple("broadcast", "sizes", sizes))
     shape = operand_aval("broadcast", operand).shape
@@ -110,7 +111,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return tuple(result)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Add axes of size 1 at the positions `dimensions` of the result, negative ones counted from its end.
 
     ValueError if a position is out of bounds or given twice.
@@ -128,7 +129,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return broadcast_in_dim.bind_positional((array,), (result, kept, None))
 
 
-def _iota_abstract(*, dtype: Any, shape: tuple[int, ...], dimension: int, **_: Any) -> ShapedArray:
+def _iota_abstract(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: Any) -> ShapedArray:
     if not 0 <= dimension < len(shape):
         raise ValueError(f"iota: dimension {dimension} must be an axis of shape {shape}, 0 to {len(shape) - 1}")
     aval = ShapedArray(shape, dtype)
@@ -144,7 +145,7 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
     "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
     jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
-def broadcasted_iota(dtype: DTypeLike, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: Any = None) -> Any:
     """Return the index along axis `dimension` at every position of an array of the given shape and dtype.
 
     ValueError if there is no such axis, TypeError for a dtype that is not numeric.
@@ -155,7 +156,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: Any, dimension: int, *, out_shardi
     return broadcasted_iota.bind_positional((), (dtype, shape, operator.index(dimension), None))
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: Any, size: int) -> Array:
     """Return 0, 1, …, size - 1."""
     return broadcasted_iota(dtype, canonical_shape("iota", (size,)), 0)
 
@@ -189,7 +190,7 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def _placed(function: str, array: Any, sharding: Any) -> Any:
+def _placed(function: str, array: Array, sharding: Any) -> Array:
     """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
     if isinstance(sharding, SingleDeviceSharding):
         return _put(array, sharding.device)
@@ -197,19 +198,21 @@ def _placed(function: str, array: Any, sharding: Any) -> Any:
     return array
 
 
-def _put(array: Any, device: Any) -> Any:
+def _put(array: Array, device: Any) -> Array:
     # Under a trace everything is where the compiled program will run.
     return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
 
 
-def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     """Return a scalar operand, literals included, over `shape`."""
     if shape:
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
     return array_from_host(scalar_to_host(value.val, value.aval), value.aval) if type(value) is Literal else value
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+def full_like(
+    x: ArrayLike, fill_value: Any, dtype: Any = None, shape: ShapeLike | None = None, sharding: Any = None
+) -> Array:
     """Return an array like `x` filled with a scalar, with another dtype or shape if these are given."""
     aval = operand_aval("full_like", x, "x")
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
@@ -219,7 +222,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     return _put(found, committed_device(x)) if sharding is None else _placed("full_like", found, sharding)
 
 
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: ArrayLike) -> Array:
     """Return zeros of the shape, dtype and weak type of `x`."""
     return full_like(x, False if dtypes.is_boolean(operand_aval("zeros_like", x, "x").dtype) else 0)
 
@@ -229,7 +232,7 @@ def ones_like(x: Any) -> Any:
     return full_like(x, True if dtypes.is_boolean(operand_aval("ones_like", x, "x").dtype) else 1)
 
 
-def _empty_abstract(*, shape: tuple[int, ...], dtype: Any, **_: Any) -> ShapedArray:
+def _empty_abstract(*, shape: tuple[int, ...], dtype: np.dtype[Any], **_: Any) -> ShapedArray:
     return ShapedArray(shape, dtype)
 
 
@@ -242,13 +245,13 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
     "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
     jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
-def empty(shape: Any, dtype: DTypeLike, *, out_sharding: Any = None) -> Any:
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
     """Return an array whose elements are unspecified (zeros, at present)."""
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     return empty.bind_positional((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
 
 
-def shape_as_value(shape: Any) -> Any:
+def shape_as_value(shape: ShapeLike) -> Array:
     """Return a shape as an array of integers."""
     sizes = canonical_shape("shape_as_value", shape)
     dtype = dtypes.default_int(config.enable_x64.value)
@@ -270,7 +273,7 @@ def _reshape_to_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
 
 
 def _squeeze_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, dimensions: tuple[int, ...]
 ) -> tuple[Any, int]:
     axis, dropped = axes[0], shift_past(axes[0], dimensions)
     return squeeze.bind_positional(operands, (dropped,)), axis - sum(d < axis for d in dropped)
@@ -280,7 +283,7 @@ def _squeeze_batch(
     "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result, batch=_squeeze_batch,
     transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
 )
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Any:
     """Drop axes of size 1; negative axes count from the end.
 
     ValueError if an axis is out of bounds, given twice, or of another size.
@@ -294,7 +297,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return squeeze.bind_positional((array,), (tuple(sorted(axes)),))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Make one axis of the axes from `start_dimension` up to, not including, `stop_dimension` (by default the rest)."""
     shape = operand_aval("collapse", operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
@@ -333,20 +336,20 @@ def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) 
     return write_concatenate(builder, values, dimension, builder.results[0])
 
 
-def _concatenate_transpose(cotangent: Any, *operands: Any, dimension: int) -> list[Any]:
+def _concatenate_transpose(cotangent: Array, *operands: Any, dimension: int) -> list[Any]:
     sizes = tuple([aval_of(x).shape[dimension] for x in operands])
     pieces = split.bind_positional((cotangent,), (sizes, dimension))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
-def _with_axes(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+def _with_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
     """Return all operands with the mapped axis at the place that the first of them has it, and the place."""
     place = next(i for i in axes if i is not None)
     return [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)], place
 
 
 def _concatenate_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int
 ) -> tuple[Any, int]:
     operands, place = _with_axes(mapped, operands, axes)
     return concatenate.bind_positional(operands, shift_past(place, [dimension])), place
@@ -356,7 +359,7 @@ def _concatenate_batch(
     "concatenate", ("dimension",), abstract=_concatenate_abstract, emit=_concatenate_emit,
     jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
 )
-def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """Join arrays of one dtype along an axis, on which alone their sizes may differ.
 
     ValueError if there are no arrays; TypeError if dtypes, ranks or other sizes differ or there is no such axis.
@@ -394,12 +397,14 @@ def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
     return write_concatenate(builder, spread, axis, builder.results[0])
 
 
-def _stack_transpose(cotangent: Any, *operands: Any, axis: int) -> list[Any]:
+def _stack_transpose(cotangent: Array, *operands: Any, axis: int) -> list[Any]:
     pieces = unstack.bind_positional((cotangent,), (axis,))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
-def _stack_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int) -> tuple[Any, int]:
+def _stack_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int
+) -> tuple[Any, int]:
     operands, place = _with_axes(mapped, operands, axes)
     # The new axis stands where it did among the others: before the mapped one or behind it.
     before = axis <= place
@@ -410,7 +415,7 @@ def _stack_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
     "stack", ("axis",), abstract=_stack_abstract, emit=_stack_emit,
     jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
 )
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """Join arrays of one shape and dtype along a new axis of the result, negative ones counted from its end."""
     arrays = _sequence("stack", operands)
     ndim = operand_aval("stack", arrays[0], "operands[0]").ndim
@@ -432,7 +437,7 @@ def _unstack_transpose(cotangents: Sequence[Any], x: Any, *, axis: int) -> list[
 
 
 def _unstack_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, axis: int
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, axis: int
 ) -> tuple[list[Any], list[int]]:
     (own,) = shift_past(axes[0], [axis])
     results = unstack.bind_positional(operands, (own,))
@@ -482,7 +487,7 @@ def _split_transpose(cotangents: Sequence[Any], operand: Any, *, sizes: tuple[in
 
 
 def _split_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, sizes: tuple[int, ...], axis: int
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, sizes: tuple[int, ...], axis: int
 ) -> tuple[list[Any], list[int]]:
     results = split.bind_positional(operands, (sizes, *shift_past(axes[0], [axis])))
     return results, [axes[0]] * len(results)
@@ -514,18 +519,20 @@ def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> 
     return builder.cast("reshape", builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
 
 
-def _tile_transpose(cotangent: Any, operand: Any, *, reps: tuple[int, ...]) -> Any:
+def _tile_transpose(cotangent: Array, operand: Any, *, reps: tuple[int, ...]) -> Array:
     own = operand.aval.shape
     apart = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
     return reduce_sum(reshape.bind_positional((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))
 
 
-def _tile_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]) -> tuple[Any, int]:
+def _tile_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, reps: tuple[int, ...]
+) -> tuple[Any, int]:
     return tile.bind_positional(operands, (shift_over(axes[0], reps, 1),)), axes[0]
 
 
 @linear("tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch)
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat `operand` ``reps[i]`` times along its axis i."""
     return tile.bind_positional((operand,), (integer_tuple("tile", "reps", reps),))
 
@@ -546,14 +553,14 @@ def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]
     return builder.line(f"stablehlo.reverse {x.name}, dims = {axes} : {x.aval.mlir_type}", x.aval)
 
 
-def _rev_transpose(cotangent: Any, operand: Any, **dimensions: Any) -> Any:
+def _rev_transpose(cotangent: Array, operand: Any, **dimensions: Any) -> Array:
     return rev.bind(cotangent, **dimensions)
 
 
 @linear(
     "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose, axes=("dimensions",)
 )
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of elements along axes."""
     return rev.bind_positional((operand,), (integer_tuple("rev", "dimensions", dimensions),))
 

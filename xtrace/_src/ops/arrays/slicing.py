@@ -24,6 +24,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
@@ -39,6 +40,7 @@ from xtrace._src.ops.arrays.gathering import (
 from xtrace._src.ops.arrays.shape import full, shift_over, squeeze, stack
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
@@ -87,9 +89,9 @@ def _slice_emit(
 
 
 def _slice_transpose(
-    cotangent: Any, operand: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+    cotangent: Array, operand: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
-) -> Any:
+) -> Array:
     configuration = []
     steps = strides or (1,) * len(start_indices)
     counts = aval_of(cotangent).shape
@@ -101,7 +103,7 @@ def _slice_transpose(
 
 
 def _slice_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, start_indices: tuple[int, ...],
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, start_indices: tuple[int, ...],
     limit_indices: tuple[int, ...], strides: tuple[int, ...] | None,
 ) -> tuple[Any, int]:
     axis = axes[0]
@@ -115,8 +117,8 @@ def _slice_batch(
     transpose=_slice_transpose, batch=_slice_batch,
 )
 def slice(
-    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
-) -> Any:
+    operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
     """Return the elements from `start_indices` up to, not including, `limit_indices`, every ``strides[i]``-th.
 
     TypeError unless 0 <= start <= limit <= size and the stride is positive, on every axis.
@@ -212,7 +214,7 @@ def _zero_like(x: Any) -> Literal:
 
 
 def _pad_transpose(
-    cotangent: Any, operand: Any, padding_value: Any, *, padding_config: tuple[tuple[int, int, int], ...]
+    cotangent: Array, operand: Any, padding_value: Any, *, padding_config: tuple[tuple[int, int, int], ...]
 ) -> list[Any]:
     # Padding is taken away, and zeros come for elements that negative padding took; the others stand in steps.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
@@ -227,7 +229,7 @@ def _pad_transpose(
 
 
 def _pad_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, padding_config: Any
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, padding_config: Any
 ) -> tuple[Any, int]:
     (operand, value), (axis, own) = operands, axes
     if own is None:
@@ -247,7 +249,7 @@ def _pad_batch(
     "pad", ("padding_config",), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
-def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """Add a scalar around and between elements: ``padding_config[i]`` is (low, high, interior) along axis i.
 
     Negative low and high take elements away. TypeError if dtypes differ; ValueError if nothing would be left.
@@ -266,7 +268,9 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
     return pad.bind_positional((operand, padding_value), (configuration,))
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """Slice along one axis; negative indices count from its end, None is its beginning or end."""
     shape = operand_aval("slice_in_dim", operand).shape
     axis = canonical_axis("slice_in_dim", axis, len(shape))
@@ -280,7 +284,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     return slice.bind_positional((operand,), (tuple(starts), tuple(limits), tuple(strides)))
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Return the part at one index of an axis, which is kept with size 1 if `keepdims`.
 
     Negative indices count from the end. IndexError if there is no such index.
@@ -333,12 +337,12 @@ def _dynamic_slice_emit(builder: FunctionBuilder, x: Value, *indices: Value, sli
     return builder.dynamic_slice(x, indices, slice_sizes) if indices else x
 
 
-def _dynamic_slice_transpose(cotangent: Any, operand: Any, *indices: Any, **_: Any) -> list[Any]:
+def _dynamic_slice_transpose(cotangent: Array, operand: Any, *indices: Any, **_: Any) -> list[Any]:
     empty = zeros(operand.aval.update(weak_type=False))
     return [dynamic_update_slice.bind_positional([empty, cotangent, *indices]), *[None] * len(indices)]
 
 
-def _positions(mapped: Any, indices: Sequence[Any], axes: Sequence[int | None]) -> Any:
+def _positions(mapped: MappedAxis, indices: Sequence[Any], axes: Sequence[int | None]) -> Array:
     """Return the start indices for each index of the mapped axis, as the rows of a matrix."""
     return stack.bind_positional([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
 
@@ -349,7 +353,7 @@ def _with_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _dynamic_slice_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, slice_sizes: tuple[int, ...]
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, slice_sizes: tuple[int, ...]
 ) -> tuple[Any, int | None]:
     (operand, *indices), (axis, *places) = operands, axes
     if not indices:
@@ -371,12 +375,12 @@ def _dynamic_slice_batch(
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )
 def dynamic_slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Any,
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """Return a part of fixed size at a position that may be traced, moved as needed to lie inside the operand.
 
     `start_indices` is a sequence of scalars, or a vector. Negative ones count from the end where
@@ -389,7 +393,7 @@ def dynamic_slice(
     )
 
 
-def _indices(name: str, operand: Any, start_indices: Any, allow_negative: Any) -> list[Any]:
+def _indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
     """Return the start indices one by one, each counted from the front."""
     shape = operand_aval(name, operand).shape
     if isinstance(start_indices, (tuple, list)):
@@ -442,8 +446,8 @@ def _from_the_front(name: str, index: Any, size: int, allow_negative: bool) -> A
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """Return `slice_size` elements along an axis from a traced index on, moved as needed to lie inside."""
     shape = operand_aval("dynamic_slice_in_dim", operand).shape
     axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
@@ -452,7 +456,7 @@ def dynamic_slice_in_dim(
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def _starts(operand: Any, index: Any, axis: int) -> list[Any]:
+def _starts(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
     """Return start indices that are zero, in the index's dtype, but on one axis."""
     aval = operand_aval("dynamic_slice", index, "start_index")
     starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval("dynamic_slice", operand).ndim
@@ -461,8 +465,8 @@ def _starts(operand: Any, index: Any, axis: int) -> list[Any]:
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
     """Return the part at one traced index of an axis, which is kept with size 1 if `keepdims`.
 
     An index that is out of bounds gives the first or the last part.
@@ -492,7 +496,7 @@ def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value
     return builder.dynamic_update_slice(x, update, indices) if indices else update
 
 
-def _dynamic_update_slice_transpose(cotangent: Any, operand: Any, update: Any, *indices: Any) -> list[Any]:
+def _dynamic_update_slice_transpose(cotangent: Array, operand: Any, update: Any, *indices: Any) -> list[Any]:
     own = part = None
     sizes = aval_of(update).shape
     if type(operand) is UndefinedPrimal:
@@ -503,7 +507,7 @@ def _dynamic_update_slice_transpose(cotangent: Any, operand: Any, update: Any, *
 
 
 def _dynamic_update_slice_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[Any, int | None]:
     (operand, update, *indices), (axis, own, *places) = operands, axes
     if not indices:
@@ -525,8 +529,8 @@ def _dynamic_update_slice_batch(
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )
 def dynamic_update_slice(
-    operand: ArrayLike, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Array:
     """Return `operand` with `update` in place of a part, at a position that may be traced.
 
     The position is moved as needed for the update to lie inside; indices are those of `dynamic_slice`. TypeError if
@@ -537,8 +541,8 @@ def dynamic_update_slice(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """Return `operand` with `update` in place of a part along an axis, at 0 on the others."""
     axis = canonical_axis("dynamic_update_slice_in_dim", axis, operand_aval("dynamic_update_slice", operand).ndim)
     starts = _starts(operand, start_index, axis)

@@ -12,11 +12,13 @@ from xtrace._src.algebra.kinds import ANY, check_kind
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, shift_past, with_axis
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = ["sort", "sort_key_val", "top_k"]
 
@@ -66,7 +68,7 @@ def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
     return [builder.select(builder.compare("NE", x, x), nan, x_or_zero)]
 
 
-def take_positions(x: Any, positions: Any, axis: int, unique: bool = True) -> Any:
+def take_positions(x: ArrayLike, positions: ArrayLike, axis: int, unique: bool = True) -> Array:
     """Return the elements of `x` at positions along an axis, distinct if `unique`; on other axes both run together."""
     shape = aval_of(x).shape
     others = tuple([i for i in range(len(shape)) if i != axis])
@@ -86,7 +88,8 @@ def _sort_jvp(
 
 
 def _sort_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool, num_keys: int
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool,
+    num_keys: int,
 ) -> tuple[list[Any], list[int]]:
     place = next(i for i in axes if i is not None)
     operands = [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)]
@@ -113,7 +116,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(results) if several else results[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(keys: ArrayLike, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Sort `keys` along an axis and put `values` in the same order."""
     found: tuple[Any, Any] = sort((keys, values), dimension, is_stable)
     return found
@@ -151,7 +154,7 @@ def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis:
 
 
 def _top_k_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, k: int, axis: int
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, k: int, axis: int
 ) -> tuple[list[Any], list[int]]:
     return top_k.bind_positional(operands, (k, *shift_past(axes[0], [axis]))), [axes[0]] * 2
 

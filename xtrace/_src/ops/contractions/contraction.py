@@ -6,18 +6,22 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
+import numpy as np
+
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import converted, operand_aval, transpose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
     "batch_matmul", "dot", "dot_general", "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision",
@@ -63,7 +67,7 @@ class DotAlgorithm(NamedTuple):
     # Tensor cores may keep fewer bits of a sum than its type has.
     allow_imprecise_accumulation: bool = False
 
-    def operand_dtype(self, position: int, dtype: Any) -> Any:
+    def operand_dtype(self, position: int, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the dtype in which an operand of `dtype` is handed over: its parts are taken from it later."""
         precision = self[position]
         if precision == "tf32":
@@ -91,7 +95,7 @@ class DotAlgorithm(NamedTuple):
         )
 
 
-def _type_name(dtype: Any) -> str:
+def _type_name(dtype: np.dtype[Any]) -> str:
     return "tf32" if dtype == "tf32" else dtypes.mlir_name(dtypes.resolve(dtype))
 
 
@@ -128,7 +132,7 @@ class DotAlgorithmPreset(enum.Enum):
     def __str__(self) -> str:
         return self.name
 
-    def on(self, lhs: Any, rhs: Any) -> DotAlgorithm | None:
+    def on(self, lhs: DTypeLike, rhs: DTypeLike) -> DotAlgorithm | None:
         """Return the algorithm for operands of these dtypes, None for the platform's own choice."""
         if self is DotAlgorithmPreset.DEFAULT:
             return None
@@ -236,12 +240,12 @@ def _check_dimension_numbers(lhs: ShapedArray, rhs: ShapedArray, dimension_numbe
             )
 
 
-def _higher_precision(lhs: Any, rhs: Any) -> Any:
+def _higher_precision(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that both operands are converted to: XLA's order, not NumPy's promotion."""
     return lhs if lhs == rhs else max(lhs, rhs, key=_precision_rank)
 
 
-def _precision_rank(dtype: Any) -> tuple[Any, ...]:
+def _precision_rank(dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """Complex over floating over integer, then more bits, then more exponent bits or a sign."""
     if dtypes.is_boolean(dtype):
         return (0,)
@@ -252,7 +256,8 @@ def _precision_rank(dtype: Any) -> tuple[Any, ...]:
 
 
 def _dot_abstract(
-    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DotDimensionNumbers, preferred_element_type: Any, **_: Any
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DotDimensionNumbers,
+    preferred_element_type: np.dtype[Any] | None, **_: Any
 ) -> ShapedArray:
     for side, aval in (("lhs", lhs), ("rhs", rhs)):
         if isinstance(aval.dtype, dtypes.ExtendedDType):
@@ -274,7 +279,7 @@ def _dot_abstract(
     return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
-def _width(dtype: Any) -> int:
+def _width(dtype: np.dtype[Any]) -> int:
     """Return the bits of a number, of a complex one those of a part."""
     return 1 if dtypes.is_boolean(dtype) else dtypes.bit_width(dtypes.real_part_dtype(dtype))
 
@@ -286,7 +291,7 @@ def _dot_emit(
     *,
     dimension_numbers: DotDimensionNumbers,
     precision: Any,
-    preferred_element_type: Any,
+    preferred_element_type: np.dtype[Any] | None,
     out_sharding: Any,
 ) -> Value:
     result = builder.results[0]
@@ -315,7 +320,9 @@ def _dot_emit(
     return builder.convert(builder.line(f"{', '.join(texts)} : {types}", written), result.dtype)
 
 
-def _algorithm(platform: str, precision: Any, lhs: Any, rhs: Any, result: Any) -> DotAlgorithm | None:
+def _algorithm(
+    platform: str, precision: Any, lhs: np.dtype[Any], rhs: np.dtype[Any], result: np.dtype[Any]
+) -> DotAlgorithm | None:
     """Return the algorithm that a precision means for these dtypes; ValueError where there is none."""
     if precision is DotAlgorithmPreset.DEFAULT or not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return None
@@ -332,7 +339,7 @@ def _algorithm(platform: str, precision: Any, lhs: Any, rhs: Any, result: Any) -
     return found
 
 
-def _is_float8_pair(lhs: Any, rhs: Any) -> bool:
+def _is_float8_pair(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> bool:
     return all(dtypes.is_floating(d) and dtypes.bit_width(d) == 8 for d in (lhs, rhs))
 
 
@@ -341,8 +348,8 @@ def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
 
 
 def _dot_transpose(
-    cotangent: Any, lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers, precision: Any,
-    preferred_element_type: Any, out_sharding: Any,
+    cotangent: Array, lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers, precision: Any,
+    preferred_element_type: np.dtype[Any] | None, out_sharding: Any,
 ) -> list[Any]:
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     left = type(lhs) is UndefinedPrimal
@@ -368,8 +375,8 @@ def _dot_transpose(
 
 
 def _dot_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: DotDimensionNumbers,
-    precision: Any, preferred_element_type: Any, out_sharding: Any,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: DotDimensionNumbers,
+    precision: Any, preferred_element_type: np.dtype[Any] | None, out_sharding: Any,
 ) -> tuple[Any, int]:
     contracting, batch = dimension_numbers
     shifted = [
@@ -409,7 +416,7 @@ def dot_general(
     preferred_element_type: Any = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiply `lhs` and `rhs` and sum over pairs of axes, for each index of pairs of batch axes.
 
     dimension_numbers is ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``. The result has the batch
@@ -428,14 +435,14 @@ def dot_general(
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Product of vectors and matrices, or `dot_general` with the given `dimension_numbers`.
 
     ValueError if `dimension_numbers` is None and an operand is neither a vector nor a matrix, or the sizes disagree.
@@ -451,7 +458,7 @@ def dot(
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """Product of the matrices in the last two axes, for each index of the others, which both operands have.
 
     ValueError if the operands have fewer than two axes or differ in their number; TypeError if sizes disagree.

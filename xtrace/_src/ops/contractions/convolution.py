@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
+import numpy as np
+
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import check_same_dtype, no_sharding
 from xtrace._src.algebra.monoids import integer_tuple
@@ -19,7 +21,8 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -30,6 +33,7 @@ from xtrace._src.ops.contractions.contraction import Precision, canonical_precis
 from xtrace._src.ops.elementwise import eq
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
     "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
@@ -249,7 +253,7 @@ def _check_groups(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumb
             )
 
 
-def _check_preferred(dtype: Any, preferred: Any) -> None:
+def _check_preferred(dtype: np.dtype[Any], preferred: np.dtype[Any]) -> None:
     if dtypes.is_boolean(dtype) or dtype == preferred:
         return
     kinds = [(dtypes.is_integer(d), dtypes.is_floating(d), dtypes.is_complex(d)) for d in (dtype, preferred)]
@@ -274,7 +278,7 @@ def _check_preferred(dtype: Any, preferred: Any) -> None:
 def _conv_abstract(
     lhs: ShapedArray, rhs: ShapedArray, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
-    preferred_element_type: Any, **_: Any,
+    preferred_element_type: np.dtype[Any] | None, **_: Any,
 ) -> ShapedArray:
     name = "conv_general_dilated"
     check_same_dtype(name, (lhs, rhs))
@@ -370,14 +374,14 @@ def _conv_emit(
 # Axes taken apart into (groups, the rest) and put together, groups outermost: what the rules do with grouped axes.
 
 
-def _split(x: Any, axis: int, groups: int) -> Any:
+def _split(x: Array, axis: int, groups: int) -> Array:
     shape = aval_of(x).shape
     return reshape.bind_positional(
         (x,), ((*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]), None, None)
     )
 
 
-def _merge(x: Any, source: int, destination: int) -> Any:
+def _merge(x: Array, source: int, destination: int) -> Array:
     """Merge the axis `source` into another as its outer part; `destination` counts without `source`."""
     x = move_axis(x, source, destination)
     shape = aval_of(x).shape
@@ -385,7 +389,7 @@ def _merge(x: Any, source: int, destination: int) -> Any:
     return reshape.bind_positional((x,), (merged, None, None))
 
 
-def _regrouped(x: Any, source: int, destination: int, groups: int) -> Any:
+def _regrouped(x: Array, source: int, destination: int, groups: int) -> Array:
     """Move the groups of one axis to be the outer part of another."""
     if groups == 1:
         return x
@@ -397,7 +401,7 @@ def _swapped(spec: _Ints) -> _Ints:
 
 
 def _conv_transpose(
-    cotangent: Any, lhs: Any, rhs: Any, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
+    cotangent: Array, lhs: Any, rhs: Any, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
     rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, preferred_element_type: Any, out_sharding: Any,
 ) -> list[Any]:
@@ -445,7 +449,7 @@ def _conv_transpose(
 
 
 def _conv_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: ConvDimensionNumbers,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, **others: Any,
 ) -> tuple[Any, int]:
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -453,7 +457,9 @@ def _conv_batch(
     groups = max(feature_group_count, batch_group_count)
     window_strides, padding, lhs_dilation, rhs_dilation, *rest = others.values()
 
-    def convolved(x: Any, y: Any, features: int = feature_group_count, batches: int = batch_group_count) -> Any:
+    def convolved(
+        x: ArrayLike, y: ArrayLike, features: int = feature_group_count, batches: int = batch_group_count
+    ) -> Array:
         parameters = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, features, batches, *rest)
         return conv_general_dilated.bind_positional((x, y), parameters)
 
@@ -504,17 +510,17 @@ def _conv_batch(
 def conv_general_dilated(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    window_strides: Any,
+    window_strides: ShapeLike,
     padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
+    lhs_dilation: ShapeLike | None = None,
+    rhs_dilation: ShapeLike | None = None,
     dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Move the kernel `rhs` over the spatial axes of `lhs` and sum products, over them and the features of `lhs`.
 
     window_strides are the steps, lhs_dilation and rhs_dilation the distances of elements of an operand (1: next to each
@@ -561,8 +567,9 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any, rhs: Any, window_strides: Any, padding: str, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: str, precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
     """Convolution of axes in the order batch, feature, spatial, with a kernel out, in, spatial."""
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
@@ -570,15 +577,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: ShapeLike,
     padding: Any,
-    lhs_dilation: Any,
+    lhs_dilation: ShapeLike,
     rhs_dilation: Any,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """`conv` with padding of any form and dilations."""
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
@@ -611,9 +618,9 @@ _TRANSPOSED_NUMBERS = {
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
-    strides: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    strides: ShapeLike,
     padding: Any,
     rhs_dilation: Any = None,
     dimension_numbers: Any = None,
@@ -621,7 +628,7 @@ def conv_transpose(
     precision: Any = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """Convolution of `lhs` spread by `strides`, as in the gradient of a convolution with these strides.
 
     padding is "SAME", "VALID", or (low, high) pairs: of the spread `lhs`, or with `use_consistent_padding` those of the
@@ -674,16 +681,16 @@ def _lhs_precision(name: str, precision: Any) -> Any:
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
-    filter_shape: Any,
-    window_strides: Any,
+    lhs: ArrayLike,
+    filter_shape: ShapeLike,
+    window_strides: ShapeLike,
     padding: Any,
     lhs_dilation: Any = None,
     rhs_dilation: Any = None,
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Return, for every position of a window of `filter_shape`, the elements in it as features.
 
     The features are ordered by feature of `lhs`, then by element of the window. The other arguments are those of
@@ -708,16 +715,16 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: ShapeLike,
     padding: Any,
-    filter_shape: Any,
+    filter_shape: ShapeLike,
     lhs_dilation: Any = None,
     rhs_dilation: Any = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """Convolution with a kernel of its own at every position of the window.
 
     The spatial axes of `rhs` have the sizes of the result's; its axis of input features has the elements of a patch, as

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import (
@@ -22,6 +24,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
@@ -34,6 +37,7 @@ from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import cumsum
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
 
@@ -90,7 +94,7 @@ class _Arrangement:
         return self.kind[: self.place] if self.batched else (*self.lhs_batch, *self.kind[: self.place])
 
 
-def _undone(x: Any, placed: Sequence[int]) -> Any:
+def _undone(x: Array, placed: Sequence[int]) -> Array:
     """Return `x`, whose axis i is to be at ``placed[i]``."""
     return transpose(x, sorted(range(len(placed)), key=placed.__getitem__))
 
@@ -153,7 +157,7 @@ def _ragged_abstract(
     return ShapedArray((count, *found.shape) if grouped else found.shape, found.dtype, weak)
 
 
-def _in_groups(x: Any, sizes: Any, place: int) -> Any:
+def _in_groups(x: Array, sizes: Array, place: int) -> Array:
     """Return `x` once for each group, on a new first axis, with zeros outside the group's part of the axis `place`.
 
     The last axis of `sizes` is that of the groups; the others are the first ones of `x`.
@@ -176,9 +180,9 @@ def _in_groups(x: Any, sizes: Any, place: int) -> Any:
 
 
 def _ragged_formula(
-    lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any,
+    lhs: Array, rhs: Array, sizes: Array, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any,
     preferred_element_type: Any, **_: Any,
-) -> Any:
+) -> Array:
     numbers = ragged_dot_dimension_numbers
     if numbers.lhs_ragged_dimensions[0] in numbers.dot_dimension_numbers[1][0]:
         # Every batch is in some group, and all groups are treated alike.
@@ -199,7 +203,7 @@ def _ragged_formula(
 def _ragged_emit(
     builder: FunctionBuilder, lhs: Value, rhs: Value, sizes: Value, *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any, **others: Any,
-) -> Any:
+) -> Value:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
     if builder.platform == "cpu":
         return lower_fun(_ragged_formula)(
@@ -223,7 +227,7 @@ def _ragged_emit(
 
 
 def _ragged_transpose(
-    cotangent: Any, lhs: Any, rhs: Any, sizes: Any, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    cotangent: Array, lhs: Any, rhs: Any, sizes: ArrayLike, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any, preferred_element_type: Any, **_: Any,
 ) -> list[Any]:
     numbers, left = ragged_dot_dimension_numbers, type(lhs) is UndefinedPrimal
@@ -272,7 +276,7 @@ def _ragged_transpose(
     return [found, None, None] if left else [None, found, None]
 
 
-def _mapped_sizes(mapped: Any, sizes: Any, axis: int | None, outer: _Axes, place: int) -> Any:
+def _mapped_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer: _Axes, place: int) -> Array:
     """Return sizes of groups with the mapped axis at `place`; `outer` are the sizes of the other outer axes."""
     own = aval_of(sizes).ndim - (axis is not None)
     if axis is None and own == 1:
@@ -289,7 +293,7 @@ def _up(axes: _Axes) -> _Axes:
 
 
 def _ragged_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, **others: Any,
 ) -> tuple[Any, int]:
     numbers, (lhs, rhs, sizes), (left, right, sized) = ragged_dot_dimension_numbers, operands, axes
@@ -300,7 +304,7 @@ def _ragged_batch(
     outer = tuple([shape[i] for i in a.outer()])
     batch, free = len(a.lhs_batch), not (a.summed or a.batched)
 
-    def product(x: Any, y: Any, sizes: Any, pairs: _Pairs, ragged: int, group: _Axes) -> Any:
+    def product(x: ArrayLike, y: ArrayLike, sizes: ArrayLike, pairs: _Pairs, ragged: int, group: _Axes) -> Any:
         found = RaggedDotDimensionNumbers(pairs, (ragged,), group)
         return ragged_dot_general.bind_positional((x, y, sizes), (found, *others.values()))
 
@@ -329,13 +333,13 @@ def _ragged_batch(
 def ragged_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    group_sizes: Any,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiply as `dot_general`, with an axis of `lhs` taken apart into consecutive groups of the given sizes.
 
     If the axis is a free one, `rhs` has an axis of groups, and each group of `lhs` meets its own part of it; what is in
@@ -363,14 +367,14 @@ _MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Multiply consecutive groups of rows of the matrix `lhs` by a matrix each: `rhs` has one for each group.
 
     The rows after the last group give zeros. TypeError for sizes that do not agree.
@@ -385,7 +389,7 @@ def ragged_dot(
 
 def _scaled_abstract(
     lhs: ShapedArray, rhs: ShapedArray, lhs_scale: ShapedArray, rhs_scale: ShapedArray, *, dimension_numbers: _Pairs,
-    preferred_element_type: Any,
+    preferred_element_type: np.dtype[Any],
 ) -> ShapedArray:
     ranks = [x.ndim for x in (lhs, rhs, lhs_scale, rhs_scale)]
     if len(set(ranks)) > 1:
@@ -418,15 +422,16 @@ def _scaled(x: Any, scale: Any, dtype: Any) -> Any:
 
 
 def _scaled_formula(
-    lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any, *, dimension_numbers: _Pairs, preferred_element_type: Any
-) -> Any:
+    lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array, *, dimension_numbers: _Pairs,
+    preferred_element_type: np.dtype[Any],
+) -> Array:
     dtype = preferred_element_type
     left, right = _scaled(lhs, lhs_scale, dtype), _scaled(rhs, rhs_scale, dtype)
     return dot_general(left, right, dimension_numbers, preferred_element_type=dtype)
 
 
 def _scaled_emit(
-    builder: FunctionBuilder, *values: Value, dimension_numbers: _Pairs, preferred_element_type: Any
+    builder: FunctionBuilder, *values: Value, dimension_numbers: _Pairs, preferred_element_type: np.dtype[Any]
 ) -> Value:
     """Write a composite operation, which compilers may know, with its formula."""
     result = builder.results[0]
@@ -449,8 +454,8 @@ def _scaled_emit(
 
 
 def _scaled_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: _Pairs,
-    preferred_element_type: Any,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: _Pairs,
+    preferred_element_type: np.dtype[Any],
 ) -> tuple[Any, int]:
     operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
     (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
@@ -471,7 +476,7 @@ def scaled_dot(
     rhs_scale: Any = None,
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Multiply operands of few bits as `dot_general`, each times its scales; one scale is for a part of a summed axis.
 
     A scale has the shape of its operand, but along summed axes sizes that divide the operand's; None is ones.

@@ -11,6 +11,8 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
@@ -191,11 +193,11 @@ class _Split:
         for part, names_of_part in zip(parts, numbered, strict=True):
             sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
 
-            def known(*values: Any, part: Any = part, sources: Any = sources) -> list[Any]:
+            def known(*values: Any, part: PartitionedJaxpr = part, sources: Any = sources) -> list[Any]:
                 found = evaluate(part.known.jaxpr, part.known.consts, values)
                 return [*found[:count], *[found[sources[n]] if n in sources else zeros(n[1]) for n in new]]
 
-            def linear(*values: Any, part: Any = part, names: Any = names_of_part) -> list[Any]:
+            def linear(*values: Any, part: PartitionedJaxpr = part, names: Any = names_of_part) -> list[Any]:
                 found = dict(zip(slots, values, strict=False))
                 given_residuals = [found[n] for n in names]
                 return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
@@ -310,7 +312,7 @@ def _batch(
 
 
 def _batch_of_index(
-    mapped: MappedAxis, index: Any, operands: Sequence[Any], axes: Sequence[int | None], branches: _Branches
+    mapped: MappedAxis, index: Array, operands: Sequence[Any], axes: Sequence[int | None], branches: _Branches
 ) -> tuple[list[Any], Sequence[int | None]]:
     """All branches are computed for all indices, and each result chosen."""
     if not IO_EFFECTS.isdisjoint(_effects(branches=branches)):
@@ -337,7 +339,7 @@ def _batch_of_index(
     return chosen_results, (0,) * len(chosen_results)
 
 
-def _constant_unless_chosen(x: Any, index: Any, number: int) -> Any:
+def _constant_unless_chosen(x: Array, index: Array, number: int) -> Array:
     """Return `x`, a constant to differentiation for those examples for which the branch `number` is not chosen.
 
     The branch's derivative may be infinite or NaN there, and zero times that is NaN.
@@ -345,7 +347,7 @@ def _constant_unless_chosen(x: Any, index: Any, number: int) -> Any:
     return select_n(_along(eq(index, _index(number)), x), stop_gradient(x), x)
 
 
-def _along(index: Any, example: Any) -> Any:
+def _along(index: Array, example: Array) -> Array:
     """Return the vector `index` spread over the shape of `example`, along its leading axis."""
     return broadcast_in_dim(index, aval_of(example).shape, (0,))
 
@@ -411,7 +413,7 @@ def _operands(function: str, operands: tuple[Any, ...], operand: Any) -> tuple[A
     return (operand,)
 
 
-def _check_predicate(pred: Any) -> None:
+def _check_predicate(pred: ArrayLike | None) -> None:
     if pred is None:
         raise TypeError("cond predicate is None")
     if not is_array_like(pred):

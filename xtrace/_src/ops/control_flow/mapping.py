@@ -8,6 +8,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
 from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
@@ -54,7 +55,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return pytree.tree_unflatten(out_tree, results)
 
 
-def _rows(x: Any, start: int, stop: int) -> Any:
+def _rows(x: Array, start: int, stop: int) -> Array:
     """Return a part of the leading axis."""
     shape = aval_of(x).shape
     return slice(x, (start, *(0,) * len(shape[1:])), (stop, *shape[1:]))
@@ -156,7 +157,7 @@ def _prefixes(
     return [_interleaved(x, y, i) for x, y, i in zip(even, odd, axes, strict=True)]
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+def _interleaved(even: Array, odd: Array, axis: int) -> Array:
     """Return the elements of two arrays by turns."""
     first, second = aval_of(even), aval_of(odd)
     unequal = first.shape[axis] > second.shape[axis]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core import pytree
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.tables import memoize_by_owner
@@ -215,7 +217,7 @@ def in_python(
     return carry, pytree.tree_map(lambda *ys: stack(ys), *results)
 
 
-def _row(element: Any, i: int) -> Any:
+def _row(element: ArrayLike, i: int) -> Array:
     """Return what a step is given: of an array, by one program for all steps."""
     if isinstance(element, Tracer):
         return index_in_dim(element, i, 0, False)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xtrace._src.algebra.monoids import OR, write_reduction
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace._src.core.errors import ConcretizationTypeError
@@ -406,7 +409,7 @@ def _check_predicate(cond: Body) -> None:
         )
 
 
-def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any) -> Any:
+def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any) -> Array:
     while cond_fun(value):
         value = body_fun(value)
     return value
@@ -479,7 +482,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
     return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
 
 
-def _as_bound(value: Any, aval: ShapedArray, dtype: Any) -> Any:
+def _as_bound(value: Any, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
     if aval.dtype == dtype:
         return value
     return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else converted(value, dtype)

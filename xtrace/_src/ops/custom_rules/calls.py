@@ -55,7 +55,7 @@ def emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxp
     return emitted
 
 
-def effects_of_call(*, call_jaxpr: Any, **_: Any) -> Effects:
+def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: Any) -> Effects:
     """Return the effects of the function, none where it is one of Python."""
     return call_jaxpr.effects if isinstance(call_jaxpr, ClosedJaxpr) else NO_EFFECTS
 
@@ -81,7 +81,7 @@ def transpose_inline(
 
 
 def partial_evaluate_inline(
-    unknown: tuple[bool, ...], *, name: str, call_jaxpr: Any, **_: Any
+    unknown: tuple[bool, ...], *, name: str, call_jaxpr: ClosedJaxpr, **_: Any
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     """Split the jaxpr of a call by the operands that are unknown."""
     # What is on a tape is transposed, and needs rules no more.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import NEVER_PRINTED
 from xtrace._src.core.primitive import Primitive
@@ -111,7 +112,7 @@ def _batched_backward(
     return backward.batched(batched)
 
 
-def _as_input(cotangent: Any, axis: int | None, in_axis: int | None, size: int) -> Any:
+def _as_input(cotangent: Array, axis: int | None, in_axis: int | None, size: int) -> Array:
     """Return a cotangent with its axis where the input has it; an input that is not mapped is shared by all indices."""
     if in_axis is not None:
         return with_axis(cotangent, axis, size, in_axis)

@@ -16,6 +16,7 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
@@ -181,7 +182,7 @@ def _debug_callback_emit(
     return emit_host_call(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
 
 
-def _debug_callback_now(*arrays: Any, callback: Function, effect: Effect, **_: Any) -> list[Any]:
+def _debug_callback_now(*arrays: Array, callback: Function, effect: Effect, **_: Any) -> list[Any]:
     if effect.ordered:
         wait_for_ordered()
     with inside_callback():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import debug_effect, ordered_debug_effect
@@ -82,7 +83,7 @@ def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
 
 
 def _show(
-    *leaves: Any, fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any, logging_record: Any, **_: Any
+    *leaves: Array, fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any, logging_record: Any, **_: Any
 ) -> list[Any]:
     args, kwargs = with_static(in_tree, static_args, leaves)
     with np.printoptions(**dict(np_printoptions)):
@@ -103,7 +104,7 @@ def _emit(builder: FunctionBuilder, *values: Value, ordered: bool, **parameters:
     return emit_host_call(builder, values, key, "debug.print", functools.partial(_show, **parameters), effect)
 
 
-def _now(*arrays: Any, ordered: bool, **parameters: Any) -> list[Any]:
+def _now(*arrays: Array, ordered: bool, **parameters: Any) -> list[Any]:
     if ordered:
         wait_for_ordered()
     with inside_callback():

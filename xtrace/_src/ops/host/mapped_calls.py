@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, move_axis, with_axis
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.control_flow.scan import scan
 
@@ -27,7 +28,7 @@ def call_in_turn(
     """Return the stacked results of ``call(*operands)``, one call for each index of the mapped axis."""
     moved = [x if i is None else move_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
 
-    def step(carry: Any, elements: Any) -> tuple[Any, list[Any]]:
+    def step(carry: Any, elements: list[Array]) -> tuple[Any, list[Any]]:
         given = iter(elements)
         return carry, list(call(*[x if i is None else next(given) for x, i in zip(moved, axes, strict=True)]))
 

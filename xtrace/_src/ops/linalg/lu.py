@@ -10,6 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, gather
@@ -50,13 +51,13 @@ def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> Shap
     return ShapedArray((*pivots.shape[:-1], permutation_size), pivots.dtype)
 
 
-def _exchanged(step: Any, pivots: Any, permutation: Any) -> list[Any]:
+def _exchanged(step: Array, pivots: Array, permutation: Array) -> list[Any]:
     """Exchange two elements of each permutation: those at `step` and at the pivot of this step."""
     shape = aval_of(permutation).shape
     last = len(shape) - 1
     zero = np.int32(0)
 
-    def at_step(x: Any) -> Any:
+    def at_step(x: ArrayLike) -> Array:
         start = [*[zero] * last, step]
         found = dynamic_slice(x, start, (*aval_of(x).shape[:-1], 1), allow_negative_indices=False)
         return broadcast_in_dim(found, shape, range(last + 1))
@@ -70,7 +71,7 @@ def _exchanged(step: Any, pivots: Any, permutation: Any) -> list[Any]:
     return [add(step, constant_of(step, 1)), pivots, permutation]
 
 
-def _first_permutation(pivots: Any, *, permutation_size: int) -> Any:
+def _first_permutation(pivots: Array, *, permutation_size: int) -> Array:
     shape = (*aval_of(pivots).shape[:-1], permutation_size)
     return broadcasted_iota(np.int32, shape, len(shape) - 1)
 
@@ -96,7 +97,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     "lu_pivots_to_permutation", ("permutation_size",),
     abstract=_permutation_abstract, emit=_permutation_emit, jvp=ZERO_DERIVATIVE, batch=LEADING,
 )
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Convert the row exchanges of an LU factorization to a permutation.
 
     Args:

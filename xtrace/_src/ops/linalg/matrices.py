@@ -19,12 +19,15 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise import add, conj, eq, ge, real, select_n
+from xtrace._src.transforms.batch import MappedAxis
 
 _EXACT = (Precision.HIGHEST, Precision.HIGHEST)
 
@@ -72,7 +75,7 @@ def check_batch(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -
         )
 
 
-def constant_of(x: Any, value: Any) -> Literal:
+def constant_of(x: ArrayLike, value: Any) -> Literal:
     """Return the scalar `value` in the dtype of `x`."""
     aval = aval_of(x)
     return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
@@ -83,23 +86,23 @@ def fill_like(x: Any, value: Any) -> Any:
     return broadcast_like(constant_of(x, value), x)
 
 
-def transpose_matrices(x: Any) -> Any:
+def transpose_matrices(x: ArrayLike) -> Array:
     """Return each matrix transposed."""
     ndim = aval_of(x).ndim
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def conj_if_complex(x: Any) -> Any:
+def conj_if_complex(x: ArrayLike) -> Any:
     """Return the complex conjugate, `x` itself where it is real."""
     return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: ArrayLike) -> Any:
     """Return the real part, `x` itself where it is real."""
     return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: ArrayLike) -> Array:
     """Return each matrix transposed and conjugated."""
     return conj_if_complex(transpose_matrices(x))
 
@@ -110,41 +113,41 @@ def symmetrize(x: Any) -> Any:
     return total / constant_of(total, 2)
 
 
-def product(x: Any, y: Any, precision: Any = _EXACT) -> Any:
+def product(x: ArrayLike, y: ArrayLike, precision: Any = _EXACT) -> Any:
     """Return the product of matrices with equal batch axes."""
     ndim = aval_of(x).ndim
     batch = tuple(range(ndim - 2))
     return dot_general(x, y, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
 
 
-def _lower_part(rows: int, columns: int, diagonal: int) -> Any:
+def _lower_part(rows: int, columns: int, diagonal: int) -> Array:
     i = broadcasted_iota(np.int32, (rows, columns), 0)
     j = broadcasted_iota(np.int32, (rows, columns), 1)
     return ge(add(i, Literal(np.int32(diagonal), ShapedArray((), dtypes.int32))), j)
 
 
-def _masked(mask: Any, on_true: Any, on_false: Any, shape: tuple[int, ...]) -> Any:
+def _masked(mask: Array, on_true: Array, on_false: Array, shape: tuple[int, ...]) -> Array:
     mask = broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
     return select_n(mask, on_false, on_true)
 
 
-def lower_triangle(x: Any, diagonal: int = 0) -> Any:
+def lower_triangle(x: Any, diagonal: int = 0) -> Array:
     """Return each matrix with zeros above its `diagonal`-th diagonal."""
     aval = aval_of(x)
     return _masked(_lower_part(aval.shape[-2], aval.shape[-1], diagonal), x, zeros(aval), aval.shape)
 
 
-def upper_triangle(x: Any, diagonal: int = 0) -> Any:
+def upper_triangle(x: Any, diagonal: int = 0) -> Array:
     """Return each matrix with zeros below its `diagonal`-th diagonal."""
     aval = aval_of(x)
     return _masked(_lower_part(aval.shape[-2], aval.shape[-1], diagonal - 1), zeros(aval), x, aval.shape)
 
 
-def _on_diagonal(rows: int, columns: int) -> Any:
+def _on_diagonal(rows: int, columns: int) -> Array:
     return eq(broadcasted_iota(np.int32, (rows, columns), 0), broadcasted_iota(np.int32, (rows, columns), 1))
 
 
-def identity(dtype: Any, shape: tuple[int, ...]) -> Any:
+def identity(dtype: Any, shape: tuple[int, ...]) -> Array:
     """Return matrices with ones on the main diagonal and zeros elsewhere."""
     one = converted(_on_diagonal(*shape[-2:]), dtype)
     return broadcast_in_dim(one, shape, (len(shape) - 2, len(shape) - 1))
@@ -156,20 +159,20 @@ def diagonal(x: Any) -> Any:
     return reduce_sum(_masked(_on_diagonal(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
 
 
-def as_row(x: Any) -> Any:
+def as_row(x: ArrayLike) -> Array:
     """Return vectors in the last axis as matrices of one row."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape[:-1], 1, shape[-1]), (*range(len(shape) - 1), len(shape)))
 
 
-def as_column(x: Any) -> Any:
+def as_column(x: ArrayLike) -> Array:
     """Return vectors in the last axis as matrices of one column."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape, 1), tuple(range(len(shape))))
 
 
 def _batch_in_front(
-    primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[Any, Any]:
     moved = [with_axis(x, axis, mapped.size) for x, axis in zip(operands, axes, strict=True)]
     results = primitive.bind_positional(moved, tuple(parameters.values()))

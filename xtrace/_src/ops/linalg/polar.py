@@ -10,6 +10,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import INEXACT, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
@@ -41,7 +42,7 @@ def _weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, floa
     return found
 
 
-def _step(x: Any, a: float, b: float, c: float) -> Any:
+def _step(x: Array, a: float, b: float, c: float) -> Array:
     """Return x (a + b xᴴx) (1 + c xᴴx)⁻¹ of each matrix, without squaring `x` where c is large."""
     *batch, rows, columns = aval_of(x).shape
     one = identity(aval_of(x).dtype, (*batch, columns, columns))
@@ -61,7 +62,7 @@ def _step(x: Any, a: float, b: float, c: float) -> Any:
     return add(mul(constant_of(x, kept), x), change)
 
 
-def _bounded(x: Any) -> Any:
+def _bounded(x: Array) -> Array:
     """Return each matrix divided by a bound of its largest singular value, the root of its 1 and infinity norms."""
     size = abs(x)
     row = aval_of(x).ndim - 2
@@ -72,7 +73,7 @@ def _bounded(x: Any) -> Any:
     return mul(x, converted(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
 
 
-def unitary_factors(x: Any) -> Any:
+def unitary_factors(x: Any) -> Array:
     """Return U of the polar decomposition of each matrix, in a number of steps that the dtype alone determines.
 
     Singular values below the precision, relative to the largest, may stay below 1; their vectors are kept.
@@ -84,7 +85,7 @@ def unitary_factors(x: Any) -> Any:
     return u
 
 
-def _changed(x: Any, y: Any, tolerance: float) -> Any:
+def _changed(x: Array, y: Array, tolerance: float) -> Array:
     """Whether the Frobenius norm of the difference is above the tolerance."""
     size = abs(sub(x, y))
     norm = sqrt(reduce_sum(mul(size, size), (0, 1)))

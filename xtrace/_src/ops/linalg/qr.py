@@ -9,6 +9,7 @@ from xtrace._src.algebra.vector_space import converted, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
@@ -141,7 +142,7 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
     "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
 )
-def householder_product(a: ArrayLike, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """Multiply Householder reflections, and return the first columns of the product.
 
     Reflection i is 1 - taus[i] v vᴴ, where v is column i of `a` below the diagonal, 1 on it and 0 above.

@@ -9,6 +9,8 @@ from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.kinds import FLOAT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval, reshape
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike, Shape
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
@@ -28,7 +30,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 __all__ = ["cholesky_update", "symmetric_product"]
 
 
-def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Any) -> None:
+def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Shape) -> None:
     check_kind(name, avals, [(FLOAT,)] * 2)
     check_same_dtype(name, avals)
     if any(a.ndim < rank for a, rank in zip(avals, ranks, strict=True)) or square.shape[-2:] != (size, size):
@@ -46,7 +48,7 @@ def _update_abstract(r_matrix: ShapedArray, w_vector: ShapedArray) -> ShapedArra
     return ShapedArray(r_matrix.shape, r_matrix.dtype)
 
 
-def _rotated(step: Any, factor: Any, vector: Any) -> list[Any]:
+def _rotated(step: Array, factor: Array, vector: Array) -> list[Any]:
     """Rotate row `step` of the factor and the vector, as a row, so that element `step` of the vector becomes zero."""
     axis = aval_of(factor).ndim - 2
     row = dynamic_slice_in_dim(factor, step, 1, axis, allow_negative_indices=False)
@@ -65,7 +67,7 @@ def _rotated(step: Any, factor: Any, vector: Any) -> list[Any]:
 
 
 @lower_fun
-def _as_rows(vector: Any) -> Any:
+def _as_rows(vector: Array) -> Array:
     shape = aval_of(vector).shape
     return reshape(vector, (*shape[:-1], 1, shape[-1]))
 
@@ -88,7 +90,7 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
     "cholesky_update", abstract=_update_abstract, emit=_update_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
 )
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """Compute the Cholesky factor of a matrix to which the product of a vector with itself is added.
 
     Args:

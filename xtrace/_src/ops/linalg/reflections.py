@@ -9,6 +9,8 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.arrays.shape import broadcasted_iota, rev, squeeze
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
@@ -49,15 +51,15 @@ def _count(n: int) -> Any:
     return np.int32(n)
 
 
-def _positions(aval: ShapedArray, axis: int) -> Any:
+def _positions(aval: ShapedArray, axis: int) -> Array:
     return broadcasted_iota(np.int32, aval.shape, axis)
 
 
-def _as_complex(x: Any, dtype: Any) -> Any:
+def _as_complex(x: Array, dtype: np.dtype[Any]) -> Array:
     return complex(x, zeros(aval_of(x))) if dtypes.is_complex(dtype) else x
 
 
-def _reflection(column: Any, position: Any) -> tuple[Any, Any, Any]:
+def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
     """Return v, tau and beta: 1 - conj(tau) v vᴴ takes the elements of `column` from `position` on to (beta, 0 …).
 
     v is 1 at `position` and 0 before; beta is real, tau zero where nothing is to be done (LAPACK's larfg).
@@ -86,28 +88,28 @@ def _reflection(column: Any, position: Any) -> tuple[Any, Any, Any]:
     return add(div(tail, as_column(scale)), converted(here, aval.dtype)), tau, wide
 
 
-def _from_left(x: Any, v: Any, tau: Any) -> Any:
+def _from_left(x: Array, v: Array, tau: Array) -> Array:
     """Return (1 - tau v vᴴ) x."""
     column = as_column(v)
     return sub(x, product(mul(column, as_column(as_column(tau))), product(adjoint(column), x)))
 
 
-def _from_right(x: Any, v: Any, tau: Any) -> Any:
+def _from_right(x: Array, v: Array, tau: Array) -> Array:
     """Return x (1 - tau v vᴴ)."""
     column = as_column(v)
     return sub(x, product(product(x, column), adjoint(mul(column, as_column(as_column(conj_if_complex(tau)))))))
 
 
-def _element(x: Any, step: Any) -> Any:
+def _element(x: Array, step: Array) -> Array:
     """Return element `step` of each vector, of size 1."""
     return dynamic_slice_in_dim(x, step, 1, aval_of(x).ndim - 1, allow_negative_indices=False)
 
 
-def _column(x: Any, step: Any) -> Any:
+def _column(x: Array, step: Array) -> Array:
     return squeeze(_element(x, step), (aval_of(x).ndim - 1,))
 
 
-def _replaced(x: Any, column: Any, step: Any) -> Any:
+def _replaced(x: Array, column: Array, step: Array) -> Array:
     return dynamic_update_slice_in_dim(x, as_column(column), step, aval_of(x).ndim - 1, allow_negative_indices=False)
 
 
@@ -139,7 +141,7 @@ def apply_reflections(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool)
     return repeat_while(lambda count, *_: lt(count, _count(steps)), step, [_count(0), a, taus, c])[3]
 
 
-def _unit_scaled(x: Any) -> tuple[Any, Any]:
+def _unit_scaled(x: Array) -> tuple[Any, Any]:
     """Return each matrix divided by its largest element, so that squares stay in range, and the divisor."""
     aval = aval_of(x)
     scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
@@ -148,7 +150,7 @@ def _unit_scaled(x: Any) -> tuple[Any, Any]:
     return div(x, scale), scale
 
 
-def _exchanged(x: Any, step: Any, chosen: Any) -> Any:
+def _exchanged(x: Array, step: Array, chosen: Array) -> Array:
     """Exchange elements `step` and `chosen` along the last axis; `chosen` has a position for each matrix."""
     aval = aval_of(x)
     last = aval.ndim - 1
@@ -160,7 +162,7 @@ def _exchanged(x: Any, step: Any, chosen: Any) -> Any:
     return select_n(eq(positions, step), moved, broadcast_in_dim(there, aval.shape, range(last + 1)))
 
 
-def pivoted_qr(x: Any, pivots: Any) -> list[Any]:
+def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
     """The results of `geqp3`, columns counted from 0: at each step the longest remaining column comes to the front.
 
     Lengths are taken anew at each step, as costly as the step itself, so that none loses its digits (Golub and
@@ -226,7 +228,7 @@ def hessenberg_form(a: Any) -> list[Any]:
     return [add(mul(upper_triangle(work, -1), scale), lower_triangle(work, -2)), taus]
 
 
-def tridiagonal_form(a: Any, *, lower: bool) -> list[Any]:
+def tridiagonal_form(a: ArrayLike, *, lower: bool) -> list[Any]:
     """The results of `tridiagonal`: the Hessenberg form of a Hermitian matrix is tridiagonal and real."""
     if not lower:
         # From the last column on: the same as from the first, of the matrix with rows and columns in reverse.

@@ -9,6 +9,7 @@ from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import move_axis, operand_aval, reshape, with_axis
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import squeeze
@@ -71,7 +72,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
 
 
 @primitive("cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING)
-def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Factor Hermitian positive definite matrices as ``x = L Lᴴ`` with lower triangular L.
 
     Args:

@@ -9,6 +9,8 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.ops.arrays.shape import concatenate, squeeze
 from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
@@ -18,23 +20,23 @@ from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import reduce_max
 
 
-def _row(x: Any, position: Any) -> Any:
+def _row(x: Array, position: ArrayLike) -> Array:
     return squeeze(dynamic_slice_in_dim(x, position, 1, 0, allow_negative_indices=False), (0,))
 
 
-def _with_row(x: Any, row: Any, position: Any) -> Any:
+def _with_row(x: Array, row: Array, position: ArrayLike) -> Array:
     shape = aval_of(row).shape
     row = broadcast_in_dim(row, (1, *shape), range(1, len(shape) + 1))
     return dynamic_update_slice_in_dim(x, row, position, 0, allow_negative_indices=False)
 
 
-def _beside(x: Any) -> Any:
+def _beside(x: Array) -> Array:
     """Return a number for each matrix as a factor of its right-hand sides."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape, 1), range(len(shape)))
 
 
-def _away_from_zero(pivot: Any, smallest: Any) -> Any:
+def _away_from_zero(pivot: Array, smallest: Array) -> Array:
     """Return the pivot, or one of size `smallest` where it is smaller."""
     replaced = converted(smallest, aval_of(pivot).dtype)
     if not dtypes.is_complex(aval_of(pivot).dtype):
@@ -42,7 +44,7 @@ def _away_from_zero(pivot: Any, smallest: Any) -> Any:
     return select_n(lt(abs(pivot), smallest), pivot, replaced)
 
 
-def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+def _eliminated(threshold: Array | None, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are used and forgotten.
 
     At each step the larger of the row at hand and the next one becomes the pivot row (LAPACK's gtsv). threshold:
@@ -52,7 +54,7 @@ def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
 
     def step(
         count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: Any, second: Any, right: Any,
-        p: Any, q: Any, r: Any,
+        p: ArrayLike, q: ArrayLike, r: ArrayLike,
     ) -> list[Any]:
         # The row at hand is (p, q) from the diagonal on, the next one (low, m, n); r and s are their right-hand sides.
         following = add(count, np.int32(1))
@@ -88,7 +90,7 @@ def _eliminated(threshold: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     return [_with_row(pivots, p, last), upper, second, _with_row(right, r, last)]
 
 
-def _substituted(pivots: Any, upper: Any, second: Any, right: Any) -> Any:
+def _substituted(pivots: Any, upper: Any, second: Any, right: Any) -> Array:
     """Return the solution of an upper triangular system with three diagonals, from the last row on."""
     size = aval_of(pivots).shape[0]
 
@@ -102,7 +104,7 @@ def _substituted(pivots: Any, upper: Any, second: Any, right: Any) -> Any:
     return repeat_while(lambda count, *_: ge(count, np.int32(0)), step, state)[4]
 
 
-def solve_by_elimination(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
+def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool) -> Any:
     """The result of `tridiagonal_solve`; NaN for singular matrices, whose small pivots are enlarged if that is asked.
 
     A pivot below the precision times the largest element becomes as large as that, which moves the matrix by no more
@@ -129,7 +131,7 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: 
     return transpose(solved, (*range(1, ndim), 0, ndim))
 
 
-def _only_inside(x: Any, outside: int) -> Any:
+def _only_inside(x: Array, outside: int) -> Array:
     """Return a diagonal with zero for the element beyond the matrix, which may be anything."""
     aval = aval_of(x)
     last, size = aval.ndim - 1, aval.shape[-1]

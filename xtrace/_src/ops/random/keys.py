@@ -16,6 +16,7 @@ from xtrace._src.algebra.vector_space import (
     with_axis,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Literal
@@ -27,6 +28,7 @@ from xtrace._src.ops.random import rbg, threefry
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import array_from_host, signature_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 
 class Generator:
@@ -76,7 +78,7 @@ def is_key(aval: ShapedArray) -> bool:
     return type(aval.dtype) is ExtendedDType and aval.dtype.type is dtypes.prng_key
 
 
-def generator_of(dtype: Any) -> Generator:
+def generator_of(dtype: ExtendedDType) -> Generator:
     """Return the generator whose keys have the dtype."""
     return _of_dtype[dtype]
 
@@ -87,7 +89,7 @@ def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
     return aval
 
 
-def _key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Any:
+def _key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Array:
     axis = axes[0]
     assert axis is not None
     return move_axis(operands[0], axis, 0)
@@ -101,7 +103,7 @@ def _seed_abstract(seed: ShapedArray, *, impl: Generator) -> ShapedArray:
     return ShapedArray(seed.shape, impl.dtype)
 
 
-def _seed_words(seeds: Any, *, impl: Generator) -> Any:
+def _seed_words(seeds: Array, *, impl: Generator) -> Array:
     low = converted(seeds, dtypes.uint32)
     high: Any = broadcast_in_dim(Literal(0, ShapedArray((), dtypes.uint32)), aval_of(seeds).shape, ())
     dtype = aval_of(seeds).dtype
@@ -156,7 +158,7 @@ def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
     return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
 
 
-def check_words(aval: Any, impl: Generator) -> None:
+def check_words(aval: ShapedArray, impl: Generator) -> None:
     """Raise TypeError unless arrays of this type are the words of keys of the generator `impl`."""
     if aval.ndim < 1 or aval.shape[-1] != impl.words:
         raise TypeError(
@@ -176,7 +178,9 @@ def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
     return _bitcast(words, _wrap_abstract(words.aval, impl=impl))
 
 
-def _wrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
+def _wrap_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
+) -> tuple[Any, int]:
     return random_wrap.bind_positional((_key_axes_first(operands, axes),), (impl,)), 0
 
 
@@ -196,7 +200,7 @@ def _unwrap_evaluate(keys: ConcreteArray) -> ConcreteArray:
     return _bitcast(keys, _unwrap_abstract(keys.aval))
 
 
-def _unwrap_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
+def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
     return random_unwrap.bind_positional(operands), axes[0]
 
 
@@ -230,7 +234,7 @@ def _split_abstract(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray
 
 
 def _split_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
     return random_split.bind_positional((_key_axes_first(operands, axes),), (shape,)), 0
 
@@ -251,14 +255,14 @@ def _fold_in_abstract(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     return ShapedArray(shape or data.shape, keys.dtype)
 
 
-def _fold_in_words(impl: Generator, words: Any, data: Any) -> Any:
+def _fold_in_words(impl: Generator, words: Array, data: Array) -> Array:
     shape = aval_of(data).shape
     if shape and aval_of(words).ndim == 1:
         words = broadcast_in_dim(words, (*shape, impl.words), (len(shape),))
     return impl.fold_in(words, data)
 
 
-def _fold_in_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
+def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
     ranks = [aval_of(x).ndim - (i is not None) for x, i in zip(operands, axes, strict=True)]
     moved = [
         x if i is None and not (rank or max(ranks)) else with_axis(x, i, mapped.size)
@@ -287,7 +291,7 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...])
 
 
 def _bits_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
     return random_bits.bind_positional((_key_axes_first(operands, axes),), (bit_width, shape)), 0
 

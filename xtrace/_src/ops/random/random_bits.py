@@ -6,17 +6,21 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, move_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = ["RandomAlgorithm", "rng_bit_generator", "rng_uniform"]
 
@@ -32,7 +36,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-def _bits_abstract(key: ShapedArray, *, shape: tuple[int, ...], dtype: Any, **_: Any) -> list[ShapedArray]:
+def _bits_abstract(key: ShapedArray, *, shape: tuple[int, ...], dtype: np.dtype[Any], **_: Any) -> list[ShapedArray]:
     if dtype not in (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64):
         raise TypeError(
             f"rng_bit_generator: unsupported dtype {dtype.name}; it is one of uint8, uint16, uint32 and uint64"
@@ -65,7 +69,8 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
 
 
 def _bits_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...], dtype: Any, **others: Any
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...], dtype: np.dtype[Any],
+    **others: Any
 ) -> tuple[list[Any], tuple[int, int]]:
     keys = move_axis(operands[0], axes[0], 0)
     if not mapped.size:
@@ -82,7 +87,7 @@ def _bits_batch(
     jvp=ZERO_DERIVATIVE, batch=_bits_batch, multiple_results=True,
 )
 def rng_bit_generator(
-    key: Any, shape: Any, dtype: DTypeLike = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
+    key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
     out_sharding: Any = None,
 ) -> Any:
     """Return the next key and an array of random bits, of `dtype` uint8, uint16, uint32 or uint64.
@@ -140,7 +145,7 @@ _STATEFUL = "rng_uniform draws from a state that is no operand: use rng_bit_gene
     jvp=no_rule(f"Differentiation rule for 'rng_uniform' not implemented: {_STATEFUL}"),
     batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
 )
-def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Any) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
     """Return numbers drawn uniformly from [a, b), scalars of one dtype, with a state that the device holds.
 
     The same program may give other numbers each time: `xtrace.random` is reproducible. ValueError unless `a` and `b`

@@ -11,6 +11,8 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape, transpose
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise
@@ -24,13 +26,13 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 _SPACING = 10
 
 
-def _first(keys: Any) -> Any:
+def _first(keys: Array) -> Array:
     """Return the first of the keys."""
     rank = aval_of(keys).ndim - 1
     return reshape(slice(keys, (0,) * (rank + 1), (1,) * rank + (4,)), (4,)) if rank else keys
 
 
-def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each of the keys."""
     whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
     if not math.prod(whole):
@@ -38,11 +40,11 @@ def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     return rng_bit_generator.bind_positional((_first(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
 
 
-def _halves(keys: Any) -> Any:
+def _halves(keys: Array) -> Array:
     return reshape(keys, (*aval_of(keys).shape[:-1], 2, 2))
 
 
-def rbg_split(keys: Any, shape: tuple[int, ...]) -> Any:
+def rbg_split(keys: Any, shape: tuple[int, ...]) -> Array:
     """Return new keys, of `shape` for each of the keys."""
     leading = aval_of(keys).ndim - 1
     found = threefry_split(_halves(keys), shape)
@@ -50,7 +52,7 @@ def rbg_split(keys: Any, shape: tuple[int, ...]) -> Any:
     return reshape(transpose(found, axes), (*aval_of(keys).shape[:-1], *shape, 4))
 
 
-def rbg_fold_in(keys: Any, data: Any) -> Any:
+def rbg_fold_in(keys: Any, data: Any) -> Array:
     """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
     halves, own = _halves(keys), aval_of(data).shape
     if own:
@@ -58,7 +60,7 @@ def rbg_fold_in(keys: Any, data: Any) -> Any:
     return reshape(threefry_fold_in(halves, data), aval_of(keys).shape)
 
 
-def unsafe_rbg_split(keys: Any, shape: tuple[int, ...]) -> Any:
+def unsafe_rbg_split(keys: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return new keys, of `shape` for each of the keys."""
     leading, count = aval_of(keys).shape[:-1], math.prod(shape)
     drawn = rbg_bits(keys, 32, (_SPACING * count, 4))
@@ -67,7 +69,7 @@ def unsafe_rbg_split(keys: Any, shape: tuple[int, ...]) -> Any:
     return reshape(kept, (*leading, *shape, 4))
 
 
-def unsafe_rbg_fold_in(keys: Any, data: Any) -> Any:
+def unsafe_rbg_fold_in(keys: ArrayLike, data: ArrayLike) -> Array:
     """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
     own = aval_of(data).shape
     words = [full((*own, 1), Literal(0, ShapedArray((), dtypes.uint32))), reshape(data, (*own, 1))] * 2

@@ -13,6 +13,7 @@ from typing import Any
 from xtrace._src.algebra.kinds import broadcast_shapes
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, converted, reshape
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -30,16 +31,16 @@ def _word(number: int) -> Literal:
     return Literal(number, _WORD)
 
 
-def _add(x: Any, y: Any) -> Any:
+def _add(x: Array, y: Any) -> Array:
     return elementwise.add.bind_positional((x, y))
 
 
-def _rotated(x: Any, count: int) -> Any:
+def _rotated(x: Array, count: int) -> Array:
     low = elementwise.shift_right_logical.bind_positional((x, _word(32 - count)))
     return elementwise.bitwise_or.bind_positional((elementwise.shift_left.bind_positional((x, _word(count))), low))
 
 
-def _rounds(key0: Any, key1: Any, x0: Any, x1: Any) -> list[Any]:
+def _rounds(key0: Array, key1: Array, x0: Array, x1: Array) -> list[Any]:
     """Return the block (x0, x1) after 20 rounds, with a part of the key added before the first and after each four."""
     xor = elementwise.bitwise_xor
     schedule = [key0, key1, xor.bind_positional((xor.bind_positional((key0, key1)), _word(_PARITY)))]
@@ -67,14 +68,14 @@ threefry2x32 = Primitive(
 )
 
 
-def _words_of(keys: Any, trailing: int) -> list[Any]:
+def _words_of(keys: Array, trailing: int) -> list[Any]:
     """Return the two words of each key, with `trailing` axes of size 1 after the axes of the keys."""
     shape = aval_of(keys).shape[:-1]
     words = [index_in_dim(keys, i, -1, keepdims=False) for i in (0, 1)]
     return [reshape(x, shape + (1,) * trailing) if shape and trailing else x for x in words]
 
 
-def _encrypted(keys: Any, x0: Any, x1: Any) -> list[Any]:
+def _encrypted(keys: Array, x0: Any, x1: Array) -> list[Any]:
     """Return the words made of blocks of one shape, without the axes of the keys, for each key: keys' axes first."""
     shape, leading = aval_of(x1).shape, aval_of(keys).ndim - 1
     key0, key1 = _words_of(keys, len(shape))
@@ -94,7 +95,7 @@ def _counted(keys: Any, shape: tuple[int, ...]) -> list[Any]:
     return _encrypted(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
 
 
-def _halved(keys: Any, count: int) -> Any:
+def _halved(keys: Array, count: int) -> Array:
     """Return `count` words made of 0, 1, 2, ..., those of the second half paired with those of the first."""
     half = -(-count // 2)
     numbers = broadcasted_iota.bind_positional((), (dtypes.uint32, (count,), 0, None))
@@ -105,7 +106,7 @@ def _halved(keys: Any, count: int) -> Any:
     return slice_in_dim(joined, 0, count, axis=-1) if count % 2 else joined
 
 
-def _joined(high: Any, low: Any) -> Any:
+def _joined(high: Array, low: Array) -> Array:
     """Return 64-bit words from their halves."""
     high, low = converted(high, dtypes.uint64), converted(low, dtypes.uint64)
     high = elementwise.shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
@@ -115,7 +116,7 @@ def _joined(high: Any, low: Any) -> Any:
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each of the keys."""
     if not math.prod(shape):
         return full((*aval_of(keys).shape[:-1], *shape), Literal(0, ShapedArray((), _UNSIGNED[bit_width])))
@@ -145,7 +146,7 @@ def _pieces(words: Any, bit_width: int) -> Any:
     return reshape(converted(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
 
 
-def threefry_split(keys: Any, shape: tuple[int, ...]) -> Any:
+def threefry_split(keys: Any, shape: tuple[int, ...]) -> Array:
     """Return new keys, of `shape` for each of the keys."""
     leading = aval_of(keys).shape[:-1]
     if not math.prod(shape):
@@ -155,12 +156,12 @@ def threefry_split(keys: Any, shape: tuple[int, ...]) -> Any:
     return reshape(_halved(keys, 2 * math.prod(shape)), (*leading, *shape, 2))
 
 
-def _paired(words: Sequence[Any]) -> Any:
+def _paired(words: Sequence[Any]) -> Array:
     """Return two words as a key."""
     shape = aval_of(words[0]).shape
     return concatenate([reshape(x, (*shape, 1)) for x in words], len(shape))
 
 
-def threefry_fold_in(keys: Any, data: Any) -> Any:
+def threefry_fold_in(keys: Any, data: Any) -> Array:
     """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
     return _paired(threefry2x32.bind_positional((*_words_of(keys, 0), _word(0), data)))

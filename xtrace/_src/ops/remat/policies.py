@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -290,7 +291,7 @@ def _giving(
     return stage_to_jaxpr(giving, branch.in_avals, branch.debug_info)
 
 
-def _zeros(aval: ShapedArray) -> Any:
+def _zeros(aval: ShapedArray) -> Array:
     """Return zeros, in the memory that `aval` says."""
     found = zeros(aval.update(memory_space=MemorySpace.Device))
     return found if aval.memory_space is MemorySpace.Device else put([found], [aval.memory_space])[0]
