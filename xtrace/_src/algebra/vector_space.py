@@ -209,9 +209,25 @@ def _broadcast_batch(
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
 )
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """Spread `operand` over `shape`, its axis i along axis ``broadcast_dimensions[i]``; size-1 axes are repeated.
+    """Expand an array to a shape by repeating it along new axes and along axes of size 1.
 
-    TypeError if the dimensions are not distinct axes of the result or a size is neither 1 nor the result's.
+    Args:
+        operand: an array.
+        shape: the shape of the result, an integer or a sequence of integers.
+        broadcast_dimensions: for each axis of `operand` the axis of the result that it becomes.
+        out_sharding: must be None.
+
+    Returns:
+        An array of shape `shape` and the dtype of `operand`.
+
+    Raises:
+        TypeError: the dimensions are not distinct axes of the result, or a size is neither 1 nor that of the result.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+        Array([[1, 1, 1],
+               [2, 2, 2]], dtype=int32)
     """
     shape = canonical_shape("broadcast_in_dim", shape)
     dimensions = integer_tuple("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
@@ -267,9 +283,24 @@ def _reshape_batch(
     transpose=_reshape_transpose, batch=_reshape_batch,
 )
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
-    """Return the elements, in row-major order, in a new shape; axes are permuted by `dimensions` first.
+    """Reshape an array, with its elements in row-major order.
 
-    TypeError if the number of elements differs, or if `dimensions` is no permutation of the axes.
+    Args:
+        operand: an array.
+        new_sizes: the shape of the result, an integer or a sequence of integers; no size is negative.
+        dimensions: a permutation of the axes that is applied first; None for none.
+        out_sharding: must be None.
+
+    Returns:
+        An array of shape `new_sizes` and the dtype of `operand`.
+
+    Raises:
+        TypeError: the number of elements differs, a size is negative, or `dimensions` is no permutation of the axes.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.reshape(jnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0))
+        Array([1, 3, 2, 4], dtype=int32)
     """
     shape = canonical_shape("reshape", new_sizes)
     if dimensions is not None:
@@ -313,7 +344,24 @@ def _transpose_batch(
     batch=_transpose_batch,
 )
 def transpose(operand: Array, permutation: Sequence[int]) -> Array:
-    """Permute axes: axis i of the result is axis ``permutation[i]`` of `operand`."""
+    """Transpose an array by a permutation of its axes.
+
+    Args:
+        operand: an array.
+        permutation: for each axis of the result the axis of `operand` that it is.
+
+    Returns:
+        An array of the permuted shape and the dtype of `operand`.
+
+    Raises:
+        TypeError: `permutation` is no permutation of the axes.
+
+    Example:
+        >>> lax.transpose(jnp.array([[1, 2, 3]]), (1, 0))
+        Array([[1],
+               [2],
+               [3]], dtype=int32)
+    """
     permutation = integer_tuple("transpose", "permutation", permutation)
     if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
         return operand
@@ -356,12 +404,26 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
 )
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:
-    """Return `operand` with element type `new_dtype`, strongly typed.
+    """Convert an array to another dtype.
 
-    Floats become integers by rounding towards zero, saturating, and NaN becomes 0; integers wrap; complex numbers
-    lose their imaginary part with a ComplexWarning; a boolean says whether the number is not zero. `new_dtype` is a
-    dtype, its name, a scalar class, or Python's bool, int, float or complex. TypeError for anything else, ValueError
-    for None.
+    Floating numbers become integers by rounding towards zero; those out of range become the nearest integer, and NaN
+    becomes 0. Integers wrap. Complex numbers lose their imaginary part with a ComplexWarning. Booleans say whether a
+    number is not zero.
+
+    Args:
+        operand: an array or a scalar.
+        new_dtype: a dtype, its name, a scalar class, or Python's bool, int, float or complex.
+
+    Returns:
+        An array of the shape of `operand` and dtype `new_dtype`, strongly typed.
+
+    Raises:
+        TypeError: `operand` is no array, or `new_dtype` is no dtype.
+        ValueError: `new_dtype` is None.
+
+    Example:
+        >>> lax.convert_element_type(jnp.array([1.5, -2.5]), jnp.int32)
+        Array([ 1, -2], dtype=int32)
     """
     if new_dtype is None:
         raise ValueError("convert_element_type: dtype must be specified")

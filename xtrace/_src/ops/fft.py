@@ -134,11 +134,24 @@ def _fft_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int],
     batch=_fft_batch, moves_elements=False,
 )
 def fft(x: ArrayLike, fft_type: Any, fft_lengths: ShapeLike) -> Any:
-    """Transform the last axes of `x`, up to three, as `fft_type` says, an FftType or its name.
+    """Transform the last axes of an array, at most three, by a discrete Fourier transform.
 
-    fft_lengths are the sizes of these axes; of the last one of IRFFT, those of the result, which is real: `x` has the
-    first ``n // 2 + 1`` terms. RFFT takes real, the others complex numbers; other dtypes are converted. TypeError or
-    ValueError for another type, dtype or shape.
+    Args:
+        x: an array; it is converted to complex numbers, or to real ones for RFFT.
+        fft_type: an `FftType` or its name: FFT, IFFT, RFFT or IRFFT.
+        fft_lengths: the sizes of the axes; for the last one of IRFFT, the size n of the result, where `x` has the first
+            ``n // 2 + 1`` terms.
+
+    Returns:
+        An array of complex numbers, or of real ones for IRFFT.
+
+    Raises:
+        TypeError: `x` is no array of an accepted dtype.
+        ValueError: `fft_type` is unknown, or `fft_lengths` does not agree with the shape of `x`.
+
+    Example:
+        >>> lax.fft(jnp.array([1.0, 0.0]), "rfft", (2,))
+        Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
     if isinstance(fft_type, str):
         if fft_type not in _names:

@@ -146,9 +146,26 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
     jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
 def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: Any = None) -> Any:
-    """Return the index along axis `dimension` at every position of an array of the given shape and dtype.
+    """Return an array whose elements are their indices along one axis.
 
-    ValueError if there is no such axis, TypeError for a dtype that is not numeric.
+    Args:
+        dtype: the dtype of the result, a numeric one.
+        shape: the shape of the result.
+        dimension: an axis of the result, counted from the front.
+        out_sharding: must be None.
+
+    Returns:
+        An array of the given shape and dtype.
+
+    Raises:
+        TypeError: `dtype` is no numeric dtype, or `shape` is no shape.
+        ValueError: there is no such axis.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+        Array([[0, 1, 2],
+               [0, 1, 2]], dtype=int32)
     """
     shape = canonical_shape("broadcasted_iota", shape)
     dtype = requested_dtype("broadcasted_iota", dtype)
@@ -246,7 +263,24 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
     jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
-    """Return an array whose elements are unspecified (zeros, at present)."""
+    """Return an array whose elements are unspecified.
+
+    Args:
+        shape: the shape of the result, an integer or a sequence of integers.
+        dtype: the dtype of the result.
+        out_sharding: must be None.
+
+    Returns:
+        An array of the given shape and dtype.
+
+    Raises:
+        TypeError: `dtype` is no dtype, or `shape` is no shape.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.empty((2, 3), jnp.float32).shape
+        (2, 3)
+    """
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
     return empty.bind_positional((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
 
@@ -284,9 +318,22 @@ def _squeeze_batch(
     transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
 )
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Any:
-    """Drop axes of size 1; negative axes count from the end.
+    """Remove axes of size 1.
 
-    ValueError if an axis is out of bounds, given twice, or of another size.
+    Args:
+        array: an array.
+        dimensions: the axes that are removed; negative ones count from the end.
+
+    Returns:
+        An array of the dtype of `array` without the axes.
+
+    Raises:
+        TypeError: `dimensions` is no sequence of integers.
+        ValueError: an axis does not exist, is given twice, or has another size.
+
+    Example:
+        >>> lax.squeeze(jnp.array([[1, 2]]), (0,))
+        Array([1, 2], dtype=int32)
     """
     ndim = operand_aval("squeeze", array, "array").ndim
     axes = tuple([canonical_axis("squeeze", d, ndim) for d in integer_tuple("squeeze", "dimensions", dimensions)])
@@ -360,9 +407,22 @@ def _concatenate_batch(
     jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
 )
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
-    """Join arrays of one dtype along an axis, on which alone their sizes may differ.
+    """Concatenate arrays along an axis.
 
-    ValueError if there are no arrays; TypeError if dtypes, ranks or other sizes differ or there is no such axis.
+    Args:
+        operands: a sequence of arrays of one dtype, whose shapes agree but for the axis.
+        dimension: the axis, counted from the front.
+
+    Returns:
+        An array of the operands' dtype.
+
+    Raises:
+        TypeError: dtypes, ranks or other sizes differ, or there is no such axis.
+        ValueError: there are no arrays.
+
+    Example:
+        >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+        Array([1, 2, 3], dtype=int32)
     """
     arrays = _sequence("concatenate", operands)
     if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
@@ -416,7 +476,24 @@ def _stack_batch(
     jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
 )
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Join arrays of one shape and dtype along a new axis of the result, negative ones counted from its end."""
+    """Stack arrays along a new axis.
+
+    Args:
+        operands: a sequence of arrays of one shape and dtype.
+        axis: the axis of the result; negative ones count from its end.
+
+    Returns:
+        An array of the operands' dtype with one more axis.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: there are no arrays, their shapes differ, or there is no such axis.
+
+    Example:
+        >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
     arrays = _sequence("stack", operands)
     ndim = operand_aval("stack", arrays[0], "operands[0]").ndim
     return stack.bind_positional(arrays, (canonical_axis("stack", axis, ndim + 1),))
@@ -449,7 +526,23 @@ def _unstack_batch(
     jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
 )
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
-    """Return the arrays along an axis, as a tuple; ValueError if there is no such axis."""
+    """Split an array into its subarrays at each index of an axis.
+
+    Args:
+        x: an array of rank 1 or more.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        A tuple of arrays of the dtype of `x` without the axis.
+
+    Raises:
+        TypeError: `x` is no array, or `axis` is no integer.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     return tuple(
         unstack.bind_positional((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),))
     )
@@ -498,7 +591,24 @@ def _split_batch(
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
-    """Return consecutive pieces along an axis, of the given sizes; ValueError if these do not add up to its size."""
+    """Split an array into consecutive pieces along an axis.
+
+    Args:
+        operand: an array.
+        sizes: the sizes of the pieces, which add up to that of the axis.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        A list of arrays of the dtype of `operand`.
+
+    Raises:
+        TypeError: `sizes` is no sequence of integers.
+        ValueError: the sizes do not add up, one is negative, or there is no such axis.
+
+    Example:
+        >>> lax.split(jnp.array([1, 2, 3]), (1, 2))
+        [Array([1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
     return list(split.bind_positional((operand,), (integer_tuple("split", "sizes", sizes), number)))
 
@@ -533,7 +643,22 @@ def _tile_batch(
 
 @linear("tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch)
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """Repeat `operand` ``reps[i]`` times along its axis i."""
+    """Repeat an array along each of its axes.
+
+    Args:
+        operand: an array.
+        reps: for each axis the number of repetitions, not negative.
+
+    Returns:
+        An array of the dtype of `operand`, each size multiplied by the repetitions.
+
+    Raises:
+        TypeError: `reps` is no sequence of as many non-negative integers.
+
+    Example:
+        >>> lax.tile(jnp.array([1, 2]), (2,))
+        Array([1, 2, 1, 2], dtype=int32)
+    """
     return tile.bind_positional((operand,), (integer_tuple("tile", "reps", reps),))
 
 
@@ -561,7 +686,22 @@ def _rev_transpose(cotangent: Array, operand: Any, **dimensions: Any) -> Array:
     "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose, axes=("dimensions",)
 )
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Reverse the order of elements along axes."""
+    """Reverse the order of elements along axes.
+
+    Args:
+        operand: an array.
+        dimensions: the distinct axes, counted from the front.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    Raises:
+        TypeError: `dimensions` are no distinct axes.
+
+    Example:
+        >>> lax.rev(jnp.array([1, 2, 3]), (0,))
+        Array([3, 2, 1], dtype=int32)
+    """
     return rev.bind_positional((operand,), (integer_tuple("rev", "dimensions", dimensions),))
 
 

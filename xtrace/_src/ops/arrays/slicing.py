@@ -119,9 +119,23 @@ def _slice_batch(
 def slice(
     operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Array:
-    """Return the elements from `start_indices` up to, not including, `limit_indices`, every ``strides[i]``-th.
+    """Extract the part of an array between two indices on every axis.
 
-    TypeError unless 0 <= start <= limit <= size and the stride is positive, on every axis.
+    Args:
+        operand: an array.
+        start_indices: for each axis the first index.
+        limit_indices: for each axis the index after the last one.
+        strides: for each axis the positive distance of indices; None for 1.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: on an axis 0 <= start <= limit <= size does not hold, or a stride is not positive.
+
+    Example:
+        >>> lax.slice(jnp.array([1, 2, 3, 4]), (1,), (4,), (2,))
+        Array([2, 4], dtype=int32)
     """
     starts = integer_tuple("slice", "start_indices", start_indices)
     limits = integer_tuple("slice", "limit_indices", limit_indices)
@@ -250,9 +264,24 @@ def _pad_batch(
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
 def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
-    """Add a scalar around and between elements: ``padding_config[i]`` is (low, high, interior) along axis i.
+    """Pad an array with a scalar around and between its elements.
 
-    Negative low and high take elements away. TypeError if dtypes differ; ValueError if nothing would be left.
+    Args:
+        operand: an array.
+        padding_value: a scalar of the dtype of `operand`.
+        padding_config: for each axis (low, high, interior), the numbers of elements added in front, behind and between
+            neighbours. Negative low and high remove elements.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: `padding_config` has another form, or takes away more than there is; `padding_value` is no scalar.
+
+    Example:
+        >>> lax.pad(jnp.array([1, 2]), 0, [(1, 0, 1)])
+        Array([0, 1, 0, 2], dtype=int32)
     """
     try:
         configuration = tuple([tuple([operator.index(n) for n in axis]) for axis in padding_config])
@@ -381,11 +410,25 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Return a part of fixed size at a position that may be traced, moved as needed to lie inside the operand.
+    """Extract a part of fixed size at a position that may be traced.
 
-    `start_indices` is a sequence of scalars, or a vector. Negative ones count from the end where
-    `allow_negative_indices` says so, one bool for all or one for each. ValueError or TypeError if counts, sizes or
-    dtypes of indices do not fit.
+    Args:
+        operand: an array.
+        start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector. The part
+            is moved to lie inside of `operand`.
+        slice_sizes: for each axis the size of the part, not above that of `operand`.
+        allow_negative_indices: whether negative indices count from the end, for all axes or for each.
+
+    Returns:
+        An array of shape `slice_sizes` and the dtype of `operand`.
+
+    Raises:
+        TypeError: the indices are no integers, or the sizes do not fit.
+        ValueError: the number of indices is not that of the axes.
+
+    Example:
+        >>> lax.dynamic_slice(jnp.array([1, 2, 3, 4]), (1,), (2,))
+        Array([2, 3], dtype=int32)
     """
     indices = _indices("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice.bind_positional(
@@ -531,10 +574,24 @@ def _dynamic_update_slice_batch(
 def dynamic_update_slice(
     operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
 ) -> Array:
-    """Return `operand` with `update` in place of a part, at a position that may be traced.
+    """Replace a part of an array at a position that may be traced.
 
-    The position is moved as needed for the update to lie inside; indices are those of `dynamic_slice`. TypeError if
-    dtypes or ranks differ or the update is larger than the operand.
+    Args:
+        operand: an array.
+        update: an array of the rank and dtype of `operand`, on no axis larger.
+        start_indices: for each axis the first index, as in `dynamic_slice`.
+        allow_negative_indices: whether negative indices count from the end, for all axes or for each.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    Raises:
+        TypeError: dtypes or ranks differ, `update` is larger than `operand`, or the indices are no integers.
+        ValueError: the number of indices is not that of the axes.
+
+    Example:
+        >>> lax.dynamic_update_slice(jnp.array([1, 2, 3]), jnp.array([9]), (1,))
+        Array([1, 9, 3], dtype=int32)
     """
     indices = _indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice.bind_positional([operand, update, *indices])

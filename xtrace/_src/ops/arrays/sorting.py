@@ -102,10 +102,26 @@ def _sort_batch(
     jvp=_sort_jvp, batch=_sort_batch,
 )
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sort along an axis, ascending; NaNs come last, and complex numbers go by real, then imaginary part.
+    """Sort arrays along an axis, in ascending order.
 
-    A sequence of arrays of one shape is sorted together, by the first `num_keys` in lexicographic order, and a tuple
-    comes back. With `is_stable` equal elements keep their order. TypeError if shapes differ.
+    NaNs come last. Complex numbers are ordered by their real parts, equal ones by the imaginary parts.
+
+    Args:
+        operand: an array, or a sequence of arrays of one shape, which are sorted together.
+        dimension: an axis; negative ones count from the end.
+        is_stable: whether equal elements keep their order.
+        num_keys: the number of arrays that are compared, the first ones in lexicographic order; the others follow them.
+
+    Returns:
+        An array of the shape and dtype of `operand`, or for a sequence a tuple of arrays.
+
+    Raises:
+        TypeError: an operand is no array, the shapes differ, or the sequence is empty.
+        ValueError: `num_keys` is not between 1 and the number of arrays, or there is no such axis.
+
+    Example:
+        >>> lax.sort((jnp.array([2, 1, 3]), jnp.array([4, 5, 6])))
+        (Array([1, 2, 3], dtype=int32), Array([5, 4, 6], dtype=int32))
     """
     several = isinstance(operand, (tuple, list))
     operands = list(operand) if several else [operand]
@@ -164,9 +180,24 @@ def _top_k_batch(
     jvp=_top_k_jvp, batch=_top_k_batch,
 )
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Sequence[Any]:
-    """Return the `k` largest elements along an axis, largest first, and their positions; of equals the first.
+    """Return the largest elements along an axis in descending order, and their positions.
 
-    ValueError if `k` is negative or above the size of the axis, or the operand is complex.
+    Args:
+        operand: an array of real numbers or booleans.
+        k: the number of elements, at most the size of the axis.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        A list of two arrays of size `k` along the axis: the elements, and their positions as int32. Of equal elements
+        the first one comes first.
+
+    Raises:
+        TypeError: `operand` is no array, or `k` is no integer.
+        ValueError: `k` is negative or too large, there is no such axis, or the elements are complex.
+
+    Example:
+        >>> lax.top_k(jnp.array([1, 3, 2]), 2)
+        [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
     return list(top_k.bind_positional((operand,), (operator.index(k), number)))
