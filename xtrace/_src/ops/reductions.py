@@ -549,11 +549,27 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Combine elements along axes with ``computation(x, y)``, an associative function on scalars.
+    """Reduce axes by an associative function of two scalars, which may be applied in any order.
 
-    `operands` is an array or a pytree of arrays of one shape, `init_values` the same of scalars, the function's
-    neutral elements; the function takes two such trees and returns one. It may be applied in any order, and may close
-    over nothing traced. ValueError if shapes or structures do not agree, TypeError for other dtypes.
+    Args:
+        operands: an array, or a tree of arrays of one shape.
+        init_values: a scalar, or a tree of scalars, the neutral elements of the function.
+        computation: a function of two scalars, or of two trees of them, that returns the same; it closes over no traced
+            values.
+        dimensions: the distinct axes, counted from the front.
+        out_sharding: must be None.
+
+    Returns:
+        An array, or a tree of arrays, of the dtypes of `operands` without the axes.
+
+    Raises:
+        TypeError: a dtype is not accepted, or `dimensions` is no sequence of integers.
+        ValueError: an axis does not exist, or shapes or structures do not agree.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
+        Array(6, dtype=int32)
     """
     no_sharding("reduce", out_sharding)
     arrays, tree = pytree.tree_flatten(operands)

@@ -31,9 +31,20 @@ def dtype(x: Any) -> Any:
 
 @linear("stage", emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
 def stage(x: Any, /) -> Array:
-    """Return `x` as a value of the program being traced, so that what Python does with it is recorded.
+    """Record a value in the program that is being traced, so that operations on it are recorded as well.
 
-    Outside a trace an array; a traced value is returned as it is. TypeError for what is no array or scalar.
+    Args:
+        x: an array, a scalar or a traced value.
+
+    Returns:
+        A traced value; outside of a trace an array.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> lax.stage(1)
+        Array(1, dtype=int32, weak_type=True)
     """
     if isinstance(x, Tracer):
         return x

@@ -337,11 +337,29 @@ def reduce_window(
     window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Combine the elements in each window with ``computation(x, y)``, an associative function on scalars.
+    """Reduce each window of an array by an associative function of two scalars.
 
-    `operand` is an array or a pytree of arrays of one shape, `init_value` the same of scalars, the function's neutral
-    elements, which padding is made of. Strides and dilations are 1 where not given; padding is "VALID", "SAME",
-    "SAME_LOWER" or pairs (before, after). TypeError or ValueError if shapes, dtypes or structures do not agree.
+    Args:
+        operand: an array, or a tree of arrays of one shape.
+        init_value: a scalar, or a tree of scalars, the neutral elements of the function; they are also the padding.
+        computation: a function of two scalars, or of two trees of them, that returns the same.
+        window_dimensions: for each axis the size of the window.
+        window_strides: for each axis the distance of windows; None for 1.
+        padding: "VALID", "SAME", "SAME_LOWER", or for each axis the numbers of elements (before, after).
+        base_dilation: for each axis the distance of elements of `operand`; None for 1.
+        window_dilation: for each axis the distance of elements of the window; None for 1.
+
+    Returns:
+        An array, or a tree of arrays, with one element for each window.
+
+    Raises:
+        TypeError: the window, strides or dilations do not have a positive number for each axis, or the dtypes differ.
+        ValueError: shapes or structures do not agree.
+        RuntimeError: `padding` is an unknown name.
+
+    Example:
+        >>> lax.reduce_window(jnp.array([1, 2, 3]), 0, lax.add, (2,))
+        Array([3, 5], dtype=int32)
     """
     arrays, tree = pytree.tree_flatten(operand)
     initial, initial_tree = pytree.tree_flatten(init_value)

@@ -391,11 +391,30 @@ def gather(
     mode: Any = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Read windows of `slice_sizes` at the positions that the last axis of `start_indices` holds.
+    """Gather windows of an array at positions that may be traced.
 
-    `mode` says what becomes of windows that do not lie inside (see GatherScatterMode); with "fill" they read as
-    `fill_value`, by default NaN, the smallest signed or the largest unsigned integer, or True. `unique_indices` and
-    `indices_are_sorted` promise that these hold. TypeError if shapes and `dimension_numbers` do not agree.
+    Args:
+        operand: an array.
+        start_indices: an array of integers whose last axis holds index vectors.
+        dimension_numbers: a `GatherDimensionNumbers`.
+        slice_sizes: the sizes of the windows along each axis of `operand`.
+        unique_indices: whether the caller promises that no two index vectors are equal.
+        indices_are_sorted: whether the caller promises that the index vectors are in rising order.
+        mode: a `GatherScatterMode` or its name, for windows outside of the operand.
+        fill_value: the elements of windows outside in the mode "fill"; None for NaN, the smallest signed or the largest
+            unsigned integer, or True.
+
+    Returns:
+        An array of the dtype of `operand`, with the axes of the index vectors and those of the windows.
+
+    Raises:
+        TypeError: the shapes and `dimension_numbers` do not agree, or the indices are no integers.
+        ValueError: `mode` is none of the modes.
+
+    Example:
+        >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+        >>> lax.gather(jnp.array([1, 2, 3]), jnp.array([[2], [0]]), numbers, (1,))
+        Array([3, 1], dtype=int32)
     """
     numbers = _canonical_numbers("gather", GatherDimensionNumbers, dimension_numbers)
     canonical = _canonical_mode("gather", mode, GatherScatterMode.PROMISE_IN_BOUNDS)

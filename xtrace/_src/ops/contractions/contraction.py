@@ -417,11 +417,27 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Multiply `lhs` and `rhs` and sum over pairs of axes, for each index of pairs of batch axes.
+    """Multiply two arrays and sum over pairs of axes, for each index of pairs of batch axes.
 
-    dimension_numbers is ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``. The result has the batch
-    axes, then the remaining axes of `lhs`, then those of `rhs`. preferred_element_type is the dtype of the sums and
-    the result; without it, the more precise of the operands'. TypeError if axes or sizes do not agree.
+    Args:
+        lhs, rhs: arrays.
+        dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, sequences of axes, counted
+            from the front; the axes of a pair have one size.
+        precision: a `Precision`, a name, a pair of these, a `DotAlgorithm` or None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the more precise of the operands' dtypes.
+        out_sharding: must be None.
+
+    Returns:
+        An array with the batch axes, then the remaining axes of `lhs`, then those of `rhs`.
+
+    Raises:
+        TypeError: `dimension_numbers` has another form, axes or sizes do not agree, or a dtype is not accepted.
+        ValueError: `precision` is unknown.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.dot_general(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), (((1,), (0,)), ((), ())))
+        Array([3, 7], dtype=int32)
     """
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype("dot_general", preferred_element_type)

@@ -521,14 +521,37 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Move the kernel `rhs` over the spatial axes of `lhs` and sum products, over them and the features of `lhs`.
+    """Sum products of a kernel and windows of an array, over the spatial axes and the features.
 
-    window_strides are the steps, lhs_dilation and rhs_dilation the distances of elements of an operand (1: next to each
-    other). padding is "SAME", "SAME_LOWER", "VALID" or a (low, high) pair for each spatial axis, of zeros that are
-    added, or if negative elements that are left out. dimension_numbers says where the axes are, see
-    `conv_dimension_numbers`. With feature_group_count g, each of g groups of features of `lhs` meets its own group of
-    kernels; with batch_group_count, each group of batches does. The kernel is not reversed: it is a correlation.
-    TypeError or ValueError for operands or arguments that do not fit.
+    The kernel is not reversed: the function is a correlation.
+
+    Args:
+        lhs: an array with a batch axis, a feature axis and spatial axes.
+        rhs: a kernel of the same dtype, with axes of output features, of input features and spatial axes.
+        window_strides: for each spatial axis the distance of windows.
+        padding: "SAME", "SAME_LOWER", "VALID", or for each spatial axis (low, high), the numbers of zeros that are
+            added; negative ones leave elements out.
+        lhs_dilation: for each spatial axis the distance of elements of `lhs`; None for 1.
+        rhs_dilation: for each spatial axis the distance of elements of `rhs`; None for 1.
+        dimension_numbers: the places of the axes, as `conv_dimension_numbers` takes them.
+        feature_group_count: the number of groups of features, each with its own kernels.
+        batch_group_count: the number of groups of the batch, each with its own kernels.
+        precision: a `Precision`, a name, a pair of these, or None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for that of the operands.
+        out_sharding: must be None.
+
+    Returns:
+        An array with the axes that `dimension_numbers` says.
+
+    Raises:
+        TypeError: the dtypes differ, or an argument has another form.
+        ValueError: the shapes, strides, dilations or counts do not agree.
+        RuntimeError: `padding` is an unknown name.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.conv_general_dilated(jnp.array([[[1.0, 2.0, 4.0]]]), jnp.array([[[-1.0, 1.0]]]), (1,), "VALID")
+        Array([[[1., 2.]]], dtype=float32)
     """
     name = "conv_general_dilated"
     left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")

@@ -340,12 +340,33 @@ def ragged_dot_general(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Multiply as `dot_general`, with an axis of `lhs` taken apart into consecutive groups of the given sizes.
+    """Multiply two arrays as `dot_general` does, with an axis of `lhs` split into consecutive groups.
 
-    If the axis is a free one, `rhs` has an axis of groups, and each group of `lhs` meets its own part of it; what is in
-    no group gives zeros. If it is summed over, there is one sum for each group, on a new first axis of the result. If
-    it is a batch axis, groups make no difference. group_sizes is 1-D, or has before its axis of groups the batch axes
-    and those of the ragged one's kind before that. TypeError for axes and sizes that do not agree.
+    Groups of a free axis meet their own parts of `rhs`, and elements of no group give zeros. Groups of a contracted
+    axis have a sum each, on a new first axis of the result. Groups of a batch axis make no difference.
+
+    Args:
+        lhs, rhs: arrays.
+        group_sizes: integers, the sizes of the groups along the last axis; axes before it are the batch axes and those
+            of the ragged axis's kind that come before that.
+        ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
+        precision: a `Precision`, a name, a pair of these, or None for the default.
+        preferred_element_type: the dtype of the sums and the result; None for the more precise of the operands' dtypes.
+        group_offset: must be None.
+        out_sharding: must be None.
+
+    Returns:
+        An array with the axes of `dot_general`'s result, after that of the groups for a contracted axis.
+
+    Raises:
+        TypeError: axes and sizes do not agree, or `group_sizes` are no integers.
+        NotImplementedError: `group_offset` or `out_sharding` is given.
+
+    Example:
+        >>> numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+        >>> lax.ragged_dot_general(jnp.eye(2), jnp.ones((2, 2, 1)), jnp.array([1, 1]), numbers)
+        Array([[1.],
+               [1.]], dtype=float32)
     """
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not supported; leave it at None")

@@ -56,7 +56,21 @@ def _after_emit(builder: FunctionBuilder, *tokens: Value) -> Value:
     batch=no_rule("after_all of tokens that are mapped: a token has no axis"),
 )
 def after_all(*operands: Any) -> Any:
-    """Return a token that comes after all tokens given. TypeError for an operand that is none."""
+    """Return a token that comes after all given tokens.
+
+    Args:
+        operands: tokens, any number of them.
+
+    Returns:
+        A token.
+
+    Raises:
+        TypeError: an operand is no token.
+
+    Example:
+        >>> type(lax.after_all(lax.create_token())).__name__
+        'ConcreteArray'
+    """
     for position, x in enumerate(operands):
         if not is_array_like(x) or type(aval_of(x)) is not AbstractToken:
             raise _no_token(position, short_repr(x))
