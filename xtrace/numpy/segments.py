@@ -65,6 +65,8 @@ def _segmented(
     data, ids = to_array(data), to_array(ids)
     reduction = _REDUCTIONS[name]
     rows, shape = ids.shape[0], data.shape[1:]
+    if not math.prod(shape):
+        return full((count, *shape), 0, data.dtype)
     indices = expand_dims(ids, (1,))
     lead: tuple[int, ...] = (count,)
     if bucket is not None:

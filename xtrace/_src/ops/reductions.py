@@ -336,7 +336,7 @@ class Cumulative(Primitive):
         )[0]
 
     def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
-        combine = self.combine
+        combine, axis = self.combine, vector_space.canonical_axis(self.name, axis, aval_of(primals[0]).ndim)
         assert combine is not None
 
         def scan(x: Any) -> list[Any]:

@@ -97,7 +97,9 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     odd, even = _pade(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
     found = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
-    most_needed = reduce_max(count, tuple(range(len(batch))))
+    # A matrix with NaN needs none, and must not keep the others from theirs.
+    known = lax.select(lax.ne(count, count), full_like(count, 0), count)
+    most_needed = reduce_max(known, tuple(range(len(batch))))
 
     def step(x: ArrayLike, done: ArrayLike) -> tuple[Any, None]:
         def squared(x: ArrayLike) -> Array:

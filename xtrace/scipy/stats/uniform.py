@@ -28,7 +28,7 @@ pdf = distribution.exponential(logpdf, "1.")
 @distribution.defines("0.5")
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """Return the probability of a value up to `x`."""
-    return choose(x < loc, 0.0, choose(x >= loc + scale, 1.0, (x - loc) / scale))
+    return choose(x < loc, 0.0, choose(x > loc + scale, 1.0, (x - loc) / scale))
 
 
 @distribution.defines("0.25", "0.25", strong=False)
