@@ -58,27 +58,84 @@ def _relu6_tangent(t: Array, y: Array, x: Array) -> Array:
 
 @inline_jit(public=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
-    """x where it is not negative, negative_slope * x elsewhere."""
+    """Return `x` where it is not negative, and ``negative_slope * x`` elsewhere.
+
+    Args:
+        x: an array of real numbers.
+        negative_slope: the slope below 0.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.leaky_relu(jnp.array([-1.0, 2.0]))
+        Array([-0.01,  2.  ], dtype=float32)
+    """
     x = operand("leaky_relu", x)
     return choose(x >= 0, x, negative_slope * x)
 
 
 @inline_jit(public=True)
 def hard_tanh(x: Any) -> Array:
-    """x moved into [-1, 1]. Integers stay integers."""
+    """Return `x` moved into [-1, 1].
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.hard_tanh(jnp.array([-1.0, 2.0]))
+        Array([-1.,  1.], dtype=float32)
+    """
     x = operand("hard_tanh", x)
     return choose(x > 1, 1, choose(x < -1, -1, x))
 
 
 @inline_jit(public=True)
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """relu6(x + 3) / 6."""
+    """Return ``relu6(x + 3) / 6``.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.hard_sigmoid(jnp.array([-1.0, 2.0]))
+        Array([0.33333334, 0.8333334 ], dtype=float32)
+    """
     return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @inline_jit(public=True)
 def hard_silu(x: ArrayLike) -> Any:
-    """x * hard_sigmoid(x)."""
+    """Return ``x * hard_sigmoid(x)``.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.hard_silu(jnp.array([-1.0, 2.0]))
+        Array([-0.33333334,  1.6666667 ], dtype=float32)
+    """
     x = operand("hard_silu", x)
     return x * hard_sigmoid(x)
 
@@ -88,14 +145,43 @@ hard_swish = hard_silu
 
 @inline_jit(public=True)
 def sparse_plus(x: Any) -> Array:
-    """0 for x <= -1, (x + 1)² / 4 between -1 and 1, x for x >= 1."""
+    """Return 0 up to -1, ``(x + 1) ** 2 / 4`` between -1 and 1, and `x` from 1 on.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.sparse_plus(jnp.array([-1.0, 2.0]))
+        Array([0., 2.], dtype=float32)
+    """
     x = operand("sparse_plus", x)
     return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @inline_jit(public=True)
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """(x + 1) / 2 moved into [0, 1]. ValueError for complex numbers, which have no order."""
+    """Return ``(x + 1) / 2`` moved into [0, 1].
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> nn.sparse_sigmoid(jnp.array([-1.0, 2.0]))
+        Array([0., 1.], dtype=float32)
+    """
     return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
@@ -104,13 +190,41 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 
 @inline_jit(public=True)
 def sigmoid(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)). TypeError for integers and booleans."""
+    """Return ``1 / (1 + exp(-x))``.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is an array of integers or booleans, or no array.
+
+    Example:
+        >>> nn.sigmoid(jnp.array([-1.0, 2.0]))
+        Array([0.26894143, 0.880797  ], dtype=float32)
+    """
     return logistic(x)
 
 
 @inline_jit(public=True)
 def silu(x: ArrayLike) -> Array:
-    """x * sigmoid(x). TypeError for integers and booleans."""
+    """Return ``x * sigmoid(x)``.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is an array of integers or booleans, or no array.
+
+    Example:
+        >>> nn.silu(jnp.array([-1.0, 2.0]))
+        Array([-0.26894143,  1.761594  ], dtype=float32)
+    """
     x = operand("silu", x)
     return x * logistic(x)
 
@@ -120,19 +234,61 @@ swish = silu
 
 @inline_jit(public=True)
 def softplus(x: ArrayLike) -> Array:
-    """log(1 + exp(x)), without overflow."""
+    """Return ``log(1 + exp(x))``, without overflow.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.softplus(jnp.array([-1.0, 2.0]))
+        Array([0.3132617, 2.126928 ], dtype=float32)
+    """
     return logaddexp(operand("softplus", x), 0)
 
 
 @inline_jit(public=True)
 def log_sigmoid(x: ArrayLike) -> Array:
-    """log(sigmoid(x)) = -softplus(-x)."""
+    """Return ``log(sigmoid(x))``, without overflow.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.log_sigmoid(jnp.array([-1.0, 2.0]))
+        Array([-1.3132617, -0.126928 ], dtype=float32)
+    """
     return -softplus(-operand("log_sigmoid", x))
 
 
 @inline_jit(public=True)
 def mish(x: ArrayLike) -> Array:
-    """x * tanh(softplus(x))."""
+    """Return ``x * tanh(softplus(x))``.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.mish(jnp.array([-1.0, 2.0]))
+        Array([-0.30340144,  1.943959  ], dtype=float32)
+    """
     x = operand("mish", x)
     return x * tanh(softplus(x))
 
@@ -153,7 +309,22 @@ log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
 
 @inline_jit(public=True)
 def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
+    """Return `x` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
+
+    Args:
+        x: an array of real numbers.
+        alpha: minus the limit for small `x`.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.elu(jnp.array([-1.0, 2.0]))
+        Array([-0.63212055,  2.        ], dtype=float32)
+    """
     x = operand("elu", x)
     positive = x > 0
     # The unused branch must not overflow, or its derivative is NaN.
@@ -162,7 +333,22 @@ def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
 
 @inline_jit(public=True)
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1), whose derivative is continuous."""
+    """Return ``max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1)``, whose derivative is continuous.
+
+    Args:
+        x: an array of real numbers.
+        alpha: minus the limit for small `x`.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.celu(jnp.array([-1.0, 2.0]))
+        Array([-0.63212055,  2.        ], dtype=float32)
+    """
     x = operand("celu", x)
     return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
 
@@ -173,7 +359,24 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 @inline_jit(public=True)
 def selu(x: ArrayLike) -> Array:
-    """scale * elu(x, alpha), with the constants that keep mean 0 and variance 1."""
+    """Return a multiple of `elu` with the constants that keep mean 0 and variance 1.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.selu(jnp.array([-1.0, 2.0]))
+        Array([-1.1113307,  2.101402 ], dtype=float32)
+
+    Reference:
+        Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks" (2017).
+    """
     return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
 
 
@@ -187,9 +390,24 @@ def _gelu(x: Any, *, approximate: bool) -> Any:
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the normal distribution's cumulative function, or a formula with tanh for that if `approximate`.
+    """Return `x` times the cumulative distribution function of the normal distribution.
 
-    Integers give the default float. TypeError for complex numbers that are not approximated.
+    Args:
+        x: an array of real numbers.
+        approximate: whether it is computed by a formula with tanh.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is complex and not `approximate`, or no array.
+
+    Example:
+        >>> nn.gelu(jnp.array([-1.0, 2.0]))
+        Array([-0.15880796,  1.9545977 ], dtype=float32)
+
+    Reference:
+        Hendrycks and Gimpel, "Gaussian error linear units" (2016).
     """
     return _gelu(x, approximate=bool(approximate))
 
@@ -202,7 +420,23 @@ def _glu(x: Array, *, axis: int) -> Array:
 
 @inline_jit(static=("axis",), public=True)
 def glu(x: Any, axis: int = -1) -> Array:
-    """The first half along `axis` times the sigmoid of the second. ValueError for an odd number or no such axis."""
+    """Return the first half of `x` along an axis times the sigmoid of the second half.
+
+    Args:
+        x: an array of real numbers.
+        axis: the axis.
+
+    Returns:
+        An array with half the length along the axis.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+        ValueError: the length is odd, or there is no such axis.
+
+    Example:
+        >>> nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0]))
+        Array([0.5, 1. ], dtype=float32)
+    """
     x = operand("glu", x)
     axis = canonical_axis("glu", axis, x.ndim)
     if x.shape[axis] % 2:
@@ -215,18 +449,61 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 @inline_jit(public=True)
 def soft_sign(x: ArrayLike) -> Array:
-    """x / (|x| + 1)."""
+    """Return ``x / (abs(x) + 1)``.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.soft_sign(jnp.array([-1.0, 2.0]))
+        Array([-0.5      ,  0.6666667], dtype=float32)
+    """
     x = operand("soft_sign", x)
     return x / (abs(x) + 1)
 
 
 @inline_jit(public=True)
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x² + b)) / 2, a smooth max(x, 0)."""
+    """Return ``(x + sqrt(x ** 2 + b)) / 2``, a smooth maximum of `x` and 0.
+
+    Args:
+        x: an array of real numbers.
+        b: the smoothness; a positive number.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.squareplus(jnp.array([-1.0, 2.0]))
+        Array([0.618034 , 2.4142137], dtype=float32)
+    """
     x = operand("squareplus", x)
     return (x + sqrt(square(x) + b)) / 2
 
 
 def identity(x: ArrayLike) -> Array:
-    """x as an array."""
+    """Return `x` as an array.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.identity(jnp.array([-1.0, 2.0]))
+        Array([-1.,  2.], dtype=float32)
+    """
     return operand("identity", x)

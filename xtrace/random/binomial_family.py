@@ -138,10 +138,28 @@ def _binomial(key: Array, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.d
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
-    """Return the number of successes in `n` trials of probability `p`, as floats; parameters broadcast to `shape`.
+    """Draw numbers of successes in `n` trials.
 
-    It is drawn in the floating dtype that `n` and `p` promote to, and converted to `dtype`. NaN for no number
-    of trials and no probability. ValueError for a dtype that is not floating.
+    Args:
+        key: a random key, typed or legacy.
+        n: the number of trials; a number or array.
+        p: the probability of success, likewise.
+        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.binomial(random.key(0), 10, 0.3, (3,))
+        Array([2., 2., 1.], dtype=float32)
+
+    Reference:
+        Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS; Devroye (1986), section X.4.3.
     """
     return draw("binomial", _binomial, key, shape, dtype, n=n, p=p)
 
@@ -169,10 +187,29 @@ def _multinomial(key: Any, n: Any, p: ArrayLike, *, shape: tuple[int, ...], dtyp
 def multinomial(
     key: ArrayLike, n: Any, p: Any, *, shape: ShapeLike | None = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
-    """Return how often each outcome of probabilities `p`, along the last axis, comes up in `n` trials.
+    """Draw how often each outcome comes up in `n` trials.
 
-    `n` broadcasts to the other axes of `p`, and `p` to `shape`. unroll: as in `scan`, over the outcomes. ValueError for
-    `p` without an axis.
+    Args:
+        key: a random key, typed or legacy.
+        n: the number of trials; a number or array.
+        p: the probabilities of the outcomes along the last axis.
+        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        unroll: how many outcomes are drawn in each round of the loop over them.
+
+    Returns:
+        An array whose last axis is that of `p`.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.multinomial(random.key(0), 10, jnp.array([0.2, 0.8]))
+        Array([1., 9.], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section XI.1: conditional binomials.
     """
     check_key("multinomial", key)
     if dtype is None:

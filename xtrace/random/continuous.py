@@ -53,9 +53,27 @@ def _bits(key: Array, *, shape: tuple[int, ...], width: int) -> Array:
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Any:
-    """Return random bits as unsigned integers of `dtype`, by default uint32, or uint64 where 64 bits are enabled.
+    """Draw random bits, as unsigned integers.
 
-    ValueError for a dtype that is no unsigned integer.
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: an unsigned integer dtype; None for uint32, or uint64 where 64 bits are enabled.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `shape` has a negative size.
+
+    Example:
+        >>> random.bits(random.key(0), (2,))
+        Array([4070199207, 4202968722], dtype=uint32)
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     check_unsharded("bits", out_sharding)
     if dtype is None:
@@ -101,10 +119,29 @@ def uniform(
     key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
     out_sharding: Any = None
 ) -> Array:
-    """Return numbers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
+    """Draw numbers uniformly from [minval, maxval).
 
-    `dtype` is a floating type, by default the default one. ValueError for another dtype and for bounds that do not
-    broadcast, TypeError for what is no key.
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        minval: the lower bound, which belongs to the interval; a number or an array that broadcasts to `shape`.
+        maxval: the upper bound, which does not, likewise.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype, or a bound does not broadcast to `shape`.
+
+    Example:
+        >>> random.uniform(random.key(0), (2,))
+        Array([0.947667 , 0.9785799], dtype=float32)
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     check_unsharded("uniform", out_sharding)
     dtype = float_dtype("uniform", dtype)
@@ -136,9 +173,27 @@ _normal = inline_jit(with_typed_key(normal_numbers))
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the normal distribution of mean 0 and variance 1.
+    """Draw numbers from the normal distribution of mean 0 and variance 1.
 
-    Of a complex `dtype`, real and imaginary part have variance 1/2. ValueError for a dtype that is not inexact.
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating or complex dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is neither floating nor complex.
+
+    Example:
+        >>> random.normal(random.key(0), (2,))
+        Array([1.6226422, 2.0252647], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     return draw("normal", _normal, key, shape, dtype, out_sharding, complex_too=True)
 
@@ -171,10 +226,28 @@ def gumbel_mode(mode: Any) -> str:
 def gumbel(
     key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, mode: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Return numbers drawn from the Gumbel distribution.
+    """Draw numbers from the Gumbel distribution.
 
-    `mode` is "low", or "high" for twice the random bits, which reach further into the tail. ValueError for another one
-    and for a dtype that is not floating.
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        mode: "low" or "high": the number of random bits behind each number; None for the one of the settings.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype, or `mode` is unknown.
+
+    Example:
+        >>> random.gumbel(random.key(0), (2,))
+        Array([2.9233725, 3.8326178], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     mode = gumbel_mode(mode)
     return draw("gumbel", lambda k, **s: _gumbel(k, mode=mode, **s), key, shape, dtype, out_sharding)

@@ -115,10 +115,29 @@ def _narrowed(x: Any, lowest: int, highest: int) -> Any:
 def randint(
     key: ArrayLike, shape: ShapeLike, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Return integers drawn uniformly from [minval, maxval), bounds that broadcast to `shape`.
+    """Draw integers uniformly from [minval, maxval).
 
-    `dtype` is an integer type; a bound one above its largest number is allowed. Where the range is empty, the result is
-    `minval`. TypeError for another dtype, ValueError for bounds that do not broadcast.
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        minval: the lower bound, which belongs to the interval; an integer or array.
+        maxval: the upper bound, which does not, likewise.
+        dtype: the integer dtype of the result; None for the default one.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key, a bound is no integer, or `dtype` is no integer dtype.
+        ValueError: a bound does not broadcast to `shape`.
+
+    Example:
+        >>> random.randint(random.key(0), (4,), 0, 10)
+        Array([9, 0, 2, 3], dtype=int32)
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     check_unsharded("randint", out_sharding)
     dtype = int_dtype("randint", dtype, TypeError)
@@ -149,10 +168,28 @@ def _bernoulli(key: Array, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -
 
 
 def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Array:
-    """Return booleans that are true with probability `p`, a floating number or array that broadcasts to `shape`.
+    """Draw booleans that are true with a given probability.
 
-    The `mode` "high" draws twice the bits, which small probabilities need. TypeError for `p` of another dtype,
-    ValueError for another mode.
+    Args:
+        key: a random key, typed or legacy.
+        p: the probability; a floating number or array.
+        shape: the shape of the result; None for the shape that p has.
+        mode: "low" or "high": the number of random bits behind each boolean.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of booleans.
+
+    Raises:
+        TypeError: `key` is no single key, or `p` is not floating.
+        ValueError: `p` does not broadcast to `shape`, or `mode` is unknown.
+
+    Example:
+        >>> random.bernoulli(random.key(0), 0.5, (4,))
+        Array([False, False,  True,  True], dtype=bool)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     check_unsharded("bernoulli", out_sharding)
     if mode not in ("high", "low"):
@@ -180,7 +217,27 @@ _rademacher = inline_jit(with_typed_key(signs))
 def rademacher(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Any:
-    """Return -1 or 1 with equal probability, as numbers of `dtype`, by default the default integer type."""
+    """Draw -1 or 1 with equal probability.
+
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the dtype of the numbers; None for the default integer dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+
+    Example:
+        >>> random.rademacher(random.key(0), (4,))
+        Array([-1, -1,  1,  1], dtype=int32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     check_unsharded("rademacher", out_sharding)
     if dtype is None:
         found = dtypes.default_int(config.enable_x64.value)
@@ -203,7 +260,29 @@ def _geometric(key: Array, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[An
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return the number of trials up to the first success of probability `p`, which broadcasts to `shape`."""
+    """Draw numbers of trials up to the first success.
+
+    Args:
+        key: a random key, typed or legacy.
+        p: the probability of success; a number or array.
+        shape: the shape of the result; None for the shape that p has.
+        dtype: the integer dtype of the result; None for the default one.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `p` does not broadcast to `shape`, or `dtype` is no integer dtype.
+
+    Example:
+        >>> random.geometric(random.key(0), 0.25, (4,))
+        Array([1, 1, 4, 3], dtype=int32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     check_unsharded("geometric", out_sharding)
     dtype = int_dtype("geometric", dtype)
     check_key("geometric", key)
@@ -256,10 +335,28 @@ def _count(function: str, x: Any) -> int:
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
-    """Return `x` with its parts along `axis` in random order, or a permutation of ``arange(x)`` for an integer.
+    """Return the parts of an array in random order, or a permutation of the integers below a number.
 
-    With `independent`, every row along the axis gets an order of its own. TypeError for what is neither integer nor
-    array, ValueError for an axis that `x` does not have.
+    Args:
+        key: a random key, typed or legacy.
+        x: an integer, for ``arange(x)``, or an array.
+        axis: the axis along which the parts lie.
+        independent: whether each vector along `axis` is ordered on its own.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> random.permutation(random.key(0), 4)
+        Array([0, 1, 3, 2], dtype=int32)
+
+    Reference:
+        Sorting by random keys, in as many rounds as make equal keys improbable.
     """
     check_unsharded("permutation", out_sharding)
     check_key("permutation", key)
@@ -319,11 +416,30 @@ def choice(
     key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None,
     axis: int = 0, mode: Any = None
 ) -> Array:
-    """Return a sample of `shape` from ``arange(a)`` for an integer, or of the parts of an array along `axis`.
+    """Draw a sample of integers below a number, or of the parts of an array.
 
-    `p` are the probabilities, by default equal ones; without `replace` nothing is taken twice. `mode` is that of
-    `gumbel`, for samples with probabilities and without replacement. ValueError for a sample that is larger than the
-    population and for `p` that does not fit it, TypeError for what is neither integer nor array.
+    Args:
+        key: a random key, typed or legacy.
+        a: an integer, for ``arange(a)``, or an array.
+        shape: the shape of the result.
+        replace: whether a part may be drawn more than once.
+        p: the probabilities of the parts; None for equal ones.
+        axis: the axis along which the parts of an array lie.
+        mode: "low" or "high": the number of random bits; None for the one of the settings.
+
+    Returns:
+        An array of the shape, in which each element is a part of `a`.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the sample is larger than the population without `replace`, or `p` does not fit.
+
+    Example:
+        >>> random.choice(random.key(0), jnp.array([5, 6, 7]), (2,))
+        Array([6, 5], dtype=int32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"choice: the argument shape must be a sequence, got {abbreviated(shape)}")
@@ -379,11 +495,30 @@ def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None, replace: bool = True,
     mode: Any = None, *, out_sharding: Any = None,
 ) -> Array:
-    """Return indices along `axis` drawn with probabilities proportional to ``exp(logits)``.
+    """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
 
-    `shape` ends in the shape of `logits` without that axis, which is the default; without `replace`, its leading axes
-    hold indices that differ. `mode` is that of `gumbel`. ValueError for shapes that do not fit and for logits that are
-    not floating, IndexError for an axis that `logits` does not have, TypeError for logits that are no array.
+    Args:
+        key: a random key, typed or legacy.
+        logits: an array of real numbers, the logarithms of probabilities up to a constant.
+        axis: the axis of the categories.
+        shape: the shape of the result; None for that of `logits` without `axis`.
+        replace: whether a category may be drawn more than once.
+        mode: "low" or "high": the number of random bits; None for the one of the settings.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of integers.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `shape` does not fit that of `logits`, or there is no such axis.
+
+    Example:
+        >>> random.categorical(random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(4,))
+        Array([1, 1, 1, 1], dtype=int32)
+
+    Reference:
+        Maddison, Tarlow and Minka, "A* sampling" (2014): the largest of logits with Gumbel noise.
     """
     check_unsharded("categorical", out_sharding)
     mode = gumbel_mode(mode)

@@ -134,15 +134,58 @@ _gamma = inline_jit(with_typed_key(gamma_numbers))
 
 
 def gamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return samples of the gamma distribution of shape parameter `a`, which broadcasts to `shape`, and scale 1.
+    """Draw numbers from the gamma distribution of scale 1, differentiable with respect to `a`.
 
-    Differentiable by `a`. For small `a` many samples are 0: `loggamma` is then more accurate.
+    For small `a` many of the numbers are 0: `loggamma` is then more accurate.
+
+    Args:
+        key: a random key, typed or legacy.
+        a: the shape parameter; a positive number or array.
+        shape: the shape of the result; None for the shape that a has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.gamma(random.key(0), 3.0, (2,))
+        Array([2.5691018, 2.784202 ], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
     return draw("gamma", _gamma, key, shape, dtype, out_sharding, a=a)
 
 
 def loggamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return the logarithms of samples of the gamma distribution; see `gamma`."""
+    """Draw logarithms of numbers from the gamma distribution of scale 1.
+
+    Args:
+        key: a random key, typed or legacy.
+        a: the shape parameter; a positive number or array.
+        shape: the shape of the result; None for the shape that a has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.loggamma(random.key(0), 3.0, (2,))
+        Array([0.94355625, 1.0239613 ], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+    """
     return draw("loggamma", lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
 
 
@@ -157,7 +200,31 @@ def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> An
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Return samples of the beta distribution; `a` and `b` broadcast to `shape`."""
+    """Draw numbers from the beta distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        a: the first shape parameter; a positive number or array.
+        b: the second one, likewise.
+        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.beta(random.key(0), 2.0, 3.0, (2,))
+        Array([0.23627362, 0.49045965], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section IX.4: quotients of gamma variables. Marsaglia
+        and Tsang, "A simple method for generating gamma variables" (2000).
+    """
     return draw("beta", _beta, key, shape, dtype, out_sharding, a=a, b=b)
 
 
@@ -175,9 +242,28 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> A
 def dirichlet(
     key: ArrayLike, alpha: Any, shape: ShapeLike | None = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Return samples of the Dirichlet distribution: numbers along a new last axis that add up to 1.
+    """Draw vectors from the Dirichlet distribution: numbers along a new last axis that add up to 1.
 
-    The last axis of `alpha` holds the parameters; its other axes broadcast to `shape`. ValueError for a scalar.
+    Args:
+        key: a random key, typed or legacy.
+        alpha: the concentrations along the last axis; an array of positive numbers.
+        shape: the shape of the result without the last axis; None for that of `alpha`.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape, followed by the length of the last axis of `alpha`.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `alpha` has no axis or does not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.dirichlet(random.key(0), jnp.ones(3))
+        Array([0.36472055, 0.4282893 , 0.20699008], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
     own = getattr(alpha, "shape", ())
     if not own:
@@ -198,7 +284,29 @@ _chisquare = inline_jit(with_typed_key(chisquare_numbers))
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return samples of the chi-square distribution of `df` degrees of freedom, which broadcast to `shape`."""
+    """Draw numbers from the chi-square distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        df: the degrees of freedom; a positive number or array.
+        shape: the shape of the result; None for the shape that df has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.chisquare(random.key(0), 3.0, (2,))
+        Array([2.205084 , 2.4899669], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+    """
     return draw("chisquare", _chisquare, key, shape, dtype, out_sharding, df=df)
 
 
@@ -212,7 +320,30 @@ def _f(key: Array, dfnum: Array, dfden: Array, *, shape: tuple[int, ...], dtype:
 
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Return samples of the F distribution of `dfnum` and `dfden` degrees of freedom, which broadcast to `shape`."""
+    """Draw numbers from the F distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        dfnum: the degrees of freedom of the numerator; a positive number or array.
+        dfden: those of the denominator, likewise.
+        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.f(random.key(0), 3.0, 5.0, (2,))
+        Array([2.5797074 , 0.19219677], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+    """
     return draw("f", _f, key, shape, dtype, out_sharding, dfnum=dfnum, dfden=dfden)
 
 
@@ -226,7 +357,29 @@ def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Return samples of Student's t distribution of `df` degrees of freedom, which broadcast to `shape`."""
+    """Draw numbers from Student's t distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        df: the degrees of freedom; a positive number or array.
+        shape: the shape of the result; None for the shape that df has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.t(random.key(0), 3.0, (2,))
+        Array([ 0.69022465, -3.2393365 ], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+    """
     return draw("t", _t, key, shape, dtype, out_sharding, df=df)
 
 
@@ -241,7 +394,29 @@ _generalized_normal = inline_jit(with_typed_key(_generalized))
 
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Return numbers whose density is proportional to ``exp(-|x| ** p)``, for a scalar `p`."""
+    """Draw numbers whose density is proportional to ``exp(-|x| ** p)``.
+
+    Args:
+        key: a random key, typed or legacy.
+        p: the exponent; a positive number.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.generalized_normal(random.key(0), 4.0, (2,))
+        Array([0.87875676, 0.10257511], dtype=float32)
+
+    Reference:
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+    """
     return draw("generalized_normal", lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding)
 
 
@@ -261,7 +436,30 @@ def ball(
     key: ArrayLike, d: int, p: Any = 2, shape: ShapeLike = (), dtype: DTypeLike | None = None, *,
     out_sharding: Any = None,
 ) -> Array:
-    """Return points uniformly from the unit ball of the p-norm in `d` dimensions, which are a new last axis."""
+    """Draw points uniformly from the unit ball of the p-norm.
+
+    Args:
+        key: a random key, typed or legacy.
+        d: the number of dimensions.
+        p: the exponent of the norm; a positive number.
+        shape: the shape of the result without its last axis.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape, followed by `d`.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `d` is negative, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.ball(random.key(0), 3).shape
+        (3,)
+
+    Reference:
+        Barthe, Guedon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
+    """
     try:
         size = operator.index(d)
     except TypeError:

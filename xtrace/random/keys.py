@@ -100,26 +100,75 @@ def _seeded(function: str, seed: ArrayLike, impl: Generator) -> Array:
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Return the random key for an integer `seed`, an array of shape () and dtype ``key<...>``.
+    """Return the random key for a seed.
 
-    `impl` names the generator, "threefry2x32", "rbg" or "unsafe_rbg", by default the one that the setting
-    ``jax_default_prng_impl`` says; `dtype` gives it by the dtype of its keys instead. Python integers wrap around to
-    the default integer type. TypeError for a seed that is no integer scalar, ValueError for an unknown generator.
+    Args:
+        seed: an integer, or an array of shape ().
+        impl: the name of the generator, such as "threefry2x32" or "rbg"; None for the one of the settings.
+        dtype: a dtype of keys, in the place of `impl`.
+
+    Returns:
+        A typed key: an array of shape () and a dtype such as ``key<fry>``.
+
+    Raises:
+        TypeError: `seed` is no integer.
+        ValueError: `seed` has axes, or the generator is unknown.
+
+    Example:
+        >>> random.key(0)
+        Array((), dtype=key<fry>) overlaying:
+        [0 0]
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     return _seeded("key", seed, _chosen("key", impl, dtype))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
-    """Return the random key for an integer `seed` in the legacy form: an array of uint32, of two or four words.
+    """Return the random key for a seed in the legacy form, an array of words.
 
-    See `key`, which makes keys with a dtype of their own.
+    Args:
+        seed: an integer, or an array of shape ().
+        impl: the name of the generator, such as "threefry2x32" or "rbg"; None for the one of the settings.
+
+    Returns:
+        An array of uint32, of two or four words.
+
+    Raises:
+        TypeError: `seed` is no integer.
+        ValueError: `seed` has axes, or the generator is unknown.
+
+    Example:
+        >>> random.PRNGKey(0)
+        Array([0, 0], dtype=uint32)
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     found = _seeded("PRNGKey", seed, _generator(impl))
     return found if config.enable_custom_prng.value else random_unwrap.bind_positional((found,))
 
 
 def key_dtype(impl_spec: Any = None) -> ExtendedDType:
-    """Return the dtype of the keys of a generator, by default of the one that the settings say."""
+    """Return the dtype of the keys of a generator.
+
+    Args:
+        impl_spec: the name of the generator; None for the one of the settings.
+
+    Returns:
+        An extended dtype.
+
+    Raises:
+        ValueError: the generator is unknown.
+
+    Example:
+        >>> random.key_dtype()
+        key<fry>
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+    """
     return _generator(impl_spec).dtype
 
 
@@ -186,9 +235,25 @@ def _split(key: Array, *, shape: tuple[int, ...]) -> Array:
 
 
 def split(key: ArrayLike, num: Any = 2) -> Array:
-    """Return `num` new keys made from `key`, which must not be used any more; `num` may be a shape.
+    """Return new keys made of a key, which must not be used again.
 
-    The result has the form of `key`, typed or uint32. TypeError for what is no key, ValueError for several.
+    Args:
+        key: a random key.
+        num: the number of new keys, or their shape.
+
+    Returns:
+        Random keys of the shape `num`.
+
+    Raises:
+        TypeError: `key` is no single key, or `num` is no shape.
+
+    Example:
+        >>> first, second = random.split(random.key(0))
+        >>> random.normal(first), random.normal(second)
+        (Array(1.0040143, dtype=float32), Array(-2.4424558, dtype=float32))
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     shape = canonical_shape("split", num if isinstance(num, (tuple, list)) else (operator.index(num),))
     return _split(check_key("split", key), shape=shape)
@@ -200,9 +265,25 @@ def _fold_in(key: Any, data: Any) -> Any:
 
 
 def fold_in(key: ArrayLike, data: Any) -> Any:
-    """Return a new key made from `key` and the number `data`, such as a step of a loop.
+    """Return a new key made of a key and a number, such as the step of a loop.
 
-    `data` becomes a uint32. OverflowError for a Python integer outside its range, TypeError for what is no scalar.
+    Args:
+        key: a random key.
+        data: an integer, or an array of shape ().
+
+    Returns:
+        A random key.
+
+    Raises:
+        TypeError: `key` is no single key, or `data` has axes or is no integer.
+
+    Example:
+        >>> random.fold_in(random.key(0), 3)
+        Array((), dtype=key<fry>) overlaying:
+        [2467461003 3840466878]
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     check_key("fold_in", key)
     if type(data) in (int, bool):
@@ -217,16 +298,50 @@ def fold_in(key: ArrayLike, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Array:
-    """Return the uint32 words behind random keys, along a new last axis; legacy keys are given back."""
+    """Return the words behind random keys.
+
+    Args:
+        keys: random keys; legacy ones are returned as they are.
+
+    Returns:
+        An array of uint32 with one more axis, the last one, for the words.
+
+    Raises:
+        TypeError: `keys` is no array of keys.
+
+    Example:
+        >>> random.key_data(random.key(1))
+        Array([0, 1], dtype=uint32)
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+    """
     if is_key(_aval_of_keys("key_data", keys)):
         return random_unwrap.bind_positional((keys,))
     return keys if isinstance(keys, Array) else to_constant(keys)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Any:
-    """Return typed keys with the given words, the last axis of an array of uint32; see `key` for `impl` and `dtype`.
+    """Return typed keys of given words.
 
-    TypeError for another dtype or a last axis of another size than the generator's keys have.
+    Args:
+        key_bits_array: an array of uint32 whose last axis holds the words of a key.
+        impl: the name of the generator, such as "threefry2x32" or "rbg"; None for the one of the settings.
+        dtype: a dtype of keys, in the place of `impl`.
+
+    Returns:
+        Random keys, of the shape of the array without its last axis.
+
+    Raises:
+        TypeError: the dtype is not uint32, or the last axis does not fit the generator.
+
+    Example:
+        >>> random.wrap_key_data(jnp.array([0, 1], "uint32"))
+        Array((), dtype=key<fry>) overlaying:
+        [0 1]
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     generator = _chosen("wrap_key_data", impl, dtype)
     aval = getattr(key_bits_array, "aval", None) or aval_of(key_bits_array)
@@ -238,13 +353,48 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | N
 
 
 def key_impl(keys: Any) -> str:
-    """Return the name of the generator that keys are for; of legacy keys, the one that the settings say."""
+    """Return the name of the generator of keys.
+
+    Args:
+        keys: random keys; of legacy ones it is the generator of the settings.
+
+    Returns:
+        A string.
+
+    Raises:
+        TypeError: `keys` is no array of keys.
+
+    Example:
+        >>> random.key_impl(random.key(0))
+        'threefry2x32'
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+    """
     aval = _aval_of_keys("key_impl", keys)
     return generator_of(aval.dtype).name if is_key(aval) else _generator(None).name
 
 
 def clone(key: ArrayLike) -> Array:
-    """Return the same keys, to be used once more on purpose where the use of keys is checked."""
+    """Return the same keys, to be used once more on purpose where the use of keys is checked.
+
+    Args:
+        key: random keys.
+
+    Returns:
+        Random keys of the shape and dtype of `key`.
+
+    Raises:
+        TypeError: `key` is no array of keys.
+
+    Example:
+        >>> random.clone(random.key(0))
+        Array((), dtype=key<fry>) overlaying:
+        [0 0]
+
+    Reference:
+        Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+    """
     if isinstance(key, Array) and is_key(aval_of(key)):
         return random_clone.bind_positional((key,))
     return key if isinstance(key, Array) else to_constant(key)

@@ -47,11 +47,30 @@ def multivariate_normal(
     key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
     method: str = "cholesky", *, out_sharding: Any = None,
 ) -> Array:
-    """Return normal vectors of the given mean and covariance, the last axis of the result.
+    """Draw normal vectors of a given mean and covariance.
 
-    `mean` is (..., n) and `cov` (..., n, n), symmetric and positive definite; their other axes broadcast to `shape`.
-    `method` factors the covariance: "cholesky" is the quickest; "eigh" and "svd" accept a singular one. ValueError for
-    another one and for shapes that do not fit.
+    Args:
+        key: a random key, typed or legacy.
+        mean: the mean along the last axis.
+        cov: the covariance matrix in the last two axes.
+        shape: the shape of the result without its last axis; None for the shape that mean and covariance broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        method: the factorization of the covariance: "cholesky", "eigh" or "svd".
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape, followed by the length of the vectors.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: shapes do not fit, `method` is unknown, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
+        (2,)
+
+    Reference:
+        Golub and Van Loan, "Matrix Computations": a factor of the covariance times independent normal numbers.
     """
     check_unsharded("multivariate_normal", out_sharding)
     if method not in _METHODS:
@@ -92,9 +111,29 @@ def _orthogonal(key: Array, *, n: int, m: int, shape: tuple[int, ...], dtype: np
 def orthogonal(
     key: ArrayLike, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """Return orthogonal (of a complex dtype: unitary) matrices uniformly from the group, of size n by n.
+    """Draw orthogonal matrices, or unitary ones of a complex dtype, uniformly from the group.
 
-    With `m` they are n by m, with orthonormal rows or columns. ValueError for negative sizes.
+    Args:
+        key: a random key, typed or legacy.
+        n: the number of rows.
+        shape: leading axes of the result.
+        dtype: the floating or complex dtype of the result; None for the default floating dtype.
+        m: the number of columns; None for `n`.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape, followed by `n` and `m`.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: a size is negative, or `dtype` is neither floating nor complex.
+
+    Example:
+        >>> random.orthogonal(random.key(0), 2).shape
+        (2, 2)
+
+    Reference:
+        Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
     """
     rows = operator.index(n)
     columns = rows if m is None else operator.index(m)

@@ -95,10 +95,29 @@ def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.d
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return integers from the Poisson distribution of rate `lam`, which broadcasts to `shape`; -1 for no rate.
+    """Draw integers from the Poisson distribution.
 
-    Rates count as float32. Only for Threefry keys, whose number of bits does not change the others: any other is a
-    NotImplementedError. ValueError for a dtype that is no integer.
+    Args:
+        key: a random key, typed or legacy.
+        lam: the rate; a number or array. The result is -1 for rates that are none.
+        shape: the shape of the result; None for the shape that lam has.
+        dtype: the integer dtype of the result; None for the default one.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `lam` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        NotImplementedError: the generator of the key is not "threefry2x32".
+
+    Example:
+        >>> random.poisson(random.key(0), 3.0, (4,))
+        Array([0, 0, 4, 4], dtype=int32)
+
+    Reference:
+        Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
     """
     check_unsharded("poisson", out_sharding)
     dtype = int_dtype("poisson", dtype)

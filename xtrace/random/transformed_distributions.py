@@ -39,7 +39,28 @@ _exponential = inline_jit(with_typed_key(exponential_numbers))
 
 
 def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the exponential distribution of rate 1. ValueError for a dtype that is not floating."""
+    """Draw numbers from the exponential distribution of rate 1.
+
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.exponential(random.key(0), (2,))
+        Array([2.950128 , 3.8434246], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("exponential", _exponential, key, shape, dtype, out_sharding)
 
 
@@ -52,7 +73,28 @@ def _laplace(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arr
 
 
 def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the Laplace distribution of scale 1. ValueError for a dtype that is not floating."""
+    """Draw numbers from the Laplace distribution of scale 1.
+
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.laplace(random.key(0), (2,))
+        Array([-2.2569816, -3.1502788], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("laplace", _laplace, key, shape, dtype, out_sharding)
 
 
@@ -64,7 +106,28 @@ def _logistic(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
 
 
 def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the logistic distribution. ValueError for a dtype that is not floating."""
+    """Draw numbers from the logistic distribution of scale 1.
+
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.logistic(random.key(0), (2,))
+        Array([2.896376 , 3.8217716], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("logistic", _logistic, key, shape, dtype, out_sharding)
 
 
@@ -76,7 +139,28 @@ def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the Cauchy distribution. ValueError for a dtype that is not floating."""
+    """Draw numbers from the Cauchy distribution of scale 1.
+
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.cauchy(random.key(0), (2,))
+        Array([ 6.0274944, 14.837895 ], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
 
 
@@ -91,7 +175,28 @@ _maxwell = inline_jit(with_typed_key(maxwell_numbers))
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Return numbers drawn from the Maxwell distribution of scale 1: lengths of normal vectors in three dimensions."""
+    """Draw numbers from the Maxwell distribution of scale 1: lengths of normal vectors in three dimensions.
+
+    Args:
+        key: a random key, typed or legacy.
+        shape: the shape of the result.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.maxwell(random.key(0), (2,))
+        Array([2.6310966 , 0.99103284], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section V.4: norms of normal vectors.
+    """
     return draw("maxwell", _maxwell, key, shape, dtype, out_sharding)
 
 
@@ -112,9 +217,28 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, .
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Return numbers drawn from the double-sided Maxwell distribution, `shape` for each of the parameters.
+    """Draw numbers from the double-sided Maxwell distribution.
 
-    The result has the axes of `shape`, then the common ones of `loc` and `scale`.
+    Args:
+        key: a random key, typed or legacy.
+        loc: the center; a number or array.
+        scale: the scale; a positive number or array.
+        shape: leading axes of the result, before those of the parameters.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+
+    Returns:
+        An array of the shape, followed by the shape that the parameters broadcast to.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,))
+        Array([1.5457209, 1.5741276], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section V.4: norms of normal vectors.
     """
     for name, value in (("loc", loc), ("scale", scale)):
         shape_of_parameter("double_sided_maxwell", name, value)
@@ -131,7 +255,29 @@ def _weibull_min(key: Array, scale: Any, concentration: Any, *, shape: tuple[int
 
 
 def weibull_min(key: ArrayLike, scale: Any, concentration: Any, shape: ShapeLike = (), dtype: Any = None) -> Array:
-    """Return numbers drawn from the Weibull distribution, of `shape` broadcast with that of the parameters."""
+    """Draw numbers from the Weibull distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        scale: the scale; a positive number or array.
+        concentration: the exponent, likewise.
+        shape: the shape of the result, with which the parameters broadcast.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: `dtype` is no floating dtype.
+
+    Example:
+        >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,))
+        Array([1.7175937, 1.9604654], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     for name, value in (("scale", scale), ("concentration", concentration)):
         shape_of_parameter("weibull_min", name, value)
     return draw("weibull_min", lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
@@ -144,7 +290,29 @@ def _pareto(key: Array, b: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the Pareto distribution of shape parameter `b`, which broadcasts to `shape`."""
+    """Draw numbers from the Pareto distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        b: the exponent; a positive number or array.
+        shape: the shape of the result; None for the shape that b has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.pareto(random.key(0), 3.0, (2,))
+        Array([2.6734667, 3.6007476], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("pareto", _pareto, key, shape, dtype, out_sharding, b=b)
 
 
@@ -156,7 +324,29 @@ def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> An
 
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Return numbers drawn from the Rayleigh distribution; `scale` broadcasts to `shape`."""
+    """Draw numbers from the Rayleigh distribution.
+
+    Args:
+        key: a random key, typed or legacy.
+        scale: the scale; a positive number or array.
+        shape: the shape of the result; None for the shape that scale has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.rayleigh(random.key(0), 2.0, (2,))
+        Array([0.65575665, 0.41620055], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("rayleigh", _rayleigh, key, shape, dtype, out_sharding, scale=scale)
 
 
@@ -175,7 +365,29 @@ def _wald(key: Array, mean: Array, *, shape: tuple[int, ...], dtype: np.dtype[An
 
 
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
-    """Return numbers drawn from the Wald (inverse Gaussian) distribution of scale 1; `mean` broadcasts to `shape`."""
+    """Draw numbers from the Wald (inverse Gaussian) distribution of scale 1.
+
+    Args:
+        key: a random key, typed or legacy.
+        mean: the mean; a positive number or array.
+        shape: the shape of the result; None for the shape that mean has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.wald(random.key(0), 1.0, (2,))
+        Array([0.3805977 , 0.41566527], dtype=float32)
+
+    Reference:
+        Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
+    """
     return draw("wald", _wald, key, shape, dtype, out_sharding, mean=mean)
 
 
@@ -188,7 +400,29 @@ def _lognormal(key: Array, sigma: ArrayLike, *, shape: tuple[int, ...], dtype: n
 def lognormal(
     key: ArrayLike, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Return the exponential of normal numbers of standard deviation `sigma`, which broadcasts to `shape`."""
+    """Draw numbers whose logarithms are normal, of mean 0.
+
+    Args:
+        key: a random key, typed or legacy.
+        sigma: the standard deviation of the logarithms; a positive number or array.
+        shape: the shape of the result; None for the shape that sigma has.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.lognormal(random.key(0), 0.5, (2,))
+        Array([2.2508795, 2.752838 ], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section IX.1: functions of normal variables.
+    """
     return draw("lognormal", _lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
 
 
@@ -208,7 +442,30 @@ def _truncated_normal(key: Array, lower: Any, upper: Any, *, shape: tuple[int, .
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Return normal numbers given that they lie between `lower` and `upper`, which broadcast to `shape`."""
+    """Draw normal numbers that lie between two bounds.
+
+    Args:
+        key: a random key, typed or legacy.
+        lower: the lower bound; a number or array.
+        upper: the upper bound, likewise.
+        shape: the shape of the result; None for the shape that the bounds broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,))
+        Array([0.8618594, 0.9412883], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     return draw("truncated_normal", _truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
 
 
@@ -228,6 +485,30 @@ def _triangular(
 def triangular(
     key: ArrayLike, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
-    """Return numbers whose density rises from `left` to `mode` and falls to `right`; these broadcast to `shape`."""
+    """Draw numbers whose density rises linearly to a mode and falls linearly behind it.
+
+    Args:
+        key: a random key, typed or legacy.
+        left: the least value.
+        mode: the value of the greatest density.
+        right: the greatest value.
+        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        dtype: the floating dtype of the result; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the shape and dtype.
+
+    Raises:
+        TypeError: `key` is no single key.
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+
+    Example:
+        >>> random.triangular(random.key(0), 0.0, 1.0, 3.0, (2,))
+        Array([2.4396448, 2.6415021], dtype=float32)
+
+    Reference:
+        Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
+    """
     parameters = {"left": left, "mode": mode, "right": right}
     return draw("triangular", _triangular, key, shape, dtype, out_sharding, **parameters)

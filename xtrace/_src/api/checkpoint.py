@@ -43,15 +43,30 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     concrete: Any = _NOT_GIVEN,
 ) -> Callable[_Arguments, _Result]:
-    """Return `fun` so that differentiating it keeps its inputs only, and computes what else it needs again.
+    """Return `fun` as a function whose intermediate values are computed again when its derivative needs them.
 
-    prevent_cse: keep the compiler from merging the second computation with the first, which would keep the values
-    after all; inside a loop that is not needed. Also a tuple with one entry, a boolean or a tree prefix of these, for
-    each positional argument. policy: says of each operation whether its results are kept all the same; one of
-    `checkpoint_policies`, or a function ``policy(primitive, *avals, **parameters)``. static_argnums, static_argnames:
-    arguments that stay Python values.
+    Args:
+        fun: a function of pytrees of arrays.
+        prevent_cse: whether the compiler is kept from merging the second computation with the first one, which would
+            keep the values after all; inside of loops that is not needed. Also a tuple with a boolean, or a tree prefix
+            of booleans, for each positional argument.
+        policy: which values are saved all the same: one of `checkpoint_policies`, or a function ``policy(primitive,
+            *avals, **parameters)``; None saves none.
+        static_argnums: positions of arguments that stay Python values.
+        static_argnames: names of arguments that stay Python values.
+        concrete: not supported; leave it out.
 
-    TypeError if `fun` or `policy` is not callable, or a result is no array; ValueError for a wrong static number.
+    Returns:
+        A function with the arguments and results of `fun`.
+
+    Raises:
+        TypeError: `fun` is not callable.
+        ValueError: a position or a name is not one of a parameter.
+        NotImplementedError: `concrete` is given.
+
+    Example:
+        >>> xtrace.grad(xtrace.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     check_callable("checkpoint", fun)
     if concrete is not _NOT_GIVEN and concrete:
@@ -91,7 +106,25 @@ def remat(
     static_argnums: int | Sequence[int] = (),
     concrete: Any = _NOT_GIVEN,
 ) -> Callable[..., Any]:
-    """`checkpoint` under its other name."""
+    """Return `fun` as a function whose intermediate values are computed again; another name of `checkpoint`.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        prevent_cse: whether the compiler is kept from merging the two computations.
+        policy: which values are saved all the same; None saves none.
+        static_argnums: positions of arguments that stay Python values.
+        concrete: not supported; leave it out.
+
+    Returns:
+        A function with the arguments and results of `fun`.
+
+    Raises:
+        TypeError: `fun` is not callable.
+
+    Example:
+        >>> xtrace.grad(xtrace.remat(jnp.sin))(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, concrete=concrete)
 
 

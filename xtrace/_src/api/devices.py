@@ -26,9 +26,20 @@ from xtrace._src.xla.versions import JAXLIB_VERSION
 
 
 def devices(backend: str | None = None) -> list[Any]:
-    """Return all devices of the platform `backend` ("cpu", "gpu", "tpu"), or of the default one.
+    """Return the devices of all processes.
 
-    RuntimeError if the platform is not there.
+    Args:
+        backend: the platform, such as "cpu"; None for the default one.
+
+    Returns:
+        A list of devices, ordered by their numbers.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+
+    Example:
+        >>> xtrace.devices("cpu")[0].platform
+        'cpu'
     """
     return clients.devices(backend)
 
@@ -36,9 +47,23 @@ def devices(backend: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """Return the devices of one process: this one, or `process_index` (`host_id` is its older name).
+    """Return the devices of one process.
 
-    ValueError for a process that is not there.
+    Args:
+        process_index: the number of the process; None for this one.
+        backend: the platform, such as "cpu"; None for the default one.
+        host_id: the old name of `process_index`.
+
+    Returns:
+        A list of devices.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+        ValueError: there is no such process.
+
+    Example:
+        >>> xtrace.local_devices()[0] in xtrace.devices()
+        True
     """
     index = process_index if process_index is not None else host_id
     if index is None:
@@ -49,32 +74,110 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """Return the number of devices."""
+    """Return the number of devices of all processes.
+
+    Args:
+        backend: the platform, such as "cpu"; None for the default one.
+
+    Returns:
+        An integer.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+
+    Example:
+        >>> xtrace.device_count("cpu") >= 1
+        True
+    """
     return len(clients.devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """Return the number of devices of this process."""
+    """Return the number of devices of this process.
+
+    Args:
+        backend: the platform, such as "cpu"; None for the default one.
+
+    Returns:
+        An integer.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+
+    Example:
+        >>> xtrace.local_device_count("cpu") >= 1
+        True
+    """
     return len(clients.local_devices(backend))
 
 
 def default_backend() -> str:
-    """Return the platform that new data goes to, as ``cpu``, ``gpu`` or ``tpu``."""
+    """Return the name of the platform that new arrays are on, such as "cpu".
+
+    Returns:
+        A string.
+
+    Example:
+        >>> xtrace.default_backend()
+        'cpu'
+    """
     return {"cuda": "gpu"}.get(name := clients.default_platform(), name)
 
 
 def process_index(backend: str | None = None) -> int:
-    """Return the number of this process among those that share the devices."""
+    """Return the number of this process.
+
+    Args:
+        backend: the platform, such as "cpu"; None for the default one.
+
+    Returns:
+        An integer.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+
+    Example:
+        >>> xtrace.process_index()
+        0
+    """
     return int(clients.client(backend).process_index())
 
 
 def process_count(backend: str | None = None) -> int:
-    """Return the number of processes that share the devices."""
+    """Return the number of processes.
+
+    Args:
+        backend: the platform, such as "cpu"; None for the default one.
+
+    Returns:
+        An integer.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+
+    Example:
+        >>> xtrace.process_count()
+        1
+    """
     return 1 + max(d.process_index for d in clients.devices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """Return the numbers of the processes that share the devices, in order."""
+    """Return the numbers of all processes.
+
+    Args:
+        backend: the platform, such as "cpu"; None for the default one.
+
+    Returns:
+        A list of integers.
+
+    Raises:
+        RuntimeError: the platform is unknown or does not start.
+
+    Example:
+        >>> xtrace.process_indices()
+        [0]
+    """
     return sorted({int(d.process_index) for d in clients.devices(backend)})
 
 
@@ -85,14 +188,25 @@ host_ids = copy_with_name(process_indices, "host_ids")
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
-    """Return the pytree `x` with its leaves on `device`: a device, a sharding, a memory, None for the default device.
+    """Return a tree with its arrays on a device.
 
-    Given a device the arrays are committed to it: computations follow them. A memory is ``xtrace.memory.Space.Device``
-    or ``Host``. NumPy data is copied unless `may_alias`. With `donate` an array that moves to another device is deleted
-    where it was. Under a trace the leaves stay on the device that the compiled program will run on. `device`, `src`
-    (where traced leaves were), `donate` and `may_alias` may be trees, of which `x` has the structure or a finer one.
+    Args:
+        x: a pytree of arrays, NumPy arrays and scalars.
+        device: a device, a sharding or a memory space, or a tree prefix of these; None for the default device.
+        src: where the arrays are, likewise; it changes nothing.
+        donate: whether the memory of the operands may be reused, a boolean or a tree prefix of booleans.
+        may_alias: whether the result may share memory with a NumPy array; None for where that is safe.
 
-    TypeError for leaves that are no arrays, ValueError for a device that is none.
+    Returns:
+        A pytree of the same structure.
+
+    Raises:
+        TypeError: a leaf is no array and no scalar.
+        ValueError: a tree prefix does not fit, or `device` is none of these.
+
+    Example:
+        >>> xtrace.device_put(np.arange(3)).devices() == {xtrace.devices()[0]}
+        True
     """
     pairs, tree = pytree.tree_flatten_with_path(x)
     count = len(pairs)
@@ -214,9 +328,17 @@ def one_device(function: str, argument: str, shardings: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """Return the pytree `x` with its arrays as NumPy arrays, read-only views where the memory is the host's.
+    """Return a tree with its arrays as NumPy arrays.
 
-    Random keys, of which NumPy knows nothing, stay as they are.
+    Args:
+        x: a pytree; leaves that are no arrays are left alone.
+
+    Returns:
+        A pytree of the same structure.
+
+    Example:
+        >>> xtrace.device_get({"a": jnp.ones(2)})
+        {'a': array([1., 1.], dtype=float32)}
     """
 
     def get(leaf: Any) -> Any:
@@ -232,7 +354,18 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait for all arrays in the pytree `x`, and return it."""
+    """Wait until the arrays in a tree are computed, and return the tree.
+
+    Args:
+        x: a pytree; leaves that are no arrays are left alone.
+
+    Returns:
+        `x`.
+
+    Example:
+        >>> xtrace.block_until_ready(jnp.ones(2) + 1)
+        Array([2., 2.], dtype=float32)
+    """
     for leaf in pytree.tree_leaves(x):
         if isinstance(leaf, ConcreteArray):
             leaf.block_until_ready()
@@ -240,7 +373,17 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Start moving all arrays in the pytree `x` to the host, and return it."""
+    """Start to copy the arrays of a tree to the host, for a later `device_get`.
+
+    Args:
+        x: a pytree; leaves that are no arrays are left alone.
+
+    Returns:
+        `x`.
+
+    Example:
+        >>> x = xtrace.copy_to_host_async(jnp.ones(2))
+    """
     for leaf in pytree.tree_leaves(x):
         if isinstance(leaf, ConcreteArray):
             leaf.copy_to_host_async()
@@ -248,7 +391,21 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def typeof(x: Any) -> Any:
-    """Return the abstract value of an array, tracer or scalar, or that a ShapeDtypeStruct describes."""
+    """Return the type of an array as programs have it: shape, dtype and weak type.
+
+    Args:
+        x: an array, a scalar or a traced value.
+
+    Returns:
+        A ShapedArray.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> xtrace.typeof(jnp.ones((2, 3)))
+        ShapedArray(float32[2,3])
+    """
     return aval_of(x)
 
 
@@ -257,7 +414,18 @@ _VARIABLES = ("CUDA_VISIBLE_DEVICES", "JAX_", "TPU_", "XLA_", "XTRACE_")
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print the versions and devices that a bug report needs, or return them as text."""
+    """Print the versions of Python and of the libraries, the platform and the devices, for reports of faults.
+
+    Args:
+        return_string: whether the text is returned and not printed.
+
+    Returns:
+        A string, or None if the text is printed.
+
+    Example:
+        >>> "jaxlib" in xtrace.print_environment_info(return_string=True)
+        True
+    """
     lines = [
         f"jaxlib: {'.'.join(map(str, JAXLIB_VERSION))}",
         f"numpy:  {np.__version__}",

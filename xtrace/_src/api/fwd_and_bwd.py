@@ -15,11 +15,28 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 def fwd_and_bwd(
     fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return ``fwd(*args)``, which gives the result of `fun` and residuals, and ``bwd(residuals, cotangent)``.
+    """Return two functions for the value and the pullback of `fun`, both of which can be jitted.
 
-    `bwd` gives the cotangents of the arguments `argnums`, a tuple where these are several. With `has_aux`, `fun`
-    returns a pair, and `fwd` its second part as a third result. With `jitted` both are: unlike the function that `vjp`
-    returns, `bwd` is then compiled once for many calls. TypeError if `fun` is not callable.
+    Args:
+        fun: a function of pytrees of arrays.
+        argnums: the position of the argument to differentiate with respect to, or a sequence of positions.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data.
+        jitted: whether both functions are compiled.
+
+    Returns:
+        A pair: `fwd` takes the arguments of `fun` and returns a pair of its result and the residuals, with `has_aux`
+            also the auxiliary data; `bwd` takes the residuals and a cotangent, and returns the cotangents of the
+            arguments.
+
+    Raises:
+        TypeError: `fun` is not callable.
+        ValueError: a position in `argnums` is out of range.
+
+    Example:
+        >>> fwd, bwd = xtrace.fwd_and_bwd(jnp.sin, 0)
+        >>> y, residuals = fwd(0.0)
+        >>> bwd(residuals, 1.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     check_callable("fwd_and_bwd", fun)
     numbers, several = argument_numbers(argnums)

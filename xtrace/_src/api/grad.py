@@ -157,11 +157,23 @@ def jvp(
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """Return ``fun(*primals)`` and its derivative in the direction `tangents`.
+    """Return ``fun(*primals)`` and the derivative of `fun` there in the direction `tangents`: forward mode.
 
-    primals, tangents: sequences of arguments, of one structure; a tangent has the shape and dtype of its primal, that
-    of an integer the dtype float0. With `has_aux`, `fun` returns a pair, and its second part comes as a third result.
-    TypeError if structures, shapes or dtypes do not agree.
+    Args:
+        fun: a function of pytrees of arrays.
+        primals: the arguments, a tuple or a list.
+        tangents: a tangent for each argument, in the same structure, shapes and dtypes; of integers, of dtype float0.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
+
+    Returns:
+        A pair of the result of `fun` and its tangent, of one structure; with `has_aux` also the auxiliary data.
+
+    Raises:
+        TypeError: structures, shapes or dtypes of primals and tangents do not agree, or `primals` is no sequence.
+
+    Example:
+        >>> xtrace.jvp(jnp.square, (3.0,), (1.0,))
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
@@ -267,10 +279,25 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Return ``fun(*primals)`` and the function that takes tangents of `primals` to those of the result.
+    """Return ``fun(*primals)`` and the derivative of `fun` there as a function of tangents.
 
-    The function's work is done once; what the second result does is linear. With `has_aux`, `fun` returns a pair, and
-    its second part comes as a third result.
+    The work of `fun` is done once, by this call. Each call of the second result does linear operations only.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        primals: its arguments.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
+
+    Returns:
+        A pair of the result of `fun` and the linear function; with `has_aux` also the auxiliary data.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is no array.
+
+    Example:
+        >>> y, derivative = xtrace.linearize(jnp.square, 3.0)
+        >>> y, derivative(1.0)
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     flat = Flat("linearize", fun, primals, has_aux)
     avals = flat.avals()
@@ -328,10 +355,29 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
-    """Return ``fun(*primals)`` and the function that takes cotangents of the result to those of `primals`, a tuple.
+    """Return ``fun(*primals)`` and the pullback, which maps cotangents of the result to cotangents of the arguments.
 
-    A cotangent has the structure, shape and dtype of the result; of integer arguments it is float0. With `has_aux`,
-    `fun` returns a pair, and its second part comes as a third result.
+    Args:
+        fun: a function of pytrees of arrays.
+        primals: its arguments.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
+        reduce_axes: not supported; leave it empty.
+
+    Returns:
+        A pair of the result of `fun` and the pullback. The pullback takes a cotangent of the structure, shapes and
+        dtypes
+        of the result, and returns a tuple with a cotangent for each argument, of dtype float0 for integers. With
+        `has_aux`
+        the auxiliary data are a third result.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is no array.
+        NotImplementedError: `reduce_axes` is given.
+
+    Example:
+        >>> y, pullback = xtrace.vjp(jnp.multiply, 3.0, 4.0)
+        >>> pullback(1.0)
+        (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
@@ -388,11 +434,31 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[_Arguments, tuple[_Result, Any]]:
-    """Return a function that gives ``fun(*args)``, a scalar, and its gradient by the arguments `argnums`.
+    """Return a function that returns both the value of `fun` and its gradient.
 
-    The gradient has the structure of the argument, or is a tuple of these for several `argnums`. has_aux: `fun`
-    returns a pair (scalar, auxiliary data). holomorphic: arguments and result are complex. allow_int: integer
-    arguments have gradients of dtype float0. TypeError if the result is no real scalar or an argument is not real.
+    Args:
+        fun: a function whose result is a real scalar.
+        argnums: the position of the argument to differentiate with respect to, or a sequence of positions.
+        has_aux: whether `fun` returns a pair of the scalar and auxiliary data.
+        holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
+        allow_int: whether integer arguments are accepted; their gradients have dtype float0.
+        reduce_axes: not supported; leave it empty.
+
+    Returns:
+        A function of the arguments of `fun` that returns a pair (value, gradient), or ((value, auxiliary data),
+        gradient)
+        with `has_aux`. The gradient has the structure of the argument, and is a tuple of these for several `argnums`.
+
+    Raises:
+        TypeError: `fun` is not callable. The returned function raises it if the result of `fun` is no real scalar, or
+            an
+            argument to differentiate with respect to is not of a real floating dtype.
+        ValueError: a position in `argnums` is out of range.
+        NotImplementedError: `reduce_axes` is given.
+
+    Example:
+        >>> xtrace.value_and_grad(lambda x: (x ** 2).sum())(jnp.array([1.0, 2.0]))
+        (Array(5., dtype=float32), Array([2., 4.], dtype=float32))
     """
     check_callable("value_and_grad", fun)
     refuse_reduce_axes("grad", reduce_axes)
@@ -466,9 +532,32 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """Return a function that gives the gradient of `fun`, which returns a scalar; see `value_and_grad`.
+    """Return a function that returns the gradient of `fun`: reverse mode.
 
-    With `has_aux`, the result is the pair (gradient, auxiliary data).
+    Args:
+        fun: a function whose result is a real scalar.
+        argnums: the position of the argument to differentiate with respect to, or a sequence of positions.
+        has_aux: whether `fun` returns a pair of the scalar and auxiliary data.
+        holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
+        allow_int: whether integer arguments are accepted; their gradients have dtype float0.
+        reduce_axes: not supported; leave it empty.
+
+    Returns:
+        A function of the arguments of `fun` that returns the gradient, or a pair (gradient, auxiliary data) with
+        `has_aux`. The gradient has the structure of the argument, and is a tuple of these for several `argnums`.
+
+    Raises:
+        TypeError: `fun` is not callable. The returned function raises it if the result of `fun` is no real scalar, or
+            an
+            argument to differentiate with respect to is not of a real floating dtype.
+        ValueError: a position in `argnums` is out of range.
+        NotImplementedError: `reduce_axes` is given.
+
+    Example:
+        >>> xtrace.grad(jnp.sin)(0.0)
+        Array(1., dtype=float32, weak_type=True)
+        >>> xtrace.grad(lambda w, x: jnp.dot(w, x))(jnp.ones(2), jnp.array([3.0, 4.0]))
+        Array([3., 4.], dtype=float32)
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 

@@ -105,11 +105,31 @@ def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, put: str
 def jacfwd(
     fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[_Arguments, Any]:
-    """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, column by column.
+    """Return a function that returns the Jacobian of `fun`, computed column by column: forward mode.
 
-    Forward mode: its cost grows with the number of input elements. The Jacobian has the structure of the result, each
-    leaf replaced by the structure of the argument, of shape (*result shape, *argument shape); with several `argnums`,
-    a tuple of these in its place. With `has_aux`, `fun` returns a pair, and so does the function.
+    The cost grows with the number of elements of the argument; for many more of these than of the result, take
+    `jacrev`.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        argnums: the position of the argument to differentiate with respect to, or a sequence of positions.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data.
+        holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
+
+    Returns:
+        A function of the arguments of `fun`. Its result has the structure of the result of `fun`, in which each leaf is
+        the
+        structure of the argument, of arrays of shape (*shape of the result, *shape of the argument). With `has_aux` it
+        returns a pair.
+
+    Raises:
+        TypeError: `fun` is not callable. The returned function raises it for arguments that are not of a real floating
+            dtype, unless `holomorphic`.
+
+    Example:
+        >>> xtrace.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
     check_callable("jacfwd", fun)
     numbers, several = argument_numbers(argnums)
@@ -156,9 +176,29 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[_Arguments, Any]:
-    """Return a function that gives the Jacobian of `fun` by the arguments `argnums`, row by row; see `jacfwd`.
+    """Return a function that returns the Jacobian of `fun`, computed row by row: reverse mode.
 
-    Reverse mode: its cost grows with the number of elements of the result.
+    The cost grows with the number of elements of the result.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        argnums: the position of the argument to differentiate with respect to, or a sequence of positions.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data.
+        holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
+        allow_int: whether integer arguments are accepted; their derivatives have dtype float0.
+
+    Returns:
+        A function of the arguments of `fun`, with the result of the function that `jacfwd` returns.
+
+    Raises:
+        TypeError: `fun` is not callable. The returned function raises it for arguments or results that are not of a
+            real
+            floating dtype, unless `holomorphic` or `allow_int`.
+
+    Example:
+        >>> xtrace.jacrev(lambda x: x.sum() * x)(jnp.array([1.0, 2.0]))
+        Array([[4., 1.],
+               [2., 5.]], dtype=float32)
     """
     check_callable("jacrev", fun)
     numbers, several = argument_numbers(argnums)
@@ -201,15 +241,48 @@ jacobian = copy_with_name(jacrev, "jacobian")
 def hessian(
     fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[_Arguments, Any]:
-    """Return a function that gives the second derivatives of `fun`: the Jacobian, by `jacfwd`, of that by `jacrev`."""
+    """Return a function that returns the matrix of second derivatives of `fun`: forward mode over reverse mode.
+
+    Args:
+        fun: a function of pytrees of arrays, mostly with a scalar result.
+        argnums: the position of the argument to differentiate with respect to, or a sequence of positions.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data.
+        holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
+
+    Returns:
+        A function of the arguments of `fun`. For an array argument its result has the shape
+        (*shape of the result, *shape of the argument, *shape of the argument).
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is not of a real floating dtype.
+
+    Example:
+        >>> xtrace.hessian(lambda x: x[0] * x[1])(jnp.array([1.0, 2.0]))
+        Array([[0., 1.],
+               [1., 0.]], dtype=float32)
+    """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
-    """Return the transpose of `fun`, which is linear: a function of a cotangent that gives a tuple, one a primal.
+    """Return the transpose of a linear function.
 
-    primals: arrays, or ShapeDtypeStructs, which say the types: all floating or complex, or all integers, and the
-    results too; TypeError otherwise. NotImplementedError where an operation in `fun` is not linear.
+    Args:
+        fun: a linear function of pytrees of arrays.
+        primals: arrays, or ShapeDtypeStructs, of the types of its arguments: all floating or complex, or all integers.
+        reduce_axes: not supported; leave it empty.
+
+    Returns:
+        A function of a cotangent of the type of the result that returns a tuple of cotangents of the arguments.
+
+    Raises:
+        TypeError: `fun` is not callable, or types of arguments and results are mixed.
+        NotImplementedError: an operation in `fun` is not linear, or `reduce_axes` is given.
+
+    Example:
+        >>> transposed = xtrace.linear_transpose(lambda x: 2.0 * x[:2], jnp.ones(3))
+        >>> transposed(jnp.array([1.0, 2.0]))
+        (Array([2., 4., 0.], dtype=float32),)
     """
     refuse_reduce_axes("linear_transpose", reduce_axes)
     flat = Flat("linear_transpose", fun, primals, False)

@@ -184,19 +184,39 @@ def jit(
 ) -> Callable[..., Any]:
     """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
 
-    A signature is the shapes, dtypes and weak types of all array leaves, the pytree structure, and the values of
-    static arguments. Arguments and results are pytrees of arrays, NumPy arrays and Python scalars.
+    A signature is the shapes, dtypes and weak types of all array leaves, the pytree structure, and the values of static
+    arguments. Arguments and results are pytrees of arrays, NumPy arrays and Python scalars. Without `fun`, `jit`
+    returns a decorator with the other arguments.
 
-    static_argnums, static_argnames: parameters that stay Python values; they must be hashable. Each infers the other.
-    donate_argnums, donate_argnames: parameters whose memory the program may reuse; they cannot be used afterwards.
-    Where the function is called under grad, vmap or another jit, that may need them still, they are kept.
-    keep_unused: pass arguments the program does not read to it all the same.
-    device, backend: where to run. inline: inside another traced function, record the operations without a call.
-    in_shardings, out_shardings: where to run, as shardings such as ``x.sharding``; all arrays of a program are on one
-    device. compiler_options: options of XLA by name.
+    Args:
+        fun: the function to compile. It must not depend on the values of its arrays in Python control flow.
+        in_shardings: where the program runs, as shardings such as ``x.sharding``, or a tree prefix of these.
+        out_shardings: likewise; all arrays of a program are on one device.
+        static_argnums: positions of parameters that stay Python values; these must be hashable. Names are inferred.
+        static_argnames: names of such parameters; positions are inferred.
+        donate_argnums: positions of parameters whose memory the program may reuse; they cannot be used afterwards.
+            Where the function is called under grad, vmap or another jit, they are kept.
+        donate_argnames: names of such parameters.
+        keep_unused: whether arguments that the program does not read are passed to it.
+        device: the device on which the program runs.
+        backend: the platform on which the program runs, such as "cpu".
+        inline: whether a call inside of another traced function records the operations without a call.
+        compiler_options: options of XLA by name.
 
-    Raises TypeError if `fun` is not callable or an argument is no array, ValueError for a wrong or unhashable static
-    argument. Without `fun`, returns a decorator.
+    Returns:
+        A function with the arguments and results of `fun`. It has the members `lower`, `trace`, `eval_shape`,
+        `cache_info` and `clear_cache`.
+
+    Raises:
+        TypeError: `fun` is not callable. A call raises it for an argument that is no array.
+        ValueError: an option does not fit. A call raises it for a static argument that is not hashable.
+
+    Example:
+        >>> @xtrace.jit
+        ... def norm(x):
+        ...     return jnp.sqrt((x * x).sum())
+        >>> norm(jnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
     """
     if fun is None:
         keywords = {k: v for k, v in locals().items() if k != "fun"}
@@ -624,11 +644,27 @@ def _paths_of_results(tree: Any) -> list[str]:
 
 
 def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:
-    """Return `fun` lowered to StableHLO for the given arguments: ``lower(f, x).as_text()`` is the module's text.
+    """Return ``jit(fun).lower(*args, **kwargs)``, the lowered program of a function, without compiling or running it.
 
-    Arguments may be arrays, scalars or ShapeDtypeStructs. Without any, the signature is that of the last call of a
-    jitted function, or what the parameters' annotations or defaults say when they are ShapeDtypeStructs; TypeError
-    if it cannot be known.
+    Args:
+        fun: a function of pytrees of arrays, jitted or not.
+        args: its arguments, which may be ShapeDtypeStructs.
+        kwargs: its keyword arguments, likewise.
+
+    Returns:
+        A `Lowered`: ``as_text()`` is its StableHLO, ``compile()`` compiles it.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is no array.
+
+    Example:
+        >>> print(xtrace.lower(jnp.negative, 1.0).as_text())
+        module @jit_negative attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+          func.func public @main(%arg0: tensor<f32>) -> (tensor<f32> {jax.result_info = "result"}) {
+            %0 = stablehlo.negate %arg0 : tensor<f32>
+            return %0 : tensor<f32>
+          }
+        }
     """
     check_callable("lower", fun)
     jitted, before = _jitted_of(fun)
@@ -649,7 +685,13 @@ def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
 
 
 def clear_caches() -> None:
-    """Forget everything that was traced, lowered and compiled, by jitted functions and by the library's own."""
+    """Forget every compiled program, and everything else that is remembered between calls.
+
+    Functions are traced and compiled again when they are called next. Arrays are not touched.
+
+    Example:
+        >>> xtrace.clear_caches()
+    """
     for table in all_tables():
         for cache in list(table.values()):
             if isinstance(cache, _Cache):

@@ -17,9 +17,20 @@ from xtrace._src.transforms.scopes import scope
 
 
 def named_scope(name: str) -> AbstractContextManager[None]:
-    """Name the operations recorded inside the block, or inside a decorated function: profiles and HLO show the name.
+    """Return a context that puts a name around the operations inside of it, as profiles and HLO show them.
 
-    Scopes nest. TypeError unless `name` is a string.
+    Args:
+        name: the name of the scope.
+
+    Returns:
+        A context manager, which decorates functions too.
+
+    Raises:
+        TypeError: `name` is no string.
+
+    Example:
+        >>> with xtrace.named_scope("layer"):
+        ...     y = jnp.tanh(1.0)
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {abbreviated(name)}")
@@ -33,12 +44,39 @@ def _in_scope(name: str) -> Iterator[None]:
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """Return a context in which jitted functions run in Python, operation by operation, or not if not `disable`."""
+    """Return a context in which jitted functions run operation by operation, so that Python can be debugged.
+
+    Args:
+        disable: whether they do; False restores the ordinary behaviour within another such context.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> with xtrace.disable_jit():
+        ...     xtrace.jit(lambda x: float(x) + 1.0)(2.0)
+        3.0
+    """
     return config.disable_jit(disable)
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """Return `fun` in a `named_scope` of its own, called `name` or as the function is."""
+    """Return `fun` with a named scope around its operations.
+
+    Args:
+        fun: a function.
+        name: the name of the scope; None for the function's own.
+
+    Returns:
+        A function with the arguments and results of `fun`.
+
+    Raises:
+        TypeError: `fun` is not callable, or `name` is no string.
+
+    Example:
+        >>> xtrace.named_call(jnp.sin, name="wave")(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
     check_callable("named_call", fun)
     called = name if name is not None else function_name(fun)
 
@@ -53,6 +91,19 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Evaluate inside the block, while a function is traced, whatever depends on no traced value."""
+    """Return a context in which operations on known values are computed while a program is traced.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> @xtrace.jit
+        ... def scale(x):
+        ...     with xtrace.ensure_compile_time_eval():
+        ...         factor = float(jnp.exp2(3.0))
+        ...     return factor * x
+        >>> scale(1.0)
+        Array(8., dtype=float32, weak_type=True)
+    """
     with use_trace(CompileTimeTrace(current_trace.get())):
         yield

@@ -157,11 +157,24 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the same arguments that gives the jaxpr `fun` traces to, as a ClosedJaxpr.
+    """Return a function that returns the jaxpr of `fun` for arguments of given types.
 
-    Arguments may be arrays, scalars or ShapeDtypeStructs. With `return_shape` the result is a pair, the second a
-    tree of ShapeDtypeStructs. `static_argnums` are passed to `fun` as they are. `axis_env` names mapped axes with
-    their sizes. TypeError if `fun` is not callable or an argument is not array-like.
+    Args:
+        fun: a function of pytrees of arrays.
+        static_argnums: positions of arguments that stay Python values.
+        axis_env: pairs of the name and the size of axes that `fun` may use in collectives.
+        return_shape: whether the returned function gives a pair: the jaxpr, and ShapeDtypeStructs of the results.
+
+    Returns:
+        A function of the arguments of `fun`, which may be ShapeDtypeStructs. It returns a ClosedJaxpr, and runs
+        nothing.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is no array.
+
+    Example:
+        >>> xtrace.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
+        { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0 in (c,) }
     """
     check_callable("make_jaxpr", fun)
     chosen = Selection("static", fun, static_argnums, None)
@@ -184,9 +197,22 @@ def make_jaxpr(
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the shapes and dtypes of ``fun(*args, **kwargs)`` as ShapeDtypeStructs, computing nothing.
+    """Return the shapes and dtypes of the results of ``fun(*args, **kwargs)``, without computing them.
 
-    Arguments may be arrays, scalars or ShapeDtypeStructs.
+    Args:
+        fun: a function of pytrees of arrays.
+        args: its arguments: arrays, or objects with `shape` and `dtype` such as ShapeDtypeStructs.
+        kwargs: its keyword arguments, likewise.
+
+    Returns:
+        ShapeDtypeStructs in the structure of the result of `fun`.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument has no shape and dtype.
+
+    Example:
+        >>> xtrace.eval_shape(jnp.matmul, jnp.ones((2, 3)), jnp.ones((3, 4)))
+        ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     check_callable("eval_shape", fun)
     leaves, in_tree = pytree.tree_flatten((args, kwargs))

@@ -37,14 +37,29 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
 ) -> Callable[_Arguments, _Result]:
-    """Return `fun` mapped over an axis of its arguments: as if called for each index, in one pass.
+    """Return `fun` mapped over an axis of its arguments, in one pass over arrays with that axis.
 
-    in_axes: which axis of each argument to map over: an integer, None for an argument that all calls share, or a tree
-    prefix of the arguments of these; keyword arguments are mapped over axis 0. out_axes: where the axis is in the
-    results, likewise; None only for what does not depend on the axis. axis_name: names the axis for collectives.
-    axis_size: its size, needed if no argument is mapped. sum_match: a result that depends on the axis where `out_axes`
-    is None is summed over it, in 32 bits at least where it is an integer. ValueError if the sizes differ or a tree does
-    not fit.
+    Args:
+        fun: a function of pytrees of arrays.
+        in_axes: the axis of each argument that is mapped: an integer, None for an argument that all calls share, or a
+            tree
+            prefix of the arguments with these as leaves. Keyword arguments are mapped over axis 0.
+        out_axes: the place of the mapped axis in the results, likewise; None only for results that do not depend on it.
+        axis_name: a name of the axis for collectives such as `lax.psum`.
+        axis_size: the size of the axis; it may be left out if an argument is mapped.
+        spmd_axis_name: accepted for programs on several devices; without effect on one.
+        sum_match: whether results that depend on the axis, where `out_axes` is None, are summed over it.
+
+    Returns:
+        A function of the arguments of `fun`.
+
+    Raises:
+        TypeError: `fun` is not callable.
+        ValueError: the sizes of mapped axes differ, a tree prefix does not fit, or an axis is out of range.
+
+    Example:
+        >>> xtrace.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
+        Array([3., 3.], dtype=float32)
     """
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
