@@ -24,20 +24,23 @@ from xtrace._src.core.primitive import Primitive
 from xtrace.numpy.updates import IndexedArray
 
 NOT_CONVERTED = (
-    "xtrace", "xtrace._src.[!o]*", "xtrace._src.ops.[!e]*", "xtrace.ad_checkpoint", "xtrace.ad_checkpoint.*",
-    "xtrace.core", "xtrace.custom_batching", "xtrace.custom_derivatives", "xtrace.debug", "xtrace.dtypes",
-    "xtrace.experimental.*", "xtrace.extend.*", "xtrace.ffi", "xtrace.flatten_util", "xtrace.image", "xtrace.lax",
-    "xtrace.lax.Primitive", "xtrace.memory", "xtrace.nn", "xtrace.nn.*", "xtrace.profiler", "xtrace.random.*",
-    "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*",
-    "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*",
-    "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages",
-    "xtrace.test_util", "xtrace.tree_util",
+    "xtrace", "xtrace._src.[!ao]*", "xtrace._src.api.checkpoint", "xtrace._src.api.custom_rules.*",
+    "xtrace._src.api.memory_in_use", "xtrace._src.api.tracing", "xtrace._src.ops.[!e]*", "xtrace.ad_checkpoint",
+    "xtrace.ad_checkpoint.*", "xtrace.core", "xtrace.custom_batching", "xtrace.custom_derivatives", "xtrace.debug",
+    "xtrace.dtypes", "xtrace.experimental.*", "xtrace.extend.*", "xtrace.ffi", "xtrace.flatten_util",
+    "xtrace.image", "xtrace.lax", "xtrace.lax.Primitive", "xtrace.memory", "xtrace.nn", "xtrace.nn.[!a]*",
+    "xtrace.nn.attention", "xtrace.profiler", "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*",
+    "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize", "xtrace.scipy.optimize.*",
+    "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special", "xtrace.scipy.special.*",
+    "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util", "xtrace.tree_util",
 )
 
 # Functions that accept every argument, so that there is no error to name.
-RAISE_NOTHING = frozenset(
-    f"xtrace.numpy.{name}" for name in ("__array_namespace_info__", "isscalar", "iterable")
-)
+RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
+    "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
+    "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar", "numpy.iterable",
+    "print_environment_info",
+))
 
 # The public modules whose functions are numerical methods, and their functions that are none.
 NUMERICAL = frozenset((

@@ -658,7 +658,7 @@ def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lower
         TypeError: `fun` is not callable, or an argument is no array.
 
     Example:
-        >>> print(xtrace.lower(jnp.negative, 1.0).as_text())
+        >>> print(xtrace.lower(jnp.negative, 1.0).as_text().rstrip())
         module @jit_negative attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
           func.func public @main(%arg0: tensor<f32>) -> (tensor<f32> {jax.result_info = "result"}) {
             %0 = stablehlo.negate %arg0 : tensor<f32>
