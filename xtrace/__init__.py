@@ -146,8 +146,7 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
         "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
-        "xtrace._src.api.vmap": ("vmap",),
-        "xtrace._src.ops.host.callbacks": ("pure_callback",),
+        "xtrace._src.api.vmap": ("vmap",), "xtrace._src.ops.host.callbacks": ("pure_callback",),
         "xtrace._src.runtime.callbacks": ("effects_barrier",),
     },
     submodules=(

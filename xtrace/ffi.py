@@ -11,8 +11,7 @@ from xtrace._src.xla import ffi as _ffi
 
 __all__ = [
     "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
-    "register_ffi_target_as_batch_partitionable",
-    "register_ffi_type", "register_ffi_type_id",
+    "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]
 
 

@@ -96,11 +96,8 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
 
 
 _KERNELS = {
-    ResizeMethod.LINEAR: _triangle,
-    ResizeMethod.LANCZOS3: _lanczos(3.0),
-    ResizeMethod.LANCZOS5: _lanczos(5.0),
-    ResizeMethod.CUBIC: _cubic(-0.5),
-    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+    ResizeMethod.LINEAR: _triangle, ResizeMethod.LANCZOS3: _lanczos(3.0), ResizeMethod.LANCZOS5: _lanczos(5.0),
+    ResizeMethod.CUBIC: _cubic(-0.5), ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
 }
 
 
@@ -185,14 +182,8 @@ def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) ->
 
 @inline_jit(static=("shape", "spatial_dims", "method", "antialias", "precision"), public=True)
 def scale_and_translate(
-    image: Any,
-    shape: Any,
-    spatial_dims: Sequence[int],
-    scale: ArrayLike,
-    translation: Any,
-    method: str | ResizeMethod,
-    antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    image: Any, shape: Any, spatial_dims: Sequence[int], scale: ArrayLike, translation: Any, method: str | ResizeMethod,
+    antialias: bool = True, precision: Any = Precision.HIGHEST,
 ) -> Any:
     """`image` scaled and moved along `spatial_dims`, in an array of `shape`, with 0 for what lies outside of it.
 

@@ -60,9 +60,7 @@ _running = _Running()
 
 
 def start_trace(
-    log_dir: os.PathLike[str] | str,
-    create_perfetto_link: bool = False,
-    create_perfetto_trace: bool = False,
+    log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
     profiler_options: Any | None = None,
 ) -> None:
     """Record what the program does, on the host and on devices, until `stop_trace` writes it below `log_dir`.
@@ -96,9 +94,7 @@ def stop_trace() -> None:
 
 @contextlib.contextmanager
 def trace(
-    log_dir: os.PathLike[str] | str,
-    create_perfetto_link: bool = False,
-    create_perfetto_trace: bool = False,
+    log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
     profiler_options: Any | None = None,
 ) -> Iterator[None]:
     """Record what the block does, as `start_trace` and `stop_trace` around it."""

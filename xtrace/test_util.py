@@ -26,13 +26,8 @@ _TOLERANCE_OF_NARROW_TYPES = 1e-1
 
 
 def check_grads(
-    f: Callable[..., Any],
-    args: Sequence[Any],
-    order: int,
-    modes: str | Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
+    f: Callable[..., Any], args: Sequence[Any], order: int, modes: str | Sequence[str] = ("fwd", "rev"),
+    atol: float | None = None, rtol: float | None = None, eps: float | None = None,
 ) -> None:
     """Check the derivatives of ``f(*args)`` up to `order` against central differences along random directions.
 
@@ -69,13 +64,8 @@ def check_grads(
 
 
 def check_jvp(
-    f: Callable[..., Any],
-    f_jvp: Callable[..., Any],
-    args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float = _EPS,
-    err_msg: str = "",
+    f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
+    rtol: float | None = None, eps: float = _EPS, err_msg: str = "",
 ) -> None:
     """Check ``f_jvp(args, tangents)``, a value and its tangent, against a central difference of `f` with step `eps`.
 
@@ -89,13 +79,8 @@ def check_jvp(
 
 
 def check_vjp(
-    f: Callable[..., Any],
-    f_vjp: Callable[..., Any],
-    args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float = _EPS,
-    err_msg: str = "",
+    f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
+    rtol: float | None = None, eps: float = _EPS, err_msg: str = "",
 ) -> None:
     """Check ``f_vjp(*args)``, a value and its pullback, against a central difference of `f` with step `eps`.
 

@@ -59,9 +59,7 @@ def initial_state(generator: np.random.Generator) -> State:
         return generator.normal(0, inputs**-0.5, (inputs, outputs)).astype(np.float32)
 
     parameters = {
-        "w1": layer(_PIXELS, _HIDDEN),
-        "b1": np.zeros(_HIDDEN, np.float32),
-        "w2": layer(_HIDDEN, _CLASSES),
+        "w1": layer(_PIXELS, _HIDDEN), "b1": np.zeros(_HIDDEN, np.float32), "w2": layer(_HIDDEN, _CLASSES),
         "b2": np.zeros(_CLASSES, np.float32),
     }
     return State(parameters, {name: np.zeros_like(p) for name, p in parameters.items()})
@@ -105,9 +103,7 @@ def _progress_bar() -> Any:
     except ImportError as error:
         raise _missing("rich", error) from error
     return progress.Progress(
-        progress.TextColumn("training"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
+        progress.TextColumn("training"), progress.BarColumn(), progress.MofNCompleteColumn(),
         progress.TextColumn("epochs, loss {task.fields[loss]}, held-out accuracy {task.fields[accuracy]}"),
         progress.TimeElapsedColumn(),
     )

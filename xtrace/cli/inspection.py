@@ -16,10 +16,8 @@ from xtrace.cli.loading import load_function, user_traceback
 STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory")
 _COMPILED_STAGES = ("hlo", "cost", "memory")
 _MEMORY = {
-    "arguments": "argument_size_in_bytes",
-    "outputs": "output_size_in_bytes",
-    "shared by the two": "alias_size_in_bytes",
-    "temporary": "temp_size_in_bytes",
+    "arguments": "argument_size_in_bytes", "outputs": "output_size_in_bytes",
+    "shared by the two": "alias_size_in_bytes", "temporary": "temp_size_in_bytes",
     "code": "generated_code_size_in_bytes",
 }
 _MISSING = inspect.Parameter.empty

@@ -38,11 +38,8 @@ __all__ = ["odeint"]
 
 # Dormand and Prince's tableau (Hairer, Nørsett and Wanner, table II.5.2); the last row has the weights of order 5.
 _TABLEAU = np.array([
-    [0, 0, 0, 0, 0, 0, 0],
-    [1 / 5, 0, 0, 0, 0, 0, 0],
-    [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
-    [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0],
-    [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
+    [0, 0, 0, 0, 0, 0, 0], [1 / 5, 0, 0, 0, 0, 0, 0], [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
+    [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0], [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
     [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
     [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0],
 ])
@@ -265,14 +262,8 @@ def _solved(
 
 
 def odeint(
-    func: Callable[..., Any],
-    y0: Any,
-    t: Any,
-    *args: Any,
-    rtol: Any = 1.4e-8,
-    atol: Any = 1.4e-8,
-    mxstep: Any = math.inf,
-    hmax: Any = math.inf,
+    func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
+    mxstep: Any = math.inf, hmax: Any = math.inf,
 ) -> Any:
     """Return the solution of ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0`` at the increasing times `t`.
 

@@ -176,18 +176,9 @@ def _window(size: Any) -> tuple[int, int] | None:
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    *,
-    scale: Any = None,
-    is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
-    local_window_size: int | tuple[int, int] | None = None,
-    implementation: str | None = None,
+    query: Any, key: Any, value: Any, bias: ArrayLike | None = None, mask: ArrayLike | None = None, *,
+    scale: Any = None, is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
     """Attention softmax(scale query keyᵀ + bias) value for each head, the softmax in float32.

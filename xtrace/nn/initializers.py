@@ -129,8 +129,7 @@ def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes, batch_axis: _Ax
 
 
 _MODES: dict[str, Callable[[float, float], float]] = {
-    "fan_in": lambda fan_in, fan_out: fan_in,
-    "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_in": lambda fan_in, fan_out: fan_in, "fan_out": lambda fan_in, fan_out: fan_out,
     "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
     "fan_geo_avg": lambda fan_in, fan_out: math.sqrt(fan_in * fan_out),
 }

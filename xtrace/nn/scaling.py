@@ -276,12 +276,8 @@ def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan
 
 
 def scaled_dot_general(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    dimension_numbers: Any,
-    preferred_element_type: Any = dtypes.float32,
-    configs: list[BlockScaleConfig] | None = None,
-    implementation: str | None = None,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, preferred_element_type: Any = dtypes.float32,
+    configs: list[BlockScaleConfig] | None = None, implementation: str | None = None,
 ) -> Array:
     """Return `lax.dot_general` of operands that are quantized in blocks along the contracted axes.
 

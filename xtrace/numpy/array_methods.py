@@ -143,12 +143,7 @@ def _byteswap(self: Any) -> Any:
 
 
 def _compress(
-    self: Array,
-    condition: ArrayLike,
-    axis: int | None = None,
-    *,
-    out: None = None,
-    size: int | None = None,
+    self: Array, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None,
     fill_value: Any = 0,
 ) -> Array:
     """Return the slices along `axis` where `condition` holds; `size` of them under jit."""
@@ -260,13 +255,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
-    "T": manipulation.transpose,
-    "mT": manipulation.matrix_transpose,
-    "real": ufuncs.real,
-    "imag": ufuncs.imag,
-    "at": updates.IndexUpdater,
-    "itemsize": _itemsize,
-    "nbytes": _nbytes,
+    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": ufuncs.real, "imag": ufuncs.imag,
+    "at": updates.IndexUpdater, "itemsize": _itemsize, "nbytes": _nbytes,
 }
 
 

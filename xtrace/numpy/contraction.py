@@ -378,12 +378,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @inline_jit(static=("axes", "precision", "out_sharding"), public=True)
 def tensordot(
-    a: ArrayLike,
-    b: ArrayLike,
-    axes: Any = 2,
-    *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
     """Return the sums of products over pairs of axes.

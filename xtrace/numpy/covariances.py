@@ -66,14 +66,8 @@ def _checked_weights(name: str, weights: Array, count: int) -> None:
 
 @inline_jit(static=("rowvar", "bias", "ddof", "dtype"), public=True)
 def cov(
-    m: Any,
-    y: ArrayLike | None = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: DTypeLike | None = None,
+    m: Any, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None, dtype: DTypeLike | None = None,
 ) -> Array:
     """Return the covariances of variables.
 

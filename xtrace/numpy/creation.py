@@ -41,14 +41,8 @@ _DLPACK_CPU = 1
 
 
 def array(
-    object: Any,
-    dtype: Any = None,
-    *args: Any,
-    copy: bool | None = True,
-    order: str | None = "K",
-    ndmin: int = 0,
-    device: Any = None,
-    out_sharding: Any = None,
+    object: Any, dtype: Any = None, *args: Any, copy: bool | None = True, order: str | None = "K", ndmin: int = 0,
+    device: Any = None, out_sharding: Any = None,
 ) -> Any:
     """Return `object` as an array.
 
@@ -87,12 +81,7 @@ def array(
 
 
 def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: str | None = None,
-    *,
-    copy: bool | None = None,
-    device: Any = None,
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
     """Return `a` as an array, itself if it is one of the dtype.
@@ -969,15 +958,8 @@ def _inexact(*values: Any) -> np.dtype[Any]:
 
 
 def linspace(
-    start: ArrayLike,
-    stop: ArrayLike,
-    num: ArrayLike = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: DTypeLike | None = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
 ) -> Any:
     """Return evenly spaced samples.
 

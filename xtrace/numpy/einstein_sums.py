@@ -55,15 +55,8 @@ _plans = Table()
 
 
 def einsum(
-    subscripts: Any,
-    /,
-    *operands: Any,
-    out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    _dot_general: Callable[..., Any] = dot_general,
-    out_sharding: Any = None,
+    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
+    preferred_element_type: Any = None, _dot_general: Callable[..., Any] = dot_general, out_sharding: Any = None,
 ) -> Array:
     """Return the sum of products that subscripts describe.
 

@@ -486,14 +486,8 @@ def _operand(value: Any) -> Any:
 
 
 def get_at(
-    x: Any,
-    index: Any,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
-    fill_value: ArrayLike | None = None,
-    wrap_negative_indices: bool = True,
+    x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+    fill_value: ArrayLike | None = None, wrap_negative_indices: bool = True,
 ) -> Array:
     """Return ``x[index]``, with `mode` for positions that are out of bounds.
 
@@ -513,14 +507,8 @@ def get_at(
 
 @inline_jit(static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"), public=True)
 def take(
-    a: Any,
-    indices: Any,
-    axis: int | None = None,
-    out: None = None,
-    mode: Any = None,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    fill_value: ArrayLike | None = None,
+    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: Any = None, unique_indices: bool = False,
+    indices_are_sorted: bool = False, fill_value: ArrayLike | None = None,
 ) -> Array:
     """Return the elements of `a` at indices along an axis.
 

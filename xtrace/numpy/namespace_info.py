@@ -10,10 +10,8 @@ from xtrace._src.core.abbreviation import abbreviated
 
 # Names of kinds of dtypes, and the dtypes by name; those of 64 bits are there with x64 only.
 _KINDS = {
-    "bool": ("bool",),
-    "signed integer": ("int8", "int16", "int32", "int64"),
-    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
-    "real floating": ("float32", "float64"),
+    "bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"), "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 }
 _UNIONS = {
@@ -42,10 +40,8 @@ class NamespaceInfo:
         """Return the dtypes of results whose dtype is not given; `device` is accepted and changes nothing."""
         x64 = config.enable_x64.value
         return {
-            "real floating": dtypes.default_float(x64),
-            "complex floating": dtypes.default_complex(x64),
-            "integral": dtypes.default_int(x64),
-            "indexing": dtypes.default_int(x64),
+            "real floating": dtypes.default_float(x64), "complex floating": dtypes.default_complex(x64),
+            "integral": dtypes.default_int(x64), "indexing": dtypes.default_int(x64),
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:

@@ -358,14 +358,8 @@ def _variance(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanvar(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
 ) -> Any:
     """Return the variances over axes of the elements that are not NaN.
 
@@ -397,14 +391,8 @@ def nanvar(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanstd(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
 ) -> Any:
     """Return the standard deviations over axes of the elements that are not NaN.
 

@@ -214,15 +214,8 @@ def _checked_weights(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:
     """Return the values below which shares of the elements lie, over axes.
 
@@ -260,15 +253,8 @@ def quantile(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def nanquantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:
     """Return the values below which shares of the elements that are not NaN lie, over axes.
 
@@ -306,16 +292,8 @@ def nanquantile(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
 def percentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
-    out_sharding: Any = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: Any = None,
 ) -> Array:
     """Return the values below which shares of the elements lie, over axes.
 
@@ -355,15 +333,8 @@ def percentile(
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
 def nanpercentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: ArrayLike | None = None,
+    a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:
     """Return the values below which shares of the elements that are not NaN lie, over axes.
 

@@ -23,8 +23,7 @@ from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum",
-    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanprod", "nansum", "prod", "ptp", "std", "sum",
-    "var",
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanprod", "nansum", "prod", "ptp", "std", "sum", "var",
 ]
 
 
@@ -71,15 +70,8 @@ def _kept(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
 
 @inline_jit
 def _reduced(
-    a: Array,
-    *options: ArrayLike,
-    name: str,
-    axes: tuple[int, ...],
-    compute: np.dtype[Any],
-    dtype: np.dtype[Any],
-    keepdims: bool,
-    masked: bool,
-    initialised: bool,
+    a: Array, *options: ArrayLike, name: str, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
+    keepdims: bool, masked: bool, initialised: bool,
 ) -> Array:
     """Reduce `a` in element type `compute`; `options` are the mask and the initial value, where there are any."""
     operation, rest = _REDUCTIONS[name], list(options)
@@ -95,17 +87,8 @@ def _reduced(
 
 
 def _reduce(
-    function: str,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any = None,
-    mask: Any = None,
-    *,
-    name: str | None = None,
-    widen: bool = False,
+    function: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
+    name: str | None = None, widen: bool = False,
 ) -> Any:
     """Check the arguments of a reduction and do it; `dtype` is the result's, None for the operand's."""
     refuse(function, out=out)
@@ -152,15 +135,7 @@ def _sum_dtype(function: str, a: Any, dtype: Any, promote_integers: bool) -> np.
 
 
 def _accumulate(
-    function: str,
-    name: str,
-    a: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
+    function: str, name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any,
     promote_integers: bool = True,
 ) -> Any:
     """Return the sum or product, as `name` says, for the public function called `function`."""
@@ -173,14 +148,8 @@ def _accumulate(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
 def sum(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-    promote_integers: bool = True,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
 ) -> Array:
     """Return the sums of elements over axes.
 
@@ -212,14 +181,8 @@ def sum(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
 def prod(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-    promote_integers: bool = True,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True,
 ) -> Array:
     """Return the products of elements over axes.
 
@@ -560,15 +523,8 @@ def mean(
 
 @inline_jit
 def _variance(
-    a: ArrayLike,
-    correction: ArrayLike,
-    *options: Array,
-    axes: tuple[int, ...],
-    compute: np.dtype[Any],
-    dtype: np.dtype[Any],
-    keepdims: bool,
-    masked: bool,
-    root: bool,
+    a: ArrayLike, correction: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any],
+    dtype: np.dtype[Any], keepdims: bool, masked: bool, root: bool,
 ) -> Any:
     """Return the variance, or its `root`; `options` are the mask and the mean, where they are given."""
     masks, means = (options[:1], options[1:]) if masked else ((), options)
@@ -660,16 +616,8 @@ def _common(*found: np.dtype[Any]) -> np.dtype[Any]:
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
 def var(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: Any = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: Any = None,
 ) -> Any:
     """Return the variances of elements over axes.
 
@@ -703,16 +651,8 @@ def var(
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
 def std(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: Any = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: Any = None,
 ) -> Any:
     """Return the standard deviations of elements over axes.
 
@@ -996,13 +936,8 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nansum(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: ArrayLike | None = None,
 ) -> Array:
     """Return the sums of elements over axes, NaN counted as zero.
 
@@ -1034,13 +969,8 @@ def nansum(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanprod(
-    a: ArrayLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: ArrayLike | None = None,
 ) -> Array:
     """Return the products of elements over axes, NaN counted as one.
 

@@ -169,8 +169,7 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 
 _KINDS = {
     "bool": dtypes.is_boolean, "real floating": dtypes.is_floating, "complex floating": dtypes.is_complex,
-    "integral": dtypes.is_integer,
-    "signed integer": lambda d: dtypes.is_integer(d) and dtypes.is_signed(d),
+    "integral": dtypes.is_integer, "signed integer": lambda d: dtypes.is_integer(d) and dtypes.is_signed(d),
     "unsigned integer": lambda d: dtypes.is_integer(d) and not dtypes.is_signed(d),
     "numeric": lambda d: dtypes.is_integer(d) or dtypes.is_inexact(d),
 }

@@ -75,8 +75,7 @@ def _segmented(
         position = broadcasted_iota(ids.dtype, (rows, 1), 0) // bucket
         indices = concatenate([position, indices], 1)
     numbers = ScatterDimensionNumbers(
-        update_window_dims=tuple(range(1, data.ndim)),
-        inserted_window_dims=tuple(range(len(lead))),
+        update_window_dims=tuple(range(1, data.ndim)), inserted_window_dims=tuple(range(len(lead))),
         scatter_dims_to_operand_dims=tuple(range(len(lead))),
     )
     empty = full((*lead, *shape), reduction.empty(data.dtype), data.dtype)

@@ -320,12 +320,7 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
 
 @inline_jit(static=("axis", "mode", "fill_value", "wrap_negative_indices"), public=True)
 def take_along_axis(
-    arr: Any,
-    indices: Any,
-    axis: int | None = -1,
-    mode: Any = None,
-    fill_value: ArrayLike | None = None,
-    *,
+    arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: ArrayLike | None = None, *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
     """Return the elements of `arr` at `indices` along an axis; at the other axes both broadcast.
@@ -393,10 +388,8 @@ def _taken_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, 
         indices, shape[axis], wrap and dtypes.is_signed(aval.dtype), dtypes.int64 if wide else dtypes.int32
     )
     numbers = GatherDimensionNumbers(
-        offset_dims=tuple([i for i in range(len(shape)) if i not in kept]),
-        collapsed_slice_dims=(left.index(axis),),
-        start_index_map=(left.index(axis),),
-        operand_batching_dims=tuple([left.index(i) for i in together]),
+        offset_dims=tuple([i for i in range(len(shape)) if i not in kept]), collapsed_slice_dims=(left.index(axis),),
+        start_index_map=(left.index(axis),), operand_batching_dims=tuple([left.index(i) for i in together]),
         start_indices_batching_dims=tuple([kept.index(i) for i in together]),
     )
     return gather(

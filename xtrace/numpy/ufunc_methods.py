@@ -185,10 +185,7 @@ def _spread(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
 _OWN: dict[str, dict[str, Any]] = {
     "add": {"identity": 0, "reduce": reductions.sum, "accumulate": reductions.cumsum, "at": _at("add", "max")},
     "multiply": {
-        "identity": 1,
-        "reduce": reductions.prod,
-        "accumulate": reductions.cumprod,
-        "at": _at("multiply", "min"),
+        "identity": 1, "reduce": reductions.prod, "accumulate": reductions.cumprod, "at": _at("multiply", "min")
     },
     "subtract": {"at": _at("subtract")},
     "negative": {"nin": 1},
@@ -197,8 +194,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "logaddexp": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp", math.e)},
     "logaddexp2": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp2", 2.0)},
     "bitwise_and": {
-        "identity": -1,
-        "reduce": _monoid("bitwise_and", operations.reduce_and, elementwise.bitwise_and, -1),
+        "identity": -1, "reduce": _monoid("bitwise_and", operations.reduce_and, elementwise.bitwise_and, -1)
     },
     "bitwise_or": {"identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, elementwise.bitwise_or, 0)},
     "bitwise_xor": {"identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, elementwise.bitwise_xor, 0)},

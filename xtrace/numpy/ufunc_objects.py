@@ -151,14 +151,8 @@ class ufunc(functools.partial[Any]):
 
     @operation
     def reduce(
-        self,
-        a: Any,
-        axis: int | None = 0,
-        dtype: Any = None,
-        out: None = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: ArrayLike | None = None,
+        self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
+        initial: Any = None, where: ArrayLike | None = None,
     ) -> Array:
         """Combine the elements of `a` along `axis`, from the first to the last.
 
@@ -381,8 +375,7 @@ def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | N
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SIGNATURE = inspect.Signature([
-    inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
-    inspect.Parameter("out", _KEYWORD, default=None),
+    inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL), inspect.Parameter("out", _KEYWORD, default=None),
     inspect.Parameter("where", _KEYWORD, default=None),
 ])
 

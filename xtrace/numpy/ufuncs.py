@@ -843,8 +843,7 @@ isfinite = unary_function(
 )
 isinf = unary_function(
     "isinf", _infinite, "Return whether elements are infinite; complex numbers are if one of their parts is.", cases={
-        COMPLEX: lambda x: lax.bitwise_or(_infinite(lax.real(x)), _infinite(lax.imag(x))),
-        BOOL: _everywhere(False),
+        COMPLEX: lambda x: lax.bitwise_or(_infinite(lax.real(x)), _infinite(lax.imag(x))), BOOL: _everywhere(False),
         INTEGER: _everywhere(False),
     },
     returns="dtype bool", example=("jnp.isinf(jnp.array([1.0, jnp.inf]))", "Array([False,  True], dtype=bool)"),
@@ -855,9 +854,7 @@ isnan = unary_function(
 )
 _is_infinity = {
     name: unary_function(
-        name,
-        lambda x, value=value: lax.eq(x, _strong(x, value)),
-        "",
+        name, lambda x, value=value: lax.eq(x, _strong(x, value)), "",
         cases={COMPLEX: _refuse_complex(name, ValueError), BOOL: _everywhere(False), INTEGER: _everywhere(False)},
     )
     for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
@@ -1010,10 +1007,8 @@ def _sign_of_float(x: Any) -> Array:
 
 signbit = unary_function(
     "signbit", _sign_of_float, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
-        COMPLEX: _refuse_complex("signbit", ValueError),
-        BOOL: _everywhere(False),
-        INTEGER: lambda x: lax.lt(x, _strong(x, 0)),
-        UNSIGNED: _everywhere(False),
+        COMPLEX: _refuse_complex("signbit", ValueError), BOOL: _everywhere(False),
+        INTEGER: lambda x: lax.lt(x, _strong(x, 0)), UNSIGNED: _everywhere(False),
     },
     domain=REAL_NUMBERS, returns="dtype bool",
     raises={"ValueError": "the operand is complex.", "NotImplementedError": "a floating dtype has fewer than 8 bits."},

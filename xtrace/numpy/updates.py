@@ -118,15 +118,8 @@ def _scattered(
 
 
 def _update(
-    x: Array,
-    index: Any,
-    values: Any,
-    write: Scatter | None,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: Any,
-    wrap_negative_indices: bool,
-    apply: Any = None,
+    x: Array, index: Any, values: Any, write: Scatter | None, indices_are_sorted: bool, unique_indices: bool, mode: Any,
+    wrap_negative_indices: bool, apply: Any = None,
 ) -> Array:
     """Read the index, cast the values to the dtype of `x`, and write."""
     reading = read(x.aval.shape, index, False, True)
@@ -176,14 +169,8 @@ class IndexedArray:
 
     @operation
     def get(
-        self,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        fill_value: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
+        self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+        fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the elements at the index.
 
@@ -215,12 +202,7 @@ class IndexedArray:
 
     @operation
     def apply(
-        self,
-        func: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
+        self, func: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """Return a copy of the array with the elements at the index replaced by a function of them.
@@ -276,14 +258,8 @@ def _writer(name: str, write: Any, contract: str, example: str, combine: Any = N
     """
 
     def method(
-        self: IndexedArray,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
+        self: IndexedArray, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Any:
         refuse(f"ndarray.at.{name}", out_sharding=out_sharding)
         target = self.array if combine is None else ones_like(self.array)

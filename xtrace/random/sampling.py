@@ -95,16 +95,8 @@ def result_shape(function: str, shape: ShapeLike, **parameters: Any) -> tuple[in
 
 
 def draw(
-    function: str,
-    run: Callable[..., Any],
-    key: ArrayLike,
-    shape: ShapeLike,
-    dtype: Any,
-    out_sharding: Any = None,
-    /,
-    *,
-    complex_too: bool = False,
-    **parameters: Any,
+    function: str, run: Callable[..., Any], key: ArrayLike, shape: ShapeLike, dtype: Any, out_sharding: Any = None, /,
+    *, complex_too: bool = False, **parameters: Any,
 ) -> Array:
     """Check the arguments of a distribution of floating numbers, and run its program."""
     check_unsharded(function, out_sharding)

@@ -13,7 +13,6 @@ if _typing.TYPE_CHECKING:
     )
 
 __all__, __getattr__, __dir__ = _late_names(
-    "xtrace.scipy",
-    {},
+    "xtrace.scipy", {},
     submodules=("cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"),
 )

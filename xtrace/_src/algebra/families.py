@@ -67,24 +67,12 @@ class Elementwise(Primitive):
     """
 
     def __init__(
-        self,
-        name: str,
-        op: str | Callable[..., Value],
-        kinds: Sequence[Any],
-        operand_names: Sequence[str],
-        contract: str,
-        *,
-        result: Callable[..., Any] | None = None,
-        same_dtype: bool = True,
-        promoting: str | None = None,
-        parameters: Sequence[str] = (),
-        public_name: str | None = None,
-        operation: Callable[..., Any] | None = None,
-        cases: Mapping[str, str | Callable[..., Value]] | None = None,
-        derivatives: Any = None,
-        jvp: Callable[..., Any] | Derived | None = None,
-        transpose: Callable[..., Any] | None = None,
-        **documentation: Any,
+        self, name: str, op: str | Callable[..., Value], kinds: Sequence[Any], operand_names: Sequence[str],
+        contract: str, *, result: Callable[..., Any] | None = None, same_dtype: bool = True,
+        promoting: str | None = None, parameters: Sequence[str] = (), public_name: str | None = None,
+        operation: Callable[..., Any] | None = None, cases: Mapping[str, str | Callable[..., Value]] | None = None,
+        derivatives: Any = None, jvp: Callable[..., Any] | Derived | None = None,
+        transpose: Callable[..., Any] | None = None, **documentation: Any,
     ) -> None:
         super().__init__(
             name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch
@@ -317,13 +305,8 @@ def unary(
 
 
 def binary(
-    name: str,
-    op: str | Callable[..., Value],
-    kinds: Sequence[Any],
-    contract: str,
-    *,
-    names: Sequence[str] = ("x", "y"),
-    **details: Any,
+    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], contract: str, *,
+    names: Sequence[str] = ("x", "y"), **details: Any,
 ) -> Elementwise:
     """Define an elementwise operation of two operands, called `names`, of one dtype.
 
@@ -375,8 +358,7 @@ def compare(
     kinds = ORDERED if ordered else ANY
     comparison = binary(
         name, op, kinds if of_words is None else (*kinds, EXTENDED), contract, result=as_bool,
-        promoting=promoting, derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys},
-        **documentation,
+        promoting=promoting, derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys}, **documentation,
     )
     return comparison
 

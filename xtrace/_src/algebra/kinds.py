@@ -25,15 +25,11 @@ ANY = (INTEGER, FLOAT, COMPLEX, BOOL)
 PART = (FLOAT32, FLOAT64)
 
 _kind_tests: dict[str, Callable[[Any], bool]] = {
-    FLOAT: dtypes.is_floating,
-    COMPLEX: dtypes.is_complex,
-    INTEGER: dtypes.is_integer,
-    BOOL: dtypes.is_boolean,
+    FLOAT: dtypes.is_floating, COMPLEX: dtypes.is_complex, INTEGER: dtypes.is_integer, BOOL: dtypes.is_boolean,
     SIGNED: lambda dtype: dtypes.is_integer(dtype) and dtypes.is_signed(dtype),
     UNSIGNED: lambda dtype: dtypes.is_integer(dtype) and not dtypes.is_signed(dtype),
     EXTENDED: lambda dtype: isinstance(dtype, dtypes.ExtendedDType),
-    FLOAT32: lambda dtype: bool(dtype == dtypes.float32),
-    FLOAT64: lambda dtype: bool(dtype == dtypes.float64),
+    FLOAT32: lambda dtype: bool(dtype == dtypes.float32), FLOAT64: lambda dtype: bool(dtype == dtypes.float64),
 }
 
 _KIND_NAMES = {

@@ -147,16 +147,8 @@ class Reduction(Primitive):
     """
 
     def __init__(
-        self,
-        name: str,
-        monoid: Monoid,
-        kinds: Sequence[str],
-        contract: str,
-        example: tuple[str, str],
-        *,
-        sharded: bool = False,
-        keeps_weak: bool = True,
-        **rules: Any,
+        self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str], *,
+        sharded: bool = False, keeps_weak: bool = True, **rules: Any,
     ) -> None:
         parameters = ("axes", "out_sharding") if sharded else ("axes",)
         super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)

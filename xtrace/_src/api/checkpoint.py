@@ -35,13 +35,9 @@ _NOT_GIVEN = object()
 
 
 def checkpoint(
-    fun: Callable[_Arguments, _Result],
-    *,
-    prevent_cse: bool | Sequence[Any] = True,
-    policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Iterable[str] = (),
-    concrete: Any = _NOT_GIVEN,
+    fun: Callable[_Arguments, _Result], *, prevent_cse: bool | Sequence[Any] = True,
+    policy: Callable[..., Any] | None = None, static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (), concrete: Any = _NOT_GIVEN,
 ) -> Callable[_Arguments, _Result]:
     """Return `fun` as a function whose intermediate values are computed again when its derivative needs them.
 
@@ -99,12 +95,8 @@ def checkpoint(
 
 
 def remat(
-    fun: Callable[..., Any],
-    *,
-    prevent_cse: bool | Sequence[Any] = True,
-    policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] = (),
-    concrete: Any = _NOT_GIVEN,
+    fun: Callable[..., Any], *, prevent_cse: bool | Sequence[Any] = True, policy: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (), concrete: Any = _NOT_GIVEN,
 ) -> Callable[..., Any]:
     """Return `fun` as a function whose intermediate values are computed again; another name of `checkpoint`.
 
@@ -312,10 +304,7 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
 
 
 def save_and_offload_only_these_names(
-    *,
-    names_which_can_be_saved: Sequence[str],
-    names_which_can_be_offloaded: Sequence[str],
-    offload_src: str,
+    *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
     offload_dst: str,
 ) -> Callable[..., Any]:
     """Keep the values of some names, and keep those of others in the memory `offload_dst`.

@@ -15,14 +15,8 @@ from xtrace._src.transforms.lower import LoweredModule
 
 
 def compile_module(
-    module: LoweredModule,
-    text: str,
-    closed: ClosedJaxpr,
-    device: Any,
-    compiler_options: Mapping[str, Any] | None = None,
-    *,
-    kept: Sequence[int] | None = None,
-    committed: bool = False,
+    module: LoweredModule, text: str, closed: ClosedJaxpr, device: Any,
+    compiler_options: Mapping[str, Any] | None = None, *, kept: Sequence[int] | None = None, committed: bool = False,
 ) -> Program:
     """Compile `module`, whose text is `text`, for `device`; `closed` is the jaxpr that it was lowered from.
 

@@ -211,9 +211,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     pairs, tree = pytree.tree_flatten_with_path(x)
     count = len(pairs)
     moves = list(map(
-        _Move,
-        [path for path, _ in pairs],
-        [leaf for _, leaf in pairs],
+        _Move, [path for path, _ in pairs], [leaf for _, leaf in pairs],
         map(_checked_target, _for_leaves("device", device, x, count, "a device, a sharding or None")),
         _for_leaves("src", src, x, count, "a device, a sharding or None"),
         map(bool, _for_leaves("donate", donate, x, count, "a bool")),
@@ -427,9 +425,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
         True
     """
     lines = [
-        f"jaxlib: {'.'.join(map(str, JAXLIB_VERSION))}",
-        f"numpy:  {np.__version__}",
-        f"python: {sys.version}",
+        f"jaxlib: {'.'.join(map(str, JAXLIB_VERSION))}", f"numpy:  {np.__version__}", f"python: {sys.version}",
         f"system: {system.platform()}",
         f"devices: {', '.join(map(str, clients.devices()))} (default {current_device()})",
         f"processes: {process_count()}",

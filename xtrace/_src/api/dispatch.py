@@ -364,14 +364,8 @@ def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
 
 
 def specialise(
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    static: Static,
-    donated: Sequence[bool],
-    program: Program,
-    out_tree: Any,
-    settings: Any,
-    forget: Callable[[], None],
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: Static, donated: Sequence[bool], program: Program,
+    out_tree: Any, settings: Any, forget: Callable[[], None],
 ) -> Call | None:
     """Return the specialised call for arguments like `args` and `kwargs`, or None if their kinds are not simple.
 

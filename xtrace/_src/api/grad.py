@@ -42,11 +42,7 @@ class Flat:
     """A function of pytrees as one of leaves: called, it notes the tree of its results, and what is auxiliary."""
 
     def __init__(
-        self,
-        transformation: str,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        has_aux: bool,
+        self, transformation: str, fun: Callable[..., Any], args: tuple[Any, ...], has_aux: bool,
         numbers: Sequence[int] | None = None,
     ) -> None:
         check_callable(transformation, fun)
@@ -427,12 +423,8 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
 
 
 def value_and_grad(
-    fun: Callable[_Arguments, _Result],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
+    fun: Callable[_Arguments, _Result], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[_Arguments, tuple[_Result, Any]]:
     """Return a function that returns both the value of `fun` and its gradient.
 
@@ -492,45 +484,28 @@ def value_and_grad(
 
 @overload
 def grad(
-    fun: Callable[_Arguments, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: typing.Literal[False] = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
+    fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: typing.Literal[False] = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[_Arguments, Any]: ...
 
 
 @overload
 def grad(
-    fun: Callable[_Arguments, tuple[Any, _Aux]],
-    argnums: int | Sequence[int] = 0,
-    *,
-    has_aux: typing.Literal[True],
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
+    fun: Callable[_Arguments, tuple[Any, _Aux]], argnums: int | Sequence[int] = 0, *, has_aux: typing.Literal[True],
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[_Arguments, tuple[Any, _Aux]]: ...
 
 
 @overload
 def grad(
-    fun: Callable[_Arguments, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
+    fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[_Arguments, Any]: ...
 
 
 def grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
     """Return a function that returns the gradient of `fun`: reverse mode.
 

@@ -170,10 +170,7 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[_Arguments, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
+    fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[_Arguments, Any]:
     """Return a function that returns the Jacobian of `fun`, computed row by row: reverse mode.

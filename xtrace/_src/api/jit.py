@@ -130,56 +130,29 @@ _CALLS_BEFORE_SPECIALISING = 4
 
 @overload
 def jit(
-    fun: Callable[_Arguments, _Result],
-    /,
-    *,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Sequence[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Sequence[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Any = ...,
-    backend: str | None = ...,
-    inline: bool = ...,
+    fun: Callable[_Arguments, _Result], /, *, in_shardings: Any = ..., out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
+    keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
 ) -> stages.JittedFunction[_Arguments, _Result]: ...
 
 
 @overload
 def jit(
-    fun: None = None,
-    /,
-    *,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Sequence[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Sequence[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Any = ...,
-    backend: str | None = ...,
-    inline: bool = ...,
+    fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
+    keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
 ) -> Callable[[Callable[_Arguments, _Result]], stages.JittedFunction[_Arguments, _Result]]: ...
 
 
 def jit(
-    fun: Callable[..., Any] | None = None,
-    /,
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    keep_unused: bool = False,
-    device: Any = None,
-    backend: str | None = None,
-    inline: bool = False,
+    fun: Callable[..., Any] | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False, device: Any = None, backend: str | None = None, inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
@@ -404,11 +377,7 @@ class Jitted:
         results = jit_call.bind_positional(
             [*traced.consts, *leaves],
             (
-                self.name,
-                jaxpr,
-                donated,
-                self.options.keep_unused,
-                self.options.compiler_options or None,
+                self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
                 self.options.inline,
             ),
         )

@@ -63,10 +63,7 @@ class _NumpyFunction:
     """
 
     def __init__(
-        self,
-        name: str,
-        operation: _Operation,
-        adjust: _Adjust | None = None,
+        self, name: str, operation: _Operation, adjust: _Adjust | None = None,
         cases: Mapping[str, _Operation] | None = None,
     ) -> None:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
@@ -354,8 +351,7 @@ NUMBERS = "numbers or booleans"
 REAL_NUMBERS = "real numbers or booleans"
 INTEGERS = "integers or booleans"
 _DTYPES: dict[_Adjust | None, str] = {
-    None: "the promoted dtype",
-    as_number: "the promoted dtype, int32 for booleans",
+    None: "the promoted dtype", as_number: "the promoted dtype, int32 for booleans",
     as_inexact: "the promoted dtype, as a floating one if that is integer or boolean",
 }
 
@@ -392,14 +388,8 @@ def _public(
 
 
 def binary_function(
-    name: str,
-    operation: _Operation,
-    contract: str,
-    *,
-    adjust: _Adjust | None = None,
-    cases: Mapping[str, _Operation] | None = None,
-    names: Sequence[str] = ("x1", "x2"),
-    **documentation: Any,
+    name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
+    cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x1", "x2"), **documentation: Any,
 ) -> Callable[[Any, Any], Any]:
     """Return the NumPy-level form of an elementwise operation of two operands.
 
@@ -418,14 +408,8 @@ def binary_function(
 
 
 def unary_function(
-    name: str,
-    operation: _Operation,
-    contract: str,
-    *,
-    adjust: _Adjust | None = None,
-    cases: Mapping[str, _Operation] | None = None,
-    names: Sequence[str] = ("x",),
-    by_keyword: bool = False,
+    name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
+    cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x",), by_keyword: bool = False,
     **documentation: Any,
 ) -> Callable[[Any], Any]:
     """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.

@@ -130,7 +130,6 @@ def _identity(value: Any) -> Any:
 
 
 pytree.register_pytree_node(
-    VJP,
-    lambda x: ((list(x._argument_leaves()), x.opaque_residuals), (x.fun, x.in_tree, x.out_tree)),
+    VJP, lambda x: ((list(x._argument_leaves()), x.opaque_residuals), (x.fun, x.in_tree, x.out_tree)),
     lambda data, children: VJP(*data, *children),
 )

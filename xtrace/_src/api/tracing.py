@@ -152,9 +152,7 @@ def trace(
 
 
 def make_jaxpr(
-    fun: Callable[..., Any],
-    static_argnums: Any = (),
-    axis_env: Sequence[tuple[Any, int]] | None = None,
+    fun: Callable[..., Any], static_argnums: Any = (), axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that returns the jaxpr of `fun` for arguments of given types.

@@ -29,13 +29,8 @@ _Result = TypeVar("_Result")
 
 
 def vmap(
-    fun: Callable[_Arguments, _Result],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
-    axis_size: int | None = None,
-    spmd_axis_name: Any = None,
-    sum_match: bool = False,
+    fun: Callable[_Arguments, _Result], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+    axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False,
 ) -> Callable[_Arguments, _Result]:
     """Return `fun` mapped over an axis of its arguments, in one pass over arrays with that axis.
 

@@ -146,17 +146,9 @@ def _jvp(primals: Sequence[Any], _: Sequence[Any], **parameters: Any) -> tuple[l
 
 
 check_p = Primitive(
-    "check",
-    ("sites", "slots", "debug"),
-    abstract=_abstract,
-    emit=_emit,
-    evaluate=_evaluate,
-    effects=lambda **_: frozenset({CHECK}),
-    jvp=_jvp,
-    transpose=no_rule("a check has no results"),
-    batch=_batch,
-    multiple_results=True,
-    unprinted={"sites": NEVER_PRINTED, "slots": NEVER_PRINTED},
+    "check", ("sites", "slots", "debug"), abstract=_abstract, emit=_emit, evaluate=_evaluate,
+    effects=lambda **_: frozenset({CHECK}), jvp=_jvp, transpose=no_rule("a check has no results"), batch=_batch,
+    multiple_results=True, unprinted={"sites": NEVER_PRINTED, "slots": NEVER_PRINTED},
 )
 
 

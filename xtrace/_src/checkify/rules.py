@@ -131,11 +131,8 @@ def _scatter(
 
 
 CHECKS: dict[Primitive, Callable[..., None]] = {
-    elementwise.div: _divisor,
-    elementwise.rem: _integer_divisor,
-    dynamic_slice: _dynamic_slice,
-    dynamic_update_slice: _dynamic_update_slice,
-    gather: _gather,
+    elementwise.div: _divisor, elementwise.rem: _integer_divisor, dynamic_slice: _dynamic_slice,
+    dynamic_update_slice: _dynamic_update_slice, gather: _gather,
     **dict.fromkeys((scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter_max), _scatter),
 }
 
@@ -348,15 +345,8 @@ def _custom_vmap(
 
 
 CALLS: dict[Primitive, Callable[..., list[Any]]] = {
-    check_p: _check,
-    cond_p: _cond,
-    custom_jvp_call: _custom_jvp,
-    custom_vjp_call: _custom_vjp,
-    custom_vmap_call: _custom_vmap,
-    jit_call: _jit,
-    remat_call: _remat,
-    scan_p: _scan,
-    while_p: _while,
+    check_p: _check, cond_p: _cond, custom_jvp_call: _custom_jvp, custom_vjp_call: _custom_vjp,
+    custom_vmap_call: _custom_vmap, jit_call: _jit, remat_call: _remat, scan_p: _scan, while_p: _while,
 }
 
 # What goes on inside is not looked at: NaN among the results is asked for.

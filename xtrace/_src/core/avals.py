@@ -217,13 +217,7 @@ class ShapeDtypeStruct:
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
 
     def __init__(
-        self,
-        shape: Any,
-        dtype: Any,
-        *,
-        sharding: Any = None,
-        weak_type: bool = False,
-        manual_axis_type: Any = None,
+        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False, manual_axis_type: Any = None,
         is_ref: bool = False,
     ) -> None:
         if dtype is None:
@@ -421,7 +415,6 @@ def not_an_array(value: Any) -> str:
 
 _ADVICE: dict[Any, str] = {
     (list, tuple): "; make an array of it with xtrace.numpy.array",
-    range: "; make an array of it with xtrace.numpy.arange",
-    str: "; arrays hold numbers only",
+    range: "; make an array of it with xtrace.numpy.arange", str: "; arrays hold numbers only",
     type(None): "; a number that is missing is xtrace.numpy.nan",
 }

@@ -336,42 +336,27 @@ enable_x64 = option(
     "jax_enable_x64", False, BOOLEAN, "64-bit types are kept; off, they become their 32-bit forms.", keyed=True
 )
 numpy_dtype_promotion = option(
-    "jax_numpy_dtype_promotion",
-    "standard",
-    one_of("standard", "strict"),
-    "'strict' makes the implicit promotion of two different dtypes an error.",
-    keyed=True,
+    "jax_numpy_dtype_promotion", "standard", one_of("standard", "strict"),
+    "'strict' makes the implicit promotion of two different dtypes an error.", keyed=True,
 )
 numpy_rank_promotion = option(
-    "jax_numpy_rank_promotion",
-    "allow",
-    one_of("allow", "warn", "raise"),
-    "What happens when operands of different rank broadcast.",
-    keyed=True,
+    "jax_numpy_rank_promotion", "allow", one_of("allow", "warn", "raise"),
+    "What happens when operands of different rank broadcast.", keyed=True,
 )
 default_matmul_precision = option(
-    "jax_default_matmul_precision",
-    None,
-    one_of(None, *_PRECISIONS.split()),
-    "Precision of contractions that name none.",
-    keyed=True,
+    "jax_default_matmul_precision", None, one_of(None, *_PRECISIONS.split()),
+    "Precision of contractions that name none.", keyed=True,
 )
 default_device = option(
-    "jax_default_device",
-    None,
-    Kind("string", _device),
-    "The device uncommitted data goes to; None is the first one.",
+    "jax_default_device", None, Kind("string", _device), "The device uncommitted data goes to; None is the first one.",
     keyed=True,
 )
 threefry_partitionable = option(
     "jax_threefry_partitionable", True, BOOLEAN, "Random bits that do not depend on how they are sharded.", keyed=True
 )
 default_prng_impl = option(
-    "jax_default_prng_impl",
-    "threefry2x32",
-    one_of("threefry2x32", "rbg", "unsafe_rbg"),
-    "The generator behind new keys.",
-    keyed=True,
+    "jax_default_prng_impl", "threefry2x32", one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    "The generator behind new keys.", keyed=True,
 )
 disable_jit = option(
     "jax_disable_jit", False, BOOLEAN, "jit calls the Python function, operation by operation.", keyed=True
@@ -381,9 +366,7 @@ enable_checks = option("jax_enable_checks", False, BOOLEAN, "Check every jaxpr t
 log_compiles = option("jax_log_compiles", False, BOOLEAN, "Log every trace and compilation with its time.")
 explain_cache_misses = option("jax_explain_cache_misses", False, BOOLEAN, "Say why a jitted function traced again.")
 recompilation_limit = option(
-    "xtrace_recompilation_limit",
-    32,
-    INTEGER,
+    "xtrace_recompilation_limit", 32, INTEGER,
     "How often a function may be compiled before a warning says why that happens; 0 or None for no warning.",
 )
 debug_nans = option("jax_debug_nans", False, BOOLEAN, "Raise where a NaN first appears.", keyed=True)
@@ -392,9 +375,7 @@ debug_key_reuse = option(
     "jax_debug_key_reuse", False, BOOLEAN, "Raise where a random key is used a second time.", keyed=True
 )
 traceback_filtering = option(
-    "jax_traceback_filtering",
-    "auto",
-    one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
+    "jax_traceback_filtering", "auto", one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"),
     "Leave xtrace's frames out of tracebacks, with a note, or mark them for IPython and pytest to skip.",
 )
 dump_ir_to = option("jax_dump_ir_to", "", TEXT, "The directory that the programs of each compilation are written to.")
@@ -406,9 +387,7 @@ dump_ir_modes = option(
     "first also as a page of HTML, and as a profile for pprof of how many equations each line of your code makes.",
 )
 source_url_schema = option(
-    "jax_source_url_schema",
-    None,
-    TEXT,
+    "jax_source_url_schema", None, TEXT,
     "Links of the pages in jax_dump_ir_to, with {file} and {line} where the file's name and the line's number go.",
 )
 platforms = option("jax_platforms", None, TEXT, "Comma-separated platforms to use, the first one the default.")
@@ -419,11 +398,8 @@ num_cpu_devices = option(
 no_tracing = option("jax_no_tracing", False, BOOLEAN, "Tracing a function is an error.")
 no_execution = option("jax_no_execution", False, BOOLEAN, "Running a program is an error.", keyed=True)
 legacy_prng_key = option(
-    "jax_legacy_prng_key",
-    "allow",
-    one_of("allow", "warn", "error"),
-    "What happens when a random function is given a key that is an array of uint32.",
-    keyed=True,
+    "jax_legacy_prng_key", "allow", one_of("allow", "warn", "error"),
+    "What happens when a random function is given a key that is an array of uint32.", keyed=True,
 )
 enable_custom_prng = option(
     "jax_enable_custom_prng", False, BOOLEAN, "random.PRNGKey makes typed keys, as random.key does.", keyed=True
@@ -439,17 +415,12 @@ allow_f16_reductions = option(
     "jax_allow_f16_reductions", True, BOOLEAN, "Off, lax.reduce_sum in 16-bit floats is an error.", keyed=True
 )
 captured_constants_warn_bytes = option(
-    "jax_captured_constants_warn_bytes",
-    2_000_000_000,
-    INTEGER,
+    "jax_captured_constants_warn_bytes", 2_000_000_000, INTEGER,
     "How many bytes a program may close over before a warning; -1 for none.",
 )
 explicit_x64_dtypes = option(
-    "jax_explicit_x64_dtypes",
-    "warn",
-    one_of("warn", "error", "allow"),
-    "What happens when a 64-bit dtype is asked for by name without jax_enable_x64.",
-    keyed=True,
+    "jax_explicit_x64_dtypes", "warn", one_of("warn", "error", "allow"),
+    "What happens when a 64-bit dtype is asked for by name without jax_enable_x64.", keyed=True,
 )
 _LEVELS = one_of("UNKNOWN", "O0", "O1", "O2", "O3")
 optimization_level = option(
@@ -485,16 +456,11 @@ include_debug_info_in_dumps = option(
     "jax_include_debug_info_in_dumps", True, BOOLEAN, "Files in jax_dump_ir_to name your source's lines."
 )
 source_file_regex = option(
-    "jax_hlo_source_file_canonicalization_regex",
-    None,
-    TEXT,
-    "What is left out of the names of source files in programs.",
-    keyed=True,
+    "jax_hlo_source_file_canonicalization_regex", None, TEXT,
+    "What is left out of the names of source files in programs.", keyed=True,
 )
 logging_level = option(
-    "jax_logging_level",
-    "NOTSET",
-    one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None),
+    "jax_logging_level", "NOTSET", one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None),
     "The level of xtrace's logger, which then writes to stderr.",
 )
 debug_log_modules = option(
@@ -517,9 +483,7 @@ every_transfer_guard = option(
     "jax_transfer_guard", None, _TRANSFERS, "What happens when data goes from one memory to another."
 )
 array_garbage_collection_guard = option(
-    "jax_array_garbage_collection_guard",
-    None,
-    one_of(None, "allow", "log", "fatal"),
+    "jax_array_garbage_collection_guard", None, one_of(None, "allow", "log", "fatal"),
     "What happens when only Python's garbage collector frees an array.",
 )
 

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 
 def docstring(
-    contract: str,
-    arguments: Mapping[str, str],
-    returns: str,
-    raises: Mapping[str, str],
-    example: tuple[str, str],
+    contract: str, arguments: Mapping[str, str], returns: str, raises: Mapping[str, str], example: tuple[str, str],
     reference: str = "",
 ) -> str:
     """Return a docstring in the template of public functions.
@@ -24,11 +20,8 @@ def docstring(
         reference: the source of a numerical method.
     """
     sections = [
-        contract,
-        _section("Args", _entries(arguments)),
-        _section("Returns", returns),
-        _section("Raises", _entries(raises)),
-        _section("Example", f">>> {example[0]}\n        {example[1]}"),
+        contract, _section("Args", _entries(arguments)), _section("Returns", returns),
+        _section("Raises", _entries(raises)), _section("Example", f">>> {example[0]}\n        {example[1]}"),
     ]
     if reference:
         sections.append(_section("Reference", reference))

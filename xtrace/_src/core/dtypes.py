@@ -75,11 +75,8 @@ _COMPLEX: list[DType] = [complex64, complex128]
 all_dtypes: dict[str, DType] = {d.name: d for d in [bool_, *_SIGNED, *_UNSIGNED, *_FLOATS, *_COMPLEX]}
 
 _families: dict[DType, type[np.generic]] = {
-    bool_: np.bool_,
-    **dict.fromkeys(_SIGNED, np.signedinteger),
-    **dict.fromkeys(_UNSIGNED, np.unsignedinteger),
-    **dict.fromkeys(_FLOATS, np.floating),
-    **dict.fromkeys(_COMPLEX, np.complexfloating),
+    bool_: np.bool_, **dict.fromkeys(_SIGNED, np.signedinteger), **dict.fromkeys(_UNSIGNED, np.unsignedinteger),
+    **dict.fromkeys(_FLOATS, np.floating), **dict.fromkeys(_COMPLEX, np.complexfloating),
 }
 # NumPy files the scalar classes of ml_dtypes under no abstract class but np.generic.
 _family_of_class: dict[type, type[np.generic]] = {d.type: family for d, family in _families.items()}
@@ -461,8 +458,7 @@ def _names(dtypes: Iterable[DType]) -> str:
 # lies below float*, which the ordinary integers do.
 _standard = _Lattice(
     {
-        "bool": "int*",
-        "int*": _names(d for d in _SIGNED + _UNSIGNED if d.itemsize == 1),
+        "bool": "int*", "int*": _names(d for d in _SIGNED + _UNSIGNED if d.itemsize == 1),
         "uint8": "uint16 int16", "uint16": "uint32 int32", "uint32": "uint64 int64", "uint64": "float*",
         "int8": "int16", "int16": "int32", "int32": "int64", "int64": "float*",
         "float*": f"complex* float16 bfloat16 {_names(_SMALL_FLOATS)}",
@@ -474,9 +470,7 @@ _standard = _Lattice(
 # Strictly, a weak scalar becomes any dtype of its kind or a later one, and no dtype becomes another.
 _strict = _Lattice(
     {
-        "bool": "",
-        "int*": f"float* {_names(_SIGNED + _UNSIGNED)}",
-        "float*": f"complex* {_names(_FLOATS)}",
+        "bool": "", "int*": f"float* {_names(_SIGNED + _UNSIGNED)}", "float*": f"complex* {_names(_FLOATS)}",
         "complex*": _names(_COMPLEX),
     }
 )

@@ -61,13 +61,8 @@ class JaxprEqn:
     __slots__ = ("invars", "outvars", "primitive", "parameters", "effects", "source")
 
     def __init__(
-        self,
-        invars: list[Atom],
-        outvars: list[Var],
-        primitive: Primitive,
-        parameters: tuple[Any, ...],
-        effects: Effects,
-        source: Position | None,
+        self, invars: list[Atom], outvars: list[Var], primitive: Primitive, parameters: tuple[Any, ...],
+        effects: Effects, source: Position | None,
     ) -> None:
         self.invars, self.outvars, self.primitive = invars, outvars, primitive
         self.parameters, self.effects, self.source = parameters, effects, source
@@ -94,11 +89,7 @@ class DebugInfo:
     __slots__ = ("transformation", "function", "file", "line", "_argument_paths")
 
     def __init__(
-        self,
-        transformation: str,
-        function: str,
-        file: str | None,
-        line: int | None,
+        self, transformation: str, function: str, file: str | None, line: int | None,
         argument_paths: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         self.transformation, self.function, self.file, self.line = transformation, function, file, line
@@ -119,13 +110,8 @@ class Jaxpr:
     __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "__weakref__")
 
     def __init__(
-        self,
-        constvars: Sequence[Var],
-        invars: Sequence[Var],
-        outvars: Sequence[Atom],
-        eqns: Sequence[JaxprEqn],
-        effects: Effects = NO_EFFECTS,
-        debug_info: DebugInfo | None = None,
+        self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom], eqns: Sequence[JaxprEqn],
+        effects: Effects = NO_EFFECTS, debug_info: DebugInfo | None = None,
     ) -> None:
         self.constvars, self.invars, self.outvars = list(constvars), list(invars), list(outvars)
         self.eqns, self.effects, self.debug_info = list(eqns), effects, debug_info

@@ -13,9 +13,7 @@ class Layout:
     __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
 
     def __init__(
-        self,
-        major_to_minor: tuple[int, ...],
-        tiling: tuple[tuple[int, ...], ...] | None = None,
+        self, major_to_minor: tuple[int, ...], tiling: tuple[tuple[int, ...], ...] | None = None,
         sub_byte_element_size_in_bits: int = 0,
     ) -> None:
         self.major_to_minor, self.tiling = tuple(major_to_minor), tiling

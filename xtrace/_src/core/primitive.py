@@ -78,23 +78,13 @@ class Primitive:
     """
 
     def __init__(
-        self,
-        name: str,
-        parameters: Sequence[str] = (),
-        *,
-        abstract: Callable[..., Any],
-        emit: Callable[..., Any],
-        effects: Callable[..., Effects] | None = None,
-        jvp: Callable[..., Any] | Derived | None = None,
+        self, name: str, parameters: Sequence[str] = (), *, abstract: Callable[..., Any], emit: Callable[..., Any],
+        effects: Callable[..., Effects] | None = None, jvp: Callable[..., Any] | Derived | None = None,
         linearize: Callable[..., Any] | Derived | None = None,
         partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
-        transpose: Callable[..., Any] | None = None,
-        batch: Callable[..., Any] | Derived | None = None,
-        evaluate: Callable[..., Any] | None = None,
-        multiple_results: bool = False,
-        unprinted: Mapping[str, Any] | None = None,
-        memoised: bool = True,
-        moves_elements: bool = False,
+        transpose: Callable[..., Any] | None = None, batch: Callable[..., Any] | Derived | None = None,
+        evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
+        unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)

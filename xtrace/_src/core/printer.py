@@ -220,15 +220,8 @@ def _print_equation(self: JaxprEqn) -> str:
 
 
 def _pretty_print(
-    self: Jaxpr | ClosedJaxpr,
-    *,
-    source_info: bool = False,
-    print_shapes: bool = True,
-    name_stack: bool = False,
-    custom_pp_eqn_rules: bool = True,
-    print_effects: bool = False,
-    use_color: bool | None = None,
-    width: int = _WIDTH,
+    self: Jaxpr | ClosedJaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False,
+    custom_pp_eqn_rules: bool = True, print_effects: bool = False, use_color: bool | None = None, width: int = _WIDTH,
 ) -> str:
     """Return the text.
 

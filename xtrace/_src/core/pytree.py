@@ -206,9 +206,7 @@ def _columns(
 
 
 def tree_reduce(
-    function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _UNSPECIFIED,
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _UNSPECIFIED,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Return the leaves combined from the left by `function`, starting from `initializer` when it is given.
@@ -224,10 +222,7 @@ def tree_reduce(
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any],
-    tree: Any,
-    *,
-    identity: Any = _UNSPECIFIED,
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _UNSPECIFIED,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Return the leaves combined by the associative `operation` as a balanced binary tree; `identity` if there is none.
@@ -365,8 +360,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    nodetype: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]] | None = None,
 ) -> None:
@@ -393,8 +387,7 @@ def register_pytree_node_class(cls: _Class) -> _Class:
 
 
 def register_pytree_with_keys(
-    nodetype: type,
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]],
+    nodetype: type, flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]],
     unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]] | None = None,
 ) -> None:
@@ -430,9 +423,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
 
 
 def register_dataclass(
-    nodetype: _Class,
-    data_fields: Sequence[str] | None = None,
-    meta_fields: Sequence[str] | None = None,
+    nodetype: _Class, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> _Class:
     """Make values of the class `nodetype` nodes: `data_fields` are children, `meta_fields` metadata.
@@ -705,9 +696,7 @@ class _WholeFunction:
 
 
 register_pytree_node(
-    OrderedDict,
-    lambda tree: (tuple(tree.values()), tuple(tree)),
-    lambda keys, values: OrderedDict(zip(keys, values)),
+    OrderedDict, lambda tree: (tuple(tree.values()), tuple(tree)), lambda keys, values: OrderedDict(zip(keys, values)),
     lambda tree: (tuple((DictKey(key), value) for key, value in tree.items()), tuple(tree)),
 )
 
@@ -729,7 +718,6 @@ def _unflatten_defaultdict(metadata: tuple[Any, tuple[Any, ...]], children: Iter
 
 register_pytree_node(defaultdict, _flatten_defaultdict, _unflatten_defaultdict, _flatten_defaultdict_with_keys)
 register_pytree_node(
-    Partial,
-    lambda partial: ((partial.args, partial.keywords), partial.func),
+    Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
     lambda function, children: Partial(function, *children[0], **children[1]),
 )

@@ -72,8 +72,5 @@ def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: LinearSol
 
 
 RULES: dict[Primitive, Callable[..., list[Any]]] = {
-    cond_p: _cond,
-    scan_p: _scan,
-    while_p: _while,
-    linear_solve: _linear_solve,
+    cond_p: _cond, scan_p: _scan, while_p: _while, linear_solve: _linear_solve
 }

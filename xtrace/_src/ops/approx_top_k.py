@@ -104,20 +104,11 @@ def _batch(
 @primitive(
     "approx_top_k",
     ("k", "reduction_dimension", "recall_target", "is_max_k", "reduction_input_size_override", "aggregate_to_topk"),
-    abstract=_abstract,
-    emit=_emit,
-    jvp=_jvp,
-    batch=_batch,
-    multiple_results=True,
+    abstract=_abstract, emit=_emit, jvp=_jvp, batch=_batch, multiple_results=True,
 )
 def approx_top_k(
-    operand: ArrayLike,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    is_max_k: bool = True,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, is_max_k: bool = True,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> list[Any]:
     """Return most of the `k` largest elements along an axis, or smallest, in order, and their positions."""
     operand_aval("approx_max_k" if is_max_k else "approx_min_k", operand)
@@ -129,12 +120,8 @@ def approx_top_k(
 
 
 def approx_max_k(
-    operand: ArrayLike,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> Sequence[Any]:
     """Return most of the `k` largest elements along an axis, largest first, and their positions.
 
@@ -149,12 +136,8 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: ArrayLike,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> Sequence[Any]:
     """Return most of the `k` smallest elements along an axis, smallest first, and their positions.
 

@@ -122,18 +122,9 @@ def _batch(
 
 
 jit_call = Primitive(
-    "jit",
-    ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline"),
-    abstract=_abstract,
-    emit=_emit,
-    effects=_effects,
-    jvp=_jvp,
-    linearize=_linearize,
-    partial_evaluate=_partial_evaluate,
-    transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
-    memoised=False,
+    "jit", ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline"), abstract=_abstract,
+    emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
+    transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
     unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
 )
 

@@ -123,8 +123,7 @@ class AxisReduction(Primitive):
         self.across, self.repeated = across, repeated
         self.__name__ = self.__qualname__ = name
         arguments = {
-            "x": "an array or a tree of arrays.",
-            "axis_name": "the name of a mapped axis, or a sequence of names.",
+            "x": "an array or a tree of arrays.", "axis_name": "the name of a mapped axis, or a sequence of names.",
             "axis_index_groups": "lists of indices that together hold each index once: each group has its own result.",
         }
         errors = {
@@ -189,13 +188,8 @@ def _psum_transpose(cotangent: Array, operand: Any, *, axes: Any, axis_index_gro
 
 
 psum = AxisReduction(
-    "psum",
-    "Return the sum over mapped axes; of a Python number, a Python number.",
-    "6, 6, 6",
-    reduce_sum,
-    _times,
-    jvp=LINEAR,
-    transpose=_psum_transpose,
+    "psum", "Return the sum over mapped axes; of a Python number, a Python number.", "6, 6, 6", reduce_sum, _times,
+    jvp=LINEAR, transpose=_psum_transpose,
 )
 
 
@@ -304,8 +298,7 @@ def _all_gather_transpose(
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False,
-    to: str = "varying",
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ) -> Any:
     """Return the values of all indices of a mapped axis, along a new axis `axis`, or joined along it if `tiled`."""
     names = _names(axis_name)
@@ -468,8 +461,7 @@ def _all_to_all_transpose(
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
-    tiled: bool = False,
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
     """Split `x` along `split_axis`, give part i to index i of the mapped axis, and join what comes along `concat_axis`.
 

@@ -801,8 +801,7 @@ def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, 
     middle = len(cases) // 2
     below = builder.compare("LT", which, _constant(builder, first + middle, which))
     return builder.select(
-        below,
-        _select_between(builder, which, cases[:middle], first),
+        below, _select_between(builder, which, cases[:middle], first),
         _select_between(builder, which, cases[middle:], first + middle),
     )
 
@@ -901,8 +900,7 @@ def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
     low, x, high = primals
     result, total = clamp.bind_positional(primals), None
     conditions = (
-        lambda: bitwise_and(gt(low, x), lt(low, high)),
-        lambda: bitwise_and(gt(x, low), lt(x, high)),
+        lambda: bitwise_and(gt(low, x), lt(low, high)), lambda: bitwise_and(gt(x, low), lt(x, high)),
         lambda: lt(high, x),
     )
     for condition, tangent in zip(conditions, tangents, strict=True):

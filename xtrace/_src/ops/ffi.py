@@ -168,15 +168,9 @@ ffi_call_p = Primitive(
 
 
 def ffi_call(
-    target_name: str,
-    result_shape_dtypes: Any,
-    *,
-    has_side_effect: bool = False,
-    vmap_method: str | None = None,
-    input_layouts: Sequence[Any] | None = None,
-    output_layouts: Any = None,
-    input_output_aliases: dict[int, int] | None = None,
-    custom_call_api_version: int = 4,
+    target_name: str, result_shape_dtypes: Any, *, has_side_effect: bool = False, vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None, output_layouts: Any = None,
+    input_output_aliases: dict[int, int] | None = None, custom_call_api_version: int = 4,
     legacy_backend_config: Any = None,
 ) -> Callable[..., Any]:
     """Return a function of arrays and attributes that calls the foreign function registered as `target_name`.
@@ -241,13 +235,8 @@ def ffi_call(
 
 
 def ffi_lowering(
-    call_target_name: str,
-    *,
-    operand_layouts: Sequence[Any] | None = None,
-    result_layouts: Sequence[Any] | None = None,
-    backend_config: Any = None,
-    skip_ffi_layout_processing: bool = False,
-    **lowering_args: Any,
+    call_target_name: str, *, operand_layouts: Sequence[Any] | None = None, result_layouts: Sequence[Any] | None = None,
+    backend_config: Any = None, skip_ffi_layout_processing: bool = False, **lowering_args: Any,
 ) -> Callable[..., Any]:
     """Return an `emit` rule for a primitive of the user's own: the call of the foreign function of that name.
 

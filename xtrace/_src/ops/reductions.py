@@ -183,14 +183,12 @@ class ExtremePosition(Primitive):
     ) -> None:
         super().__init__(
             name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=ZERO_DERIVATIVE,
-            batch=self._batch,
-            operation=self._operation,
+            batch=self._batch, operation=self._operation,
         )
         self.direction, self.neutral = direction, neutral
         self.__name__ = self.__qualname__ = name
         arguments = {
-            "operand": f"an array of {kind_names(ORDERED)}.",
-            "axis": "an axis, counted from the front.",
+            "operand": f"an array of {kind_names(ORDERED)}.", "axis": "an axis, counted from the front.",
             "index_dtype": "the dtype of the result, an integer one.",
         }
         errors = {
@@ -271,14 +269,8 @@ class Cumulative(Primitive):
     """
 
     def __init__(
-        self,
-        name: str,
-        monoid: Monoid,
-        kinds: Sequence[str],
-        contract: str,
-        example: tuple[str, str],
-        combine: Callable[[Any, Any], Any] | None = None,
-        **rules: Any,
+        self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str],
+        combine: Callable[[Any, Any], Any] | None = None, **rules: Any,
     ) -> None:
         super().__init__(
             name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
@@ -287,8 +279,7 @@ class Cumulative(Primitive):
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name
         arguments = {
-            "operand": f"an array of {kind_names(kinds)}.",
-            "axis": "an axis, counted from the front.",
+            "operand": f"an array of {kind_names(kinds)}.", "axis": "an axis, counted from the front.",
             "reverse": "whether each result is that of the elements from its position on, and not up to it.",
         }
         errors = {
@@ -324,14 +315,9 @@ class Cumulative(Primitive):
         neutral = self.monoid.neutral_value(builder, x.aval.dtype)
         # XLA rewrites a window as long as its axis into a scan of logarithmic depth.
         return builder.op_with_regions(
-            "stablehlo.reduce_window",
-            [x, neutral],
-            [self.monoid.region(builder, x.aval)],
-            builder.results,
-            window_dimensions=attributes.integers(window),
-            window_strides=attributes.integers([1] * rank),
-            base_dilations=attributes.integers([1] * rank),
-            window_dilations=attributes.integers([1] * rank),
+            "stablehlo.reduce_window", [x, neutral], [self.monoid.region(builder, x.aval)], builder.results,
+            window_dimensions=attributes.integers(window), window_strides=attributes.integers([1] * rank),
+            base_dilations=attributes.integers([1] * rank), window_dilations=attributes.integers([1] * rank),
             padding=f"dense<{padding}> : tensor<{rank}x2xi64>",
         )[0]
 
@@ -430,12 +416,9 @@ cummin = Cumulative(
     ("lax.cummin(jnp.array([2, 3, 1]))", "Array([2, 2, 1], dtype=int32)"), elementwise.min,
 )
 cumlogsumexp = Cumulative(
-    "cumlogsumexp",
-    _LOG_SUM_EXP,
-    (FLOAT, COMPLEX),
+    "cumlogsumexp", _LOG_SUM_EXP, (FLOAT, COMPLEX),
     "Return the logarithms of the sums of exponentials of the elements up to each one along an axis.",
-    ("lax.cumlogsumexp(jnp.array([0.0, -jnp.inf]))", "Array([0., 0.], dtype=float32)"),
-    logaddexp,
+    ("lax.cumlogsumexp(jnp.array([0.0, -jnp.inf]))", "Array([0., 0.], dtype=float32)"), logaddexp,
 )
 
 
@@ -534,19 +517,11 @@ _MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
 
 
 @primitive(
-    "reduce",
-    ("computation", "dimensions", "jaxpr"),
-    abstract=_reduce_abstract,
-    emit=_reduce_emit,
-    jvp=_reduce_jvp,
-    batch=_reduce_batch,
-    multiple_results=True,
+    "reduce", ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
+    batch=_reduce_batch, multiple_results=True,
 )
 def reduce(
-    operands: Any,
-    init_values: Any,
-    computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int],
+    operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
     """Reduce axes by an associative function of two scalars, which may be applied in any order.

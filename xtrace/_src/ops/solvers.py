@@ -155,16 +155,8 @@ def _batch(
 
 
 linear_solve = Primitive(
-    "custom_linear_solve",
-    ("const_lengths", "jaxprs"),
-    abstract=_abstract,
-    emit=_emit,
-    effects=_effects,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
-    memoised=False,
+    "custom_linear_solve", ("const_lengths", "jaxprs"), abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
+    transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
 )
 
 
@@ -204,12 +196,8 @@ def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Seque
 
 
 def custom_linear_solve(
-    matvec: Callable[..., Any],
-    b: Any,
-    solve: Callable[..., Any],
-    transpose_solve: Callable[..., Any] | None = None,
-    symmetric: bool = False,
-    has_aux: bool = False,
+    matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False, has_aux: bool = False,
 ) -> Any:
     """Return ``solve(matvec, b)``, the x with ``matvec(x) = b``, differentiated as the solution of that equation.
 
@@ -264,10 +252,7 @@ def custom_linear_solve(
 
 
 def custom_root(
-    f: Callable[..., Any],
-    initial_guess: Any,
-    solve: Callable[..., Any],
-    tangent_solve: Callable[..., Any],
+    f: Callable[..., Any], initial_guess: Any, solve: Callable[..., Any], tangent_solve: Callable[..., Any],
     has_aux: bool = False,
 ) -> Any:
     """Return ``solve(f, initial_guess)``, an x with ``f(x) = 0``, differentiated as the root of that function.

@@ -67,8 +67,7 @@ class Window(NamedTuple):
             "window_dimensions": attributes.integers(self.window_dimensions),
             "window_strides": attributes.integers(self.window_strides),
             "base_dilations": attributes.integers(self.base_dilation),
-            "window_dilations": attributes.integers(self.window_dilation),
-            "padding": _padding_text(self.padding),
+            "window_dilations": attributes.integers(self.window_dilation), "padding": _padding_text(self.padding),
         }
 
 
@@ -83,13 +82,8 @@ def _padding_text(padding: Sequence[tuple[int, int]]) -> str:
 
 
 def _canonical_window(
-    name: str,
-    shape: Sequence[int],
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any = None,
-    window_dilation: Any = None,
+    name: str, shape: Sequence[int], window_dimensions: Any, window_strides: Any, padding: Any,
+    base_dilation: Any = None, window_dilation: Any = None,
 ) -> Window:
     """Return the checked window on an operand of that shape; TypeError or ValueError say which argument is wrong."""
     rank = len(shape)
@@ -128,11 +122,8 @@ def _canonical_window(
 
 
 def reduce_window_shape_tuple(
-    operand_shape: Sequence[int],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-    base_dilation: Sequence[int] | None = None,
+    operand_shape: Sequence[int], window_dimensions: Sequence[int], window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]], base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
     """Return the shape of the result of `reduce_window`; TypeError if an argument has not one entry for each axis."""
@@ -449,13 +440,8 @@ def _gather_batch(
 
 
 select_and_gather_add = Primitive(
-    "select_and_gather_add",
-    ("select_prim", *Window._fields),
-    abstract=_gather_abstract,
-    emit=_gather_emit,
-    jvp=_gather_jvp,
-    transpose=_gather_transpose,
-    batch=_gather_batch,
+    "select_and_gather_add", ("select_prim", *Window._fields), abstract=_gather_abstract, emit=_gather_emit,
+    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch,
 )
 
 
@@ -535,13 +521,8 @@ def _scatter_batch(
 
 
 select_and_scatter_add = Primitive(
-    "select_and_scatter_add",
-    ("select_prim", *Window._fields[:3]),
-    abstract=_scatter_abstract,
-    emit=_scatter_emit,
-    jvp=_scatter_jvp,
-    transpose=_scatter_transpose,
-    batch=_scatter_batch,
+    "select_and_scatter_add", ("select_prim", *Window._fields[:3]), abstract=_scatter_abstract, emit=_scatter_emit,
+    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch,
 )
 
 
@@ -585,21 +566,14 @@ def _select_and_scatter_batch(
 
 
 @primitive(
-    "select_and_scatter",
-    ("select_jaxpr", "select_consts", "scatter_jaxpr", "scatter_consts", *Window._fields[:3]),
-    abstract=_select_and_scatter_abstract,
-    emit=_select_and_scatter_emit,
+    "select_and_scatter", ("select_jaxpr", "select_consts", "scatter_jaxpr", "scatter_consts", *Window._fields[:3]),
+    abstract=_select_and_scatter_abstract, emit=_select_and_scatter_emit,
     jvp=no_rule("select_and_scatter has no derivative: select and scatter are any functions"),
     batch=_select_and_scatter_batch,
 )
 def select_and_scatter(
-    operand: ArrayLike,
-    select: Callable[[Any, Any], Any],
-    window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-    source: ArrayLike,
-    init_value: Any,
+    operand: ArrayLike, select: Callable[[Any, Any], Any], window_dimensions: Sequence[int],
+    window_strides: Sequence[int], padding: Sequence[tuple[int, int]], source: ArrayLike, init_value: Any,
     scatter: Callable[[Any, Any], Any],
 ) -> Array:
     """Combine `source`, one element for each window, into the place in its window that ``select(x, y)`` prefers.

@@ -29,15 +29,8 @@ class Program:
     )
 
     def __init__(
-        self,
-        executable: Any,
-        device: Any,
-        out_avals: Sequence[ShapedArray],
-        *,
-        hidden: Sequence[Any] = (),
-        kept: Sequence[int] | None = None,
-        committed: bool = False,
-        callbacks: Sequence[Callable[..., Any]] = (),
+        self, executable: Any, device: Any, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
+        kept: Sequence[int] | None = None, committed: bool = False, callbacks: Sequence[Callable[..., Any]] = (),
         effects: Effects = NO_EFFECTS,
     ) -> None:
         self.callbacks, self.effects = callbacks, effects
@@ -117,13 +110,8 @@ class Program:
 
 
 def compile_program(
-    text: str,
-    device: Any,
-    out_avals: Sequence[ShapedArray],
-    compiler_options: Mapping[str, Any] | None = None,
-    *,
-    callbacks: Sequence[Callable[..., Any]] = (),
-    **details: Any,
+    text: str, device: Any, out_avals: Sequence[ShapedArray], compiler_options: Mapping[str, Any] | None = None, *,
+    callbacks: Sequence[Callable[..., Any]] = (), **details: Any,
 ) -> Program:
     """Compile StableHLO text for `device`, which calls `callbacks` by their places."""
     executable = executables.compile_text(text, device, compiler_options, callbacks)

@@ -120,8 +120,7 @@ _scalars = Table(1024)
 _SCALARS_OF_A_SIGNATURE = 64
 # Python types, and the dtypes that jaxlib makes of their numbers.
 _AS_PYTHON = {
-    float: (np.dtype(np.float32), np.dtype(np.float64)),
-    int: (np.dtype(np.int32), np.dtype(np.int64)),
+    float: (np.dtype(np.float32), np.dtype(np.float64)), int: (np.dtype(np.int32), np.dtype(np.int64)),
     bool: (np.dtype(bool),),
 }
 

@@ -408,12 +408,8 @@ class FunctionBuilder:
         return inner
 
     def op_with_regions(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        regions: Sequence[tuple[FunctionBuilder, Sequence[Value]]],
-        results: Sequence[ShapedArray],
-        **attribute_texts: str,
+        self, name: str, operands: Sequence[Value], regions: Sequence[tuple[FunctionBuilder, Sequence[Value]]],
+        results: Sequence[ShapedArray], **attribute_texts: str,
     ) -> list[Value]:
         """Write operation `name` with regions, each a builder from `region` and the values it returns."""
         names = ", ".join([x.name for x in operands])

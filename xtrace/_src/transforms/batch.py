@@ -138,10 +138,7 @@ class BatchTrace(StackedTrace):
 
 
 def batch(
-    function: Callable[..., Sequence[Any]],
-    mapped: MappedAxis,
-    values: Sequence[Any],
-    axes: Sequence[int | None],
+    function: Callable[..., Sequence[Any]], mapped: MappedAxis, values: Sequence[Any], axes: Sequence[int | None],
     described: Callable[[], DebugInfo] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Return the results of `function`, a flat sequence, for every index of the axis, and the axis in each result.

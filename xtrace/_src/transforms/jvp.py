@@ -138,9 +138,7 @@ class JVPTrace(StackedTrace):
 
 
 def jvp(
-    function: Callable[..., Sequence[Any]],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    function: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any],
     described: Callable[[], DebugInfo] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero one.

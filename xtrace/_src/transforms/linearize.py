@@ -169,11 +169,8 @@ def linearize(
 
 
 def partial_evaluate(
-    function: Callable[..., Sequence[Any]],
-    values: Sequence[Any],
-    unknown: Sequence[ShapedArray | None],
-    always: Sequence[bool],
-    info: DebugInfo,
+    function: Callable[..., Sequence[Any]], values: Sequence[Any], unknown: Sequence[ShapedArray | None],
+    always: Sequence[bool], info: DebugInfo,
 ) -> tuple[list[Any], LinearMap]:
     """Return those results of `function` that are known, and the map from the unknown inputs to the other results.
 

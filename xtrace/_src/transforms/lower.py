@@ -74,14 +74,8 @@ def _warn_of_large(constants: Sequence[Any], name: str) -> None:
 
 
 def lower(
-    closed: ClosedJaxpr,
-    name: str,
-    platform: str,
-    *,
-    donated: Sequence[bool] = (),
-    scope: str | None = None,
-    argument_names: Callable[[], Sequence[str]] = tuple,
-    result_names: Callable[[], Sequence[str]] = tuple,
+    closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None,
+    argument_names: Callable[[], Sequence[str]] = tuple, result_names: Callable[[], Sequence[str]] = tuple,
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
 

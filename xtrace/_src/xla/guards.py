@@ -9,10 +9,8 @@ from jaxlib import _jax
 
 _guards = _jax.guard_lib
 _LEVELS = {
-    "host_to_device": _guards.TransferGuardLevel,
-    "device_to_device": _guards.TransferGuardLevel,
-    "device_to_host": _guards.TransferGuardLevel,
-    "garbage_collect_array": _guards.GarbageCollectionGuardLevel,
+    "host_to_device": _guards.TransferGuardLevel, "device_to_device": _guards.TransferGuardLevel,
+    "device_to_host": _guards.TransferGuardLevel, "garbage_collect_array": _guards.GarbageCollectionGuardLevel,
 }
 GUARDS = tuple(_LEVELS)
 

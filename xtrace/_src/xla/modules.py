@@ -36,12 +36,7 @@ class InvalidModuleError(ValueError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        diagnostics: tuple[str, ...] = (),
-        line: int | None = None,
-        column: int | None = None,
+        self, message: str, *, diagnostics: tuple[str, ...] = (), line: int | None = None, column: int | None = None,
         source: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -65,10 +60,7 @@ def _new_context() -> Any:
     context.append_dialect_registry(_registry())
     context.load_all_available_dialects()
     for register in (
-        _stablehlo.register_dialect,
-        _chlo.register_dialect,
-        _sdy.register_dialect,
-        _mlirHlo.register_mhlo_dialect,
+        _stablehlo.register_dialect, _chlo.register_dialect, _sdy.register_dialect, _mlirHlo.register_mhlo_dialect
     ):
         register(context)
     return context

@@ -36,12 +36,8 @@ _TPU_PCI_DEVICES = {"0x0027", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076"}
 
 # What libtpu otherwise asks the cloud's metadata server for, minutes long, or locks against other processes.
 _TPU_WITHOUT_DEVICE = {
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-1",
-    "TPU_MIN_LOG_LEVEL": "3",
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_STDERR_LOG_LEVEL": "3",
-    "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-1", "TPU_MIN_LOG_LEVEL": "3",
+    "TPU_SKIP_MDS_QUERY": "1", "TPU_STDERR_LOG_LEVEL": "3", "TPU_WORKER_HOSTNAMES": "localhost",
 }
 
 _lock = threading.RLock()
@@ -53,13 +49,8 @@ def available() -> list[str]:
 
 
 def load(
-    platform: str,
-    *,
-    visible_devices: tuple[int, ...] | None = None,
-    node_id: int = 0,
-    num_nodes: int = 1,
-    distributed_client: Any = None,
-    more_options: str | None = None,
+    platform: str, *, visible_devices: tuple[int, ...] | None = None, node_id: int = 0, num_nodes: int = 1,
+    distributed_client: Any = None, more_options: str | None = None,
 ) -> Any:
     """Return a new PJRT client of ``cuda`` or ``tpu``; keep it, for a client owns its devices' memory.
 

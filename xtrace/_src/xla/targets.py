@@ -54,9 +54,7 @@ class _Gpu(NamedTuple):
 
 # A v4 chip is one device of two cores; without its configuration libtpu makes two devices of it.
 _TPUS = {
-    "tpu-v4": _Tpu("v4", 3, "megacore"),
-    "tpu-v5e": _Tpu("v5e", 2),
-    "tpu-v5p": _Tpu("v5p", 3),
+    "tpu-v4": _Tpu("v4", 3, "megacore"), "tpu-v5e": _Tpu("v5e", 2), "tpu-v5p": _Tpu("v5p", 3),
     "tpu-v6e": _Tpu("v6e", 2),
 }
 
@@ -268,31 +266,16 @@ def _target_config(gpu: _Gpu) -> str:
     """Return XLA's ``stream_executor.GpuTargetConfigProto`` of a GPU in protobuf text form."""
     extension = " feature_extension: ACCELERATED_FEATURES" if gpu.accelerated else ""
     device = {
-        "name": f'"{gpu.name}"',
-        "threads_per_block_limit": 1024,
-        "threads_per_warp": 32,
-        "threads_per_core_limit": 2048,
-        "thread_dim_limit_x": 1024,
-        "thread_dim_limit_y": 1024,
-        "thread_dim_limit_z": 64,
-        "block_dim_limit_x": 2**31 - 1,
-        "block_dim_limit_y": 65535,
-        "block_dim_limit_z": 65535,
-        "shared_memory_per_block": 49152,
+        "name": f'"{gpu.name}"', "threads_per_block_limit": 1024, "threads_per_warp": 32,
+        "threads_per_core_limit": 2048, "thread_dim_limit_x": 1024, "thread_dim_limit_y": 1024,
+        "thread_dim_limit_z": 64, "block_dim_limit_x": 2**31 - 1, "block_dim_limit_y": 65535,
+        "block_dim_limit_z": 65535, "shared_memory_per_block": 49152,
         "shared_memory_per_core": gpu.shared_memory_per_core,
-        "shared_memory_per_block_optin": gpu.shared_memory_per_block,
-        "registers_per_core_limit": 65536,
-        "registers_per_block_limit": 65536,
-        "core_count": gpu.cores,
-        "fpus_per_core": gpu.units_per_core,
-        "clock_rate_ghz": gpu.clock_ghz,
-        "memory_bandwidth": gpu.bandwidth,
-        "l2_cache_size": gpu.l2_cache,
-        "device_memory_size": gpu.memory,
-        "driver_version": '"13.0.0"',
-        "runtime_version": '"12.8.0"',
-        "compile_time_toolkit_version": '"12.8.0"',
-        "dnn_version": '"9.10.0"',
+        "shared_memory_per_block_optin": gpu.shared_memory_per_block, "registers_per_core_limit": 65536,
+        "registers_per_block_limit": 65536, "core_count": gpu.cores, "fpus_per_core": gpu.units_per_core,
+        "clock_rate_ghz": gpu.clock_ghz, "memory_bandwidth": gpu.bandwidth, "l2_cache_size": gpu.l2_cache,
+        "device_memory_size": gpu.memory, "driver_version": '"13.0.0"', "runtime_version": '"12.8.0"',
+        "compile_time_toolkit_version": '"12.8.0"', "dnn_version": '"9.10.0"',
     }
     lines = [f"  {field}: {value}" for field, value in device.items()]
     lines.append(f"  cuda_compute_capability {{ major: {gpu.capability}{extension} }}")

@@ -61,13 +61,8 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def new_jaxpr_eqn(
-    invars: Sequence[Any],
-    outvars: Sequence[Var],
-    primitive: Primitive,
-    params: dict[str, Any],
-    effects: Effects,
-    source_info: Any = None,
-    ctx: Any = None,
+    invars: Sequence[Any], outvars: Sequence[Var], primitive: Primitive, params: dict[str, Any], effects: Effects,
+    source_info: Any = None, ctx: Any = None,
 ) -> JaxprEqn:
     """Return an equation. TypeError unless `params` are the parameters of the primitive."""
     if params.keys() != set(primitive.parameters):

@@ -165,14 +165,8 @@ def _selection(select: str, select_range: Any, size: int) -> tuple[int, int]:
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
-    *,
-    eigvals_only: bool = False,
-    select: str = "a",
-    select_range: tuple[float, float] | None = None,
-    tol: float | None = None,
-    key: Any = None,
+    d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a", select_range: tuple[float, float] | None = None,
+    tol: float | None = None, key: Any = None,
 ) -> Any:
     """Return eigenvalues w, increasing, and eigenvectors as columns of v, of a Hermitian tridiagonal matrix.
 

@@ -17,8 +17,7 @@ from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs
 _BFGS = ("maxiter", "norm", "gtol", "line_search_maxiter")
 _LIMITED = ("maxiter", "norm", "maxcor", "ftol", "gtol", "maxfun", "maxgrad", "maxls")
 _METHODS: dict[str, tuple[Callable[..., State], tuple[str, ...]]] = {
-    "bfgs": (bfgs, _BFGS),
-    "l-bfgs-experimental-do-not-rely-on-this": (limited_bfgs, _LIMITED),
+    "bfgs": (bfgs, _BFGS), "l-bfgs-experimental-do-not-rely-on-this": (limited_bfgs, _LIMITED)
 }
 
 
@@ -43,12 +42,7 @@ class OptimizeResults(NamedTuple):
 
 
 def minimize(
-    fun: Callable[..., Any],
-    x0: ArrayLike,
-    args: tuple[Any, ...] = (),
-    *,
-    method: str,
-    tol: float | None = None,
+    fun: Callable[..., Any], x0: ArrayLike, args: tuple[Any, ...] = (), *, method: str, tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
     """Return a local minimum of ``fun(x, *args)``, a real number, found from the vector `x0` on.

@@ -114,18 +114,15 @@ def _chebyshev(n: int, at: float) -> Any:
 
 
 _WINDOWS: dict[tuple[str, ...], _Window] = {
-    ("boxcar", "box", "ones", "rect", "rectangular"): np.ones,
-    ("hann", "han"): _of_cosines(0.5, 0.5),
-    ("hamming", "hamm", "ham"): _of_cosines(0.54, 0.46),
-    ("blackman", "black", "blk"): _of_cosines(0.42, 0.5, 0.08),
+    ("boxcar", "box", "ones", "rect", "rectangular"): np.ones, ("hann", "han"): _of_cosines(0.5, 0.5),
+    ("hamming", "hamm", "ham"): _of_cosines(0.54, 0.46), ("blackman", "black", "blk"): _of_cosines(0.42, 0.5, 0.08),
     ("blackmanharris", "blackharr", "bkh"): _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
     ("nuttall", "nutl", "nut"): _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
     ("flattop", "flat", "flt"): _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
     ("bartlett", "bart", "brt"): _bartlett, ("triangle", "triang", "tri"): _triangle,
     ("parzen", "parz", "par"): _parzen, ("bohman", "bman", "bmn"): _bohman,
     ("barthann", "brthan", "bth"): _bartlett_hann, ("cosine", "halfcosine"): _cosine, ("lanczos", "sinc"): _lanczos,
-    ("exponential", "poisson"): _exponential, ("tukey", "tuk"): _tukey,
-    ("gaussian", "gauss", "gss"): _gaussian,
+    ("exponential", "poisson"): _exponential, ("tukey", "tuk"): _tukey, ("gaussian", "gauss", "gss"): _gaussian,
     ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): _general_gaussian,
     ("kaiser", "ksr"): _kaiser, ("general hamming", "general_hamming"): _general_hamming,
     ("general cosine", "general_cosine"): _cosines, ("chebwin", "cheb"): _chebyshev,

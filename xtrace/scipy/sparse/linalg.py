@@ -266,16 +266,8 @@ _METHODS = {"batched": _at_once, "incremental": _in_steps}
 
 @inline_jit(static=("restart", "solve_method"), trees=True)
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
-    restart: int = 20,
-    maxiter: Any = None,
-    M: Any = None,
-    solve_method: str = "batched",
+    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20, maxiter: Any = None,
+    M: Any = None, solve_method: str = "batched",
 ) -> tuple[Any, Any]:
     """Solve ``A x = b`` for any regular `A` by least residuals in Krylov spaces; return x and 0, or -1 for no number.
 

@@ -41,8 +41,7 @@ __all__, __getattr__, __dir__ = _late_names(
         ),
         "xtrace.scipy.special.error_functions": ("dawsn", "erfcx", "wofz"),
         "xtrace.scipy.special.factorials": (
-            "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "loggamma", "multigammaln",
-            "poch",
+            "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "loggamma", "multigammaln", "poch"
         ),
         "xtrace.scipy.special.hypergeometric": ("hyp1f1", "hyp2f1"),
         "xtrace.scipy.special.integrals": ("exp1", "expi", "expn", "fresnel", "sici", "spence"),

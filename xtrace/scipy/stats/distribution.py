@@ -18,10 +18,8 @@ from xtrace.scipy.special.primitive import promoted
 P = ParamSpec("P")
 
 _PARAMETERS = {
-    "x": "points; an array of real numbers.",
-    "k": "counts; an array of numbers.",
-    "q": "probabilities; an array of numbers from 0 to 1.",
-    "loc": "the shift of the distribution.",
+    "x": "points; an array of real numbers.", "k": "counts; an array of numbers.",
+    "q": "probabilities; an array of numbers from 0 to 1.", "loc": "the shift of the distribution.",
     "scale": "the factor by which the distribution is stretched.",
 }
 _CONTRACTS = {

@@ -63,10 +63,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
         self.symbolic_zeros = False
 
     def defvjp(
-        self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
-        symbolic_zeros: bool = False,
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
         """Set the rules ``fwd(*args) -> (result, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> cotangents``.

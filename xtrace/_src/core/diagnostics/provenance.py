@@ -33,13 +33,8 @@ class Provenance:
     __slots__ = ("debug_info", "arguments", "countable", "operations", "names", "outer", "note", "steps")
 
     def __init__(
-        self,
-        debug_info: DebugInfo,
-        arguments: Sequence[str],
-        operations: Sequence[JaxprEqn],
-        names: dict[Var, str] | None = None,
-        outer: Sequence[Provenance] = (),
-        note: str = "",
+        self, debug_info: DebugInfo, arguments: Sequence[str], operations: Sequence[JaxprEqn],
+        names: dict[Var, str] | None = None, outer: Sequence[Provenance] = (), note: str = "",
         steps: Sequence[str] = (),
     ) -> None:
         self.debug_info, self.arguments, self.operations = debug_info, arguments, operations
@@ -52,11 +47,7 @@ class Provenance:
 
     @classmethod
     def of(
-        cls,
-        variable: Atom,
-        inputs: Sequence[Var],
-        equations: Sequence[JaxprEqn],
-        debug_info: DebugInfo,
+        cls, variable: Atom, inputs: Sequence[Var], equations: Sequence[JaxprEqn], debug_info: DebugInfo,
         constants: Sequence[tuple[Var, Any]] = (),
     ) -> Provenance:
         """Walk the equations backwards from `variable`; `constants` are what the function closes over."""

@@ -89,11 +89,8 @@ class GatherScatterMode(enum.Enum):
 
 
 _mode_names: dict[Any, GatherScatterMode] = {
-    "clip": GatherScatterMode.CLIP,
-    "fill": GatherScatterMode.FILL_OR_DROP,
-    "drop": GatherScatterMode.FILL_OR_DROP,
-    None: GatherScatterMode.FILL_OR_DROP,
-    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "clip": GatherScatterMode.CLIP, "fill": GatherScatterMode.FILL_OR_DROP, "drop": GatherScatterMode.FILL_OR_DROP,
+    None: GatherScatterMode.FILL_OR_DROP, "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
     "one_hot": GatherScatterMode.ONE_HOT,
 }
 
@@ -154,14 +151,8 @@ def _check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, 
 
 
 def _check_indices(
-    name: str,
-    operand: ShapedArray,
-    indices: ShapedArray,
-    mapped: tuple[int, ...],
-    mapped_field: str,
-    operand_batch: tuple[int, ...],
-    indices_batch: tuple[int, ...],
-    indices_batch_field: str,
+    name: str, operand: ShapedArray, indices: ShapedArray, mapped: tuple[int, ...], mapped_field: str,
+    operand_batch: tuple[int, ...], indices_batch: tuple[int, ...], indices_batch_field: str,
 ) -> None:
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"{name}: indices must be integers, got dtype {indices.dtype.name}; convert them with astype")
@@ -186,12 +177,8 @@ def _check_indices(
 
 
 def _gather_abstract(
-    operand: ShapedArray,
-    indices: ShapedArray,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...],
-    **_: Any,
+    operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...], **_: Any,
 ) -> ShapedArray:
     numbers = dimension_numbers
     collapsed, batch = numbers.collapsed_slice_dims, numbers.operand_batching_dims
@@ -253,16 +240,8 @@ def _last_positions(
 
 
 def _gather_emit(
-    builder: FunctionBuilder,
-    operand: Value,
-    indices: Value,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...],
-    indices_are_sorted: bool,
-    mode: GatherScatterMode,
-    fill_value: Any,
-    **_: Any,
+    builder: FunctionBuilder, operand: Value, indices: Value, *, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...], indices_are_sorted: bool, mode: GatherScatterMode, fill_value: Any, **_: Any,
 ) -> Value:
     result, numbers = builder.results[0], dimension_numbers
     if result.size == 0:
@@ -273,20 +252,13 @@ def _gather_emit(
         return builder.broadcast(builder.literal(value, result.update(shape=())), result.shape)
     indices = _wide(builder, indices)
     attribute = _attribute(
-        "gather",
-        offset_dims=numbers.offset_dims,
-        collapsed_slice_dims=numbers.collapsed_slice_dims,
+        "gather", offset_dims=numbers.offset_dims, collapsed_slice_dims=numbers.collapsed_slice_dims,
         operand_batching_dims=numbers.operand_batching_dims,
-        start_indices_batching_dims=numbers.start_indices_batching_dims,
-        start_index_map=numbers.start_index_map,
+        start_indices_batching_dims=numbers.start_indices_batching_dims, start_index_map=numbers.start_index_map,
         index_vector_dim=indices.aval.ndim - 1,
     )
     found = builder.op(
-        "stablehlo.gather",
-        operand,
-        indices,
-        dimension_numbers=attribute,
-        slice_sizes=attributes.integers(slice_sizes),
+        "stablehlo.gather", operand, indices, dimension_numbers=attribute, slice_sizes=attributes.integers(slice_sizes),
         indices_are_sorted="true" if indices_are_sorted else "false",
     )
     if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
@@ -371,24 +343,13 @@ def _with_batching(
 
 
 @primitive(
-    "gather",
-    ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
-    abstract=_gather_abstract,
-    emit=_gather_emit,
-    jvp=_gather_jvp,
-    transpose=_gather_transpose,
-    batch=_gather_batch,
+    "gather", ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
+    abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch,
     moves_elements=True,
 )
 def gather(
-    operand: ArrayLike,
-    start_indices: ArrayLike,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Sequence[int],
-    *,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    mode: Any = None,
+    operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int],
+    *, unique_indices: bool = False, indices_are_sorted: bool = False, mode: Any = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Gather windows of an array at positions that may be traced.
@@ -440,8 +401,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
     chosen = [canonical_axis("index_take", a, len(shape)) for a in integer_tuple("index_take", "axes", axes)]
     vectors = [expand_dims(_wrapped(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
     numbers = GatherDimensionNumbers(
-        offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)),
-        collapsed_slice_dims=tuple(sorted(chosen)),
+        offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)), collapsed_slice_dims=tuple(sorted(chosen)),
         start_index_map=tuple(chosen),
     )
     sizes = [1 if a in chosen else n for a, n in enumerate(shape)]
@@ -488,26 +448,12 @@ class Scatter(Primitive):
     PARAMETERS = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode", "update_jaxpr", "update_consts")
 
     def __init__(
-        self,
-        name: str,
-        monoid: Monoid | None,
-        kinds: Sequence[str],
-        contract: str,
-        printed: str,
-        *,
-        jvp: Callable[..., Any] | Derived,
-        transpose: Callable[..., Any] | None = None,
+        self, name: str, monoid: Monoid | None, kinds: Sequence[str], contract: str, printed: str, *,
+        jvp: Callable[..., Any] | Derived, transpose: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(
-            name,
-            self.PARAMETERS,
-            abstract=self._abstract,
-            emit=self._emit,
-            operation=self._operation,
-            unprinted={"update_consts": ()},
-            jvp=jvp,
-            transpose=transpose,
-            batch=self._batch,
+            name, self.PARAMETERS, abstract=self._abstract, emit=self._emit, operation=self._operation,
+            unprinted={"update_consts": ()}, jvp=jvp, transpose=transpose, batch=self._batch,
             moves_elements=monoid is None,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
@@ -533,15 +479,8 @@ class Scatter(Primitive):
         self.__doc__ = docstring(contract, arguments, returns, errors, (example, f"Array([{printed}], dtype=int32)"))
 
     def _operation(
-        self,
-        operand: Array,
-        scatter_indices: Array,
-        updates: Array,
-        dimension_numbers: ScatterDimensionNumbers,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
+        self, operand: Array, scatter_indices: Array, updates: Array, dimension_numbers: ScatterDimensionNumbers, *,
+        indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     ) -> Array:
         numbers = _canonical_numbers(self.__name__, ScatterDimensionNumbers, dimension_numbers)
         flags = bool(indices_are_sorted), bool(unique_indices)
@@ -550,13 +489,8 @@ class Scatter(Primitive):
         return current_trace.get().process(self, (operand, scatter_indices, updates), parameters)
 
     def _abstract(
-        self,
-        operand: ShapedArray,
-        indices: ShapedArray,
-        updates: ShapedArray,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        **_: Any,
+        self, operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
+        dimension_numbers: ScatterDimensionNumbers, **_: Any,
     ) -> ShapedArray:
         name, numbers = self.__name__, dimension_numbers
         check_same_dtype(name, (operand, updates))
@@ -591,18 +525,9 @@ class Scatter(Primitive):
         return operand
 
     def _emit(
-        self,
-        builder: FunctionBuilder,
-        operand: Value,
-        indices: Value,
-        updates: Value,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
-        update_jaxpr: Jaxpr | None,
-        **_: Any,
+        self, builder: FunctionBuilder, operand: Value, indices: Value, updates: Value, *,
+        dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
+        mode: GatherScatterMode, update_jaxpr: Jaxpr | None, **_: Any,
     ) -> Value:
         if operand.aval.size == 0 or updates.aval.size == 0:
             return operand
@@ -614,13 +539,10 @@ class Scatter(Primitive):
         elif mode is GatherScatterMode.CLIP:
             indices = self._clipped(builder, operand.aval, indices, updates.aval, numbers)
         attribute = _attribute(
-            "scatter",
-            update_window_dims=numbers.update_window_dims,
-            inserted_window_dims=numbers.inserted_window_dims,
+            "scatter", update_window_dims=numbers.update_window_dims, inserted_window_dims=numbers.inserted_window_dims,
             input_batching_dims=numbers.operand_batching_dims,
             scatter_indices_batching_dims=numbers.scatter_indices_batching_dims,
-            scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims,
-            index_vector_dim=indices.aval.ndim - 1,
+            scatter_dims_to_operand_dims=numbers.scatter_dims_to_operand_dims, index_vector_dim=indices.aval.ndim - 1,
         )
         scalar = operand.aval.update(shape=())
         inner = builder.region([scalar, scalar])
@@ -631,12 +553,8 @@ class Scatter(Primitive):
         else:
             returned = inner.arguments[1]
         found = builder.op_with_regions(
-            "stablehlo.scatter",
-            [operand, indices, updates],
-            [(inner, [returned])],
-            [operand.aval],
-            scatter_dimension_numbers=attribute,
-            indices_are_sorted="true" if indices_are_sorted else "false",
+            "stablehlo.scatter", [operand, indices, updates], [(inner, [returned])], [operand.aval],
+            scatter_dimension_numbers=attribute, indices_are_sorted="true" if indices_are_sorted else "false",
             unique_indices="true" if unique_indices else "false",
         )[0]
         return found if operand.aval == result else builder.cast("reshape", found, result)
@@ -659,10 +577,7 @@ class Scatter(Primitive):
 
     @staticmethod
     def _clipped(
-        builder: FunctionBuilder,
-        operand: ShapedArray,
-        indices: Value,
-        updates: ShapedArray,
+        builder: FunctionBuilder, operand: ShapedArray, indices: Value, updates: ShapedArray,
         numbers: ScatterDimensionNumbers,
     ) -> Value:
         window = window_sizes(operand.shape, updates, numbers)
@@ -828,8 +743,7 @@ scatter = Scatter(
     jvp=_set_jvp, transpose=_set_transpose,
 )
 scatter_add = Scatter(
-    "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", "1, 7, 3",
-    jvp=LINEAR, transpose=_sum_transpose,
+    "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", "1, 7, 3", jvp=LINEAR, transpose=_sum_transpose
 )
 scatter_sub = Scatter(
     "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.", " 1, -3,  3",
@@ -848,15 +762,9 @@ scatter_max = Scatter(
 
 
 def scatter_apply(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    update_shape: tuple[int, ...] = (),
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
+    operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (), indices_are_sorted: bool = False,
+    unique_indices: bool = False, mode: Any = None,
 ) -> Array:
     """Replace the elements of windows of `operand` by ``func(element)``.
 

@@ -49,10 +49,7 @@ __all__ = [
 
 
 def _slice_abstract(
-    operand: ShapedArray,
-    *,
-    start_indices: tuple[int, ...],
-    limit_indices: tuple[int, ...],
+    operand: ShapedArray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
 ) -> ShapedArray:
     steps = strides if strides is not None else (1,) * operand.ndim
@@ -77,11 +74,7 @@ def _slice_abstract(
 
 
 def _slice_emit(
-    builder: FunctionBuilder,
-    x: Value,
-    *,
-    start_indices: tuple[int, ...],
-    limit_indices: tuple[int, ...],
+    builder: FunctionBuilder, x: Value, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
 ) -> Value:
     steps = strides if strides is not None else (1,) * len(start_indices)
@@ -404,10 +397,7 @@ def _dynamic_slice_batch(
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )
 def dynamic_slice(
-    operand: ArrayLike,
-    start_indices: Any,
-    slice_sizes: Sequence[int],
-    *,
+    operand: ArrayLike, start_indices: Any, slice_sizes: Sequence[int], *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Extract a part of fixed size at a position that may be traced.

@@ -285,14 +285,8 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def _dot_emit(
-    builder: FunctionBuilder,
-    lhs: Value,
-    rhs: Value,
-    *,
-    dimension_numbers: DotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: np.dtype[Any] | None,
-    out_sharding: Any,
+    builder: FunctionBuilder, lhs: Value, rhs: Value, *, dimension_numbers: DotDimensionNumbers, precision: Any,
+    preferred_element_type: np.dtype[Any] | None, out_sharding: Any,
 ) -> Value:
     result = builder.results[0]
     algorithm = _algorithm(builder.platform, precision, lhs.aval.dtype, rhs.aval.dtype, result.dtype)
@@ -400,22 +394,12 @@ def _dot_batch(
 
 
 @primitive(
-    "dot_general",
-    ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"),
-    abstract=_dot_abstract,
-    emit=_dot_emit,
-    jvp=BILINEAR,
-    transpose=_dot_transpose,
-    batch=_dot_batch,
+    "dot_general", ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"), abstract=_dot_abstract,
+    emit=_dot_emit, jvp=BILINEAR, transpose=_dot_transpose, batch=_dot_batch,
 )
 def dot_general(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    *,
-    out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None,
+    *, out_sharding: Any = None,
 ) -> Array:
     """Multiply two arrays and sum over pairs of axes, for each index of pairs of batch axes.
 
@@ -442,22 +426,15 @@ def dot_general(
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype("dot_general", preferred_element_type)
     parameters = (
-        _canonical_dimension_numbers(dimension_numbers),
-        canonical_precision("dot_general", precision),
-        preferred_element_type,
-        no_sharding("dot_general", out_sharding),
+        _canonical_dimension_numbers(dimension_numbers), canonical_precision("dot_general", precision),
+        preferred_element_type, no_sharding("dot_general", out_sharding),
     )
     return dot_general.bind_positional((lhs, rhs), parameters)
 
 
 def dot(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    *,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: Any = None, precision: Any = None,
+    preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Array:
     """Product of vectors and matrices, or `dot_general` with the given `dimension_numbers`.
 

@@ -340,10 +340,8 @@ def _conv_emit(
         padding = tuple([configuration[axis][:2] for axis in spatial])
     layouts = [_layout(s, letters) for s, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
     windows = [
-        f"stride = {attributes.bracketed(window_strides)}",
-        f"pad = [{', '.join(map(attributes.bracketed, padding))}]",
-        f"lhs_dilate = {attributes.bracketed(lhs_dilation)}",
-        f"rhs_dilate = {attributes.bracketed(rhs_dilation)}",
+        f"stride = {attributes.bracketed(window_strides)}", f"pad = [{', '.join(map(attributes.bracketed, padding))}]",
+        f"lhs_dilate = {attributes.bracketed(lhs_dilation)}", f"rhs_dilate = {attributes.bracketed(rhs_dilation)}",
     ]
     pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT,) * 2
     precisions = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
@@ -508,17 +506,9 @@ def _conv_batch(
     abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose, batch=_conv_batch,
 )
 def conv_general_dilated(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    window_strides: ShapeLike,
-    padding: Any,
-    lhs_dilation: ShapeLike | None = None,
-    rhs_dilation: ShapeLike | None = None,
-    dimension_numbers: Any = None,
-    feature_group_count: int = 1,
-    batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: DTypeLike | None = None,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, lhs_dilation: ShapeLike | None = None,
+    rhs_dilation: ShapeLike | None = None, dimension_numbers: Any = None, feature_group_count: int = 1,
+    batch_group_count: int = 1, precision: Any = None, preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
     """Sum products of a kernel and windows of an array, over the spatial axes and the features.
@@ -600,14 +590,8 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    window_strides: ShapeLike,
-    padding: Any,
-    lhs_dilation: ShapeLike,
-    rhs_dilation: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, lhs_dilation: ShapeLike, rhs_dilation: Any,
+    precision: Any = None, preferred_element_type: Any = None,
 ) -> Array:
     """`conv` with padding of any form and dilations."""
     return conv_general_dilated(
@@ -641,16 +625,9 @@ _TRANSPOSED_NUMBERS = {
 
 
 def conv_transpose(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    strides: ShapeLike,
-    padding: Any,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    use_consistent_padding: bool = False,
+    lhs: ArrayLike, rhs: ArrayLike, strides: ShapeLike, padding: Any, rhs_dilation: Any = None,
+    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    preferred_element_type: Any = None, use_consistent_padding: bool = False,
 ) -> Array:
     """Convolution of `lhs` spread by `strides`, as in the gradient of a convolution with these strides.
 
@@ -704,15 +681,8 @@ def _lhs_precision(name: str, precision: Any) -> Any:
 
 
 def conv_general_dilated_patches(
-    lhs: ArrayLike,
-    filter_shape: ShapeLike,
-    window_strides: ShapeLike,
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    lhs: ArrayLike, filter_shape: ShapeLike, window_strides: ShapeLike, padding: Any, lhs_dilation: Any = None,
+    rhs_dilation: Any = None, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
 ) -> Array:
     """Return, for every position of a window of `filter_shape`, the elements in it as features.
 
@@ -738,15 +708,8 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    window_strides: ShapeLike,
-    padding: Any,
-    filter_shape: ShapeLike,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, filter_shape: ShapeLike,
+    lhs_dilation: Any = None, rhs_dilation: Any = None, dimension_numbers: Any = None, precision: Any = None,
 ) -> Array:
     """Convolution with a kernel of its own at every position of the window.
 

@@ -331,14 +331,8 @@ def _ragged_batch(
     abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR, transpose=_ragged_transpose, batch=_ragged_batch,
 )
 def ragged_dot_general(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    group_sizes: ArrayLike,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any = None, preferred_element_type: Any = None, group_offset: Any = None, out_sharding: Any = None,
 ) -> Array:
     """Multiply two arrays as `dot_general` does, with an axis of `lhs` split into consecutive groups.
 
@@ -388,13 +382,8 @@ _MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
 def ragged_dot(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    group_sizes: ArrayLike,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: Any = None, preferred_element_type: Any = None,
+    group_offset: Any = None, out_sharding: Any = None,
 ) -> Array:
     """Multiply consecutive groups of rows of the matrix `lhs` by a matrix each: `rhs` has one for each group.
 
@@ -490,12 +479,7 @@ def _scaled_batch(
     batch=_scaled_batch,
 )
 def scaled_dot(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
-    dimension_numbers: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: Any = None, rhs_scale: Any = None, dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
     """Multiply operands of few bits as `dot_general`, each times its scales; one scale is for a part of a summed axis.

@@ -353,17 +353,8 @@ def _along(index: Array, example: Array) -> Array:
 
 
 cond_p = Primitive(
-    "cond",
-    ("branches", "branches_platforms"),
-    abstract=_abstract,
-    emit=_emit,
-    effects=_effects,
-    jvp=_jvp,
-    linearize=_linearize,
-    partial_evaluate=_partial_evaluate,
-    transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
+    "cond", ("branches", "branches_platforms"), abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
+    linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True,
     memoised=False,
 )
 
@@ -584,10 +575,7 @@ def _platform_index_abstract(**_: Any) -> ShapedArray:
 
 
 platform_index_p = Primitive(
-    "platform_index",
-    ("platforms",),
-    abstract=_platform_index_abstract,
-    emit=_emit_platform_index,
+    "platform_index", ("platforms",), abstract=_platform_index_abstract, emit=_emit_platform_index,
     jvp=no_rule("platform_index has no operands to differentiate by"),
     batch=no_rule("platform_index has no operands to map over"),
 )

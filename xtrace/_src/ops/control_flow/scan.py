@@ -521,29 +521,14 @@ def _batch(
 
 
 scan_p = Primitive(
-    "scan",
-    _PARAMETERS,
-    abstract=_abstract,
-    emit=_emit,
-    effects=_effects,
-    jvp=_jvp,
-    linearize=_linearize,
-    partial_evaluate=_partial_evaluate,
-    transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
-    memoised=False,
+    "scan", _PARAMETERS, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
+    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
 )
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-    unroll: int | bool = 1,
-    _split_transpose: bool = False,
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
     """Return the last carry and the stacked results of ``carry, y = f(carry, x)``, called for each ``x`` along `xs`.
 

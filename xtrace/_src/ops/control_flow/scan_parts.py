@@ -193,8 +193,7 @@ def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split
     linear_consts = [*[("extra", n + i) for i in range(m)], *filter_by_mask(sources, in_every_step)]
     return Split(
         regroup_jaxpr([variables, carry, xs], outputs, remaining), loop._replace(num_consts=len(variables)),
-        known_consts,
-        [*extra, *linear_extra], n, ClosedJaxpr(eliminate_dead_code(before)[0], []), fixed,
+        known_consts, [*extra, *linear_extra], n, ClosedJaxpr(eliminate_dead_code(before)[0], []), fixed,
         regroup_jaxpr(groups, linear.outvars, linear),
         loop._replace(num_consts=len(groups[0]), num_carry=len(groups[1])),
         linear_consts, filter_by_mask(sources, over), parts.results,

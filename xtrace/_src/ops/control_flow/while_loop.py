@@ -350,17 +350,8 @@ def _batch(
 
 
 while_p = Primitive(
-    "while",
-    _PARAMETERS,
-    abstract=_abstract,
-    emit=_emit,
-    effects=_effects,
-    jvp=_jvp,
-    partial_evaluate=_partial_evaluate,
-    transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
-    memoised=False,
+    "while", _PARAMETERS, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
+    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
 )
 
 
@@ -499,8 +490,7 @@ def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> Cl
     passed = [Var(bound)] if bound is not None else []
     return ClosedJaxpr(
         jaxpr.replace(
-            invars=[*constants, counter, *passed, *values],
-            outvars=[after, *passed, *jaxpr.outvars],
+            invars=[*constants, counter, *passed, *values], outvars=[after, *passed, *jaxpr.outvars],
             eqns=[count, *jaxpr.eqns],
         ),
         [],

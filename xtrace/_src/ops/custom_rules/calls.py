@@ -97,10 +97,7 @@ def cast_results(results: Sequence[Any], call_jaxpr: Any) -> list[Any]:
 
 
 def batch_call(
-    mapped: MappedAxis,
-    call_jaxpr: Any,
-    operands: Sequence[Any],
-    axes: Sequence[int | None],
+    mapped: MappedAxis, call_jaxpr: Any, operands: Sequence[Any], axes: Sequence[int | None],
     also: Sequence[bool] | None = None,
 ) -> tuple[Any, list[Any], Callable[[Sequence[Any], Sequence[int | None]], list[Any]], Callable[[], list[int | None]]]:
     """Return the function batched, its operands, what puts results in order, and where the axis is in them.

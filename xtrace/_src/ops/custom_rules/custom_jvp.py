@@ -138,18 +138,8 @@ def _with_mapped_tangents(
 
 
 custom_jvp_call = Primitive(
-    "custom_jvp_call",
-    ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"),
-    abstract=abstract_call,
-    emit=emit_inline,
-    evaluate=evaluate_call,
-    effects=effects_of_call,
-    jvp=_custom_jvp,
-    linearize=_custom_jvp_linearize,
-    partial_evaluate=partial_evaluate_inline,
-    transpose=transpose_inline,
-    batch=_custom_jvp_batch,
-    multiple_results=True,
-    memoised=False,
-    unprinted={"num_consts": NEVER_PRINTED},
+    "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), abstract=abstract_call,
+    emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_jvp, linearize=_custom_jvp_linearize,
+    partial_evaluate=partial_evaluate_inline, transpose=transpose_inline, batch=_custom_jvp_batch,
+    multiple_results=True, memoised=False, unprinted={"num_consts": NEVER_PRINTED},
 )

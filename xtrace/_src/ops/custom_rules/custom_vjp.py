@@ -84,10 +84,7 @@ def _custom_vjp_batch(
 
 
 def _batched_backward(
-    mapped: MappedAxis,
-    backward: Rule,
-    residual_axes: Sequence[int | None],
-    out_axes: Sequence[int | None],
+    mapped: MappedAxis, backward: Rule, residual_axes: Sequence[int | None], out_axes: Sequence[int | None],
     in_axes: Sequence[int | None],
 ) -> Rule:
     """Return the rule from residuals and cotangents to cotangents of the inputs, all batched as the axes say."""
@@ -120,20 +117,10 @@ def _as_input(cotangent: Array, axis: int | None, in_axis: int | None, size: int
 
 
 custom_vjp_call = Primitive(
-    "custom_vjp_call",
-    ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"),
-    abstract=abstract_call,
-    emit=emit_inline,
-    evaluate=evaluate_call,
-    effects=effects_of_call,
-    jvp=_custom_vjp_jvp,
-    linearize=_custom_vjp_linearize,
-    partial_evaluate=partial_evaluate_inline,
-    transpose=transpose_inline,
-    batch=_custom_vjp_batch,
-    multiple_results=True,
-    memoised=False,
-    unprinted={"num_consts": NEVER_PRINTED},
+    "custom_vjp_call", ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"), abstract=abstract_call,
+    emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_vjp_jvp,
+    linearize=_custom_vjp_linearize, partial_evaluate=partial_evaluate_inline, transpose=transpose_inline,
+    batch=_custom_vjp_batch, multiple_results=True, memoised=False, unprinted={"num_consts": NEVER_PRINTED},
 )
 
 
@@ -170,15 +157,7 @@ def _lin_batch(
 
 
 custom_lin = Primitive(
-    "custom_lin",
-    ("name", "bwd", "in_nonzero", "num_res", "out_avals"),
-    abstract=_lin_abstract,
-    emit=_lin_refused,
-    evaluate=_lin_refused,
-    jvp=_lin_refused,
-    transpose=_lin_transpose,
-    batch=_lin_batch,
-    multiple_results=True,
-    memoised=False,
-    unprinted={"out_avals": NEVER_PRINTED},
+    "custom_lin", ("name", "bwd", "in_nonzero", "num_res", "out_avals"), abstract=_lin_abstract, emit=_lin_refused,
+    evaluate=_lin_refused, jvp=_lin_refused, transpose=_lin_transpose, batch=_lin_batch, multiple_results=True,
+    memoised=False, unprinted={"out_avals": NEVER_PRINTED},
 )

@@ -132,16 +132,8 @@ def _custom_vmap_transpose(
 
 
 custom_vmap_call = Primitive(
-    "custom_vmap_call",
-    ("name", "call", "rule"),
-    abstract=_custom_vmap_results,
-    emit=_custom_vmap_emit,
-    effects=_custom_vmap_effects,
-    jvp=_custom_vmap_jvp,
-    linearize=_custom_vmap_linearize,
-    transpose=_custom_vmap_transpose,
-    batch=_custom_vmap_batch,
-    multiple_results=True,
-    memoised=False,
+    "custom_vmap_call", ("name", "call", "rule"), abstract=_custom_vmap_results, emit=_custom_vmap_emit,
+    effects=_custom_vmap_effects, jvp=_custom_vmap_jvp, linearize=_custom_vmap_linearize,
+    transpose=_custom_vmap_transpose, batch=_custom_vmap_batch, multiple_results=True, memoised=False,
     unprinted={"name": NEVER_PRINTED},
 )

@@ -323,8 +323,7 @@ io_callback_p = Primitive(
     "io_callback", ("callback", "ordered", "result_avals", "sharding"),
     abstract=_abstract_results, emit=_io_emit, evaluate=_io_now, jvp=_io_jvp, linearize=_io_jvp,
     transpose=_no_transpose, batch=_io_batch, multiple_results=True, memoised=False,
-    unprinted={"sharding": ALWAYS_PRINTED},
-    effects=lambda *, ordered, **_: frozenset((_IO[ordered],)),
+    unprinted={"sharding": ALWAYS_PRINTED}, effects=lambda *, ordered, **_: frozenset((_IO[ordered],)),
 )
 
 

@@ -40,15 +40,8 @@ def lapack_call(
 
 
 def foreign_call(
-    builder: FunctionBuilder,
-    target: str,
-    operands: Sequence[Value],
-    results: Sequence[ShapedArray],
-    *,
-    batch: int,
-    options: Mapping[str, str] | None = None,
-    aliases: Mapping[int, int] | None = None,
-    row_major: bool = False,
+    builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], *, batch: int,
+    options: Mapping[str, str] | None = None, aliases: Mapping[int, int] | None = None, row_major: bool = False,
 ) -> list[Value]:
     """Write the call of a foreign function that works on each matrix of a batch.
 
@@ -58,8 +51,7 @@ def foreign_call(
     texts = ", ".join(f"{name} = {value}" for name, value in sorted((options or {}).items()))
     single = len(results) == 1
     attributes = [
-        'backend_config = ""',
-        f"mhlo.backend_config = {{{texts}}}",
+        'backend_config = ""', f"mhlo.backend_config = {{{texts}}}",
         f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}',
         f"operand_layouts = [{', '.join(_layout(x.aval, batch, row_major) for x in operands)}]",
         f"result_layouts = [{', '.join(_layout(a, batch, row_major) for a in results)}]",
@@ -84,13 +76,8 @@ def hybrid_call(
 
 
 def xla_call(
-    builder: FunctionBuilder,
-    target: str,
-    operands: Sequence[Value],
-    results: Sequence[ShapedArray],
-    *,
-    config: str = "",
-    version: int = 1,
+    builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], *,
+    config: str = "", version: int = 1,
 ) -> list[Value]:
     """Write the call of a function that XLA's TPU compiler knows by name."""
     attributes = [f'backend_config = "{config}"']

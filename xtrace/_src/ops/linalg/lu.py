@@ -127,8 +127,7 @@ def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     batch = check_matrices("lu", (x,))
     rows, columns = x.shape[-2:]
     return [
-        ShapedArray(x.shape, x.dtype),
-        ShapedArray((*batch, min(rows, columns)), dtypes.int32),
+        ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(rows, columns)), dtypes.int32),
         ShapedArray((*batch, rows), dtypes.int32),
     ]
 

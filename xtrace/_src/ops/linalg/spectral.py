@@ -374,10 +374,8 @@ def _svd_results(x: ShapedArray, left: int, right: int) -> list[ShapedArray]:
     """The results of a library's routine: scratch space, singular values, U, the other vectors, status."""
     *batch, rows, columns = x.shape
     return [
-        ShapedArray(x.shape, x.dtype),
-        ShapedArray((*batch, min(rows, columns)), dtypes.real_part_dtype(x.dtype)),
-        ShapedArray((*batch, rows, left), x.dtype),
-        ShapedArray((*batch, right, columns), x.dtype),
+        ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(rows, columns)), dtypes.real_part_dtype(x.dtype)),
+        ShapedArray((*batch, rows, left), x.dtype), ShapedArray((*batch, right, columns), x.dtype),
         ShapedArray(tuple(batch), dtypes.int32),
     ]
 
@@ -649,8 +647,7 @@ def _eig_jvp(
 )
 def eig(
     x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
-    enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
-    use_magma: bool | None = None,
+    enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None, use_magma: bool | None = None,
 ) -> list[Any]:
     """Compute eigenvalues and eigenvectors of general square matrices, on CPU and GPU.
 

@@ -126,8 +126,7 @@ def _solve_emit(
         a, conjugate_a = builder.line(f"chlo.conj {a.name} : {a.type} -> {a.type}", a.aval), False
     if builder.platform == "cpu" and lapack.supports(a.aval.dtype):
         options = {
-            "side": character("L" if left_side else "R"),
-            "uplo": character("L" if lower else "U"),
+            "side": character("L" if left_side else "R"), "uplo": character("L" if lower else "U"),
             "trans_x": character("C" if conjugate_a else "T" if transpose_a else "N"),
             "diag": character("U" if unit_diagonal else "N"),
         }

@@ -41,13 +41,8 @@ class Generator:
     __slots__ = ("name", "tag", "words", "split", "fold_in", "bits", "dtype")
 
     def __init__(
-        self,
-        name: str,
-        tag: str,
-        words: int,
-        split: Callable[[Any, tuple[int, ...]], Any],
-        fold_in: Callable[[Any, Any], Any],
-        bits: Callable[[Any, int, tuple[int, ...]], Any],
+        self, name: str, tag: str, words: int, split: Callable[[Any, tuple[int, ...]], Any],
+        fold_in: Callable[[Any, Any], Any], bits: Callable[[Any, int, tuple[int, ...]], Any],
     ) -> None:
         self.name, self.tag, self.words = name, tag, words
         self.split, self.fold_in, self.bits = split, fold_in, bits

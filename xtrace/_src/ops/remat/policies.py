@@ -186,8 +186,7 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     again_body = Jaxpr([], [*groups[0], *groups[1], *groups[2], *over], outputs, found.again, jaxpr.effects)
     results = [v if w else Var(v.aval) for v, w in zip(equation.outvars, wanted, strict=True)]
     again = _with_parameters(
-        equation,
-        [*operands[0], *operands[1], *operands[2], *[stacked[v] for v in over]],
+        equation, [*operands[0], *operands[1], *operands[2], *[stacked[v] for v in over]],
         [*filter_by_mask(results[: loop.num_carry], carried), *filter_by_mask(results[loop.num_carry :], ys_again)],
         jaxpr=ClosedJaxpr(again_body.replace(debug_info=jaxpr.debug_info), []),
         num_consts=len(groups[0]), num_carry=len(groups[1]),

@@ -289,12 +289,7 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 
 
 @primitive(
-    "name",
-    ("name",),
-    abstract=_name_abstract,
-    emit=lambda builder, x, *, name: x,
-    jvp=_name_jvp,
-    batch=_name_batch,
+    "name", ("name",), abstract=_name_abstract, emit=lambda builder, x, *, name: x, jvp=_name_jvp, batch=_name_batch
 )
 def checkpoint_name(x: Any, name: str) -> Any:
     """Return the tree of arrays `x` as it is, its values named for the policies of `checkpoint`.
