@@ -28,11 +28,11 @@ NOT_CONVERTED = (
     "xtrace._src.api.memory_in_use", "xtrace._src.api.tracing", "xtrace._src.ops.[!e]*", "xtrace.ad_checkpoint",
     "xtrace.ad_checkpoint.*", "xtrace.core", "xtrace.custom_batching", "xtrace.custom_derivatives", "xtrace.debug",
     "xtrace.dtypes", "xtrace.experimental.*", "xtrace.extend.*", "xtrace.ffi", "xtrace.flatten_util",
-    "xtrace.image", "xtrace.lax", "xtrace.lax.Primitive", "xtrace.memory", "xtrace.nn", "xtrace.nn.[!a]*",
-    "xtrace.nn.attention", "xtrace.profiler", "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*",
-    "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize", "xtrace.scipy.optimize.*",
-    "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*", "xtrace.scipy.special", "xtrace.scipy.special.*",
-    "xtrace.scipy.stats", "xtrace.scipy.stats.*", "xtrace.stages", "xtrace.test_util", "xtrace.tree_util",
+    "xtrace.image", "xtrace.lax", "xtrace.lax.Primitive", "xtrace.memory", "xtrace.nn.attention",
+    "xtrace.nn.scaling", "xtrace.profiler", "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*",
+    "xtrace.scipy.ndimage.*", "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*",
+    "xtrace.scipy.sparse.*", "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats",
+    "xtrace.scipy.stats.[dm]*", "xtrace.stages", "xtrace.test_util", "xtrace.tree_util",
 )
 
 # Functions that accept every argument, so that there is no error to name.
@@ -212,6 +212,27 @@ def test_docstrings_follow_the_template(source):
     assert not report, "\n".join(report)
 
 
+_NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
+
+
+class _CloseNumbers(doctest.OutputChecker):
+    """Accepts floats that differ in their last digits, which depend on the compiler and its flags."""
+
+    def check_output(self, want, got, optionflags):
+        if super().check_output(want, got, optionflags):
+            return True
+        texts = ["".join(_NUMBER.sub("#", text).split()) for text in (want, got)]
+        numbers = [[float(x) for x in _NUMBER.findall(text)] for text in (want, got)]
+        return texts[0] == texts[1] and bool(np.allclose(*numbers, rtol=2e-6, atol=0))
+
+
+def test_examples_may_differ_in_last_digits():
+    check = _CloseNumbers().check_output
+    assert check("Array([0.1 , 1.5], dtype=float32)", "Array([0.10000001, 1.5], dtype=float32)", 0)
+    assert not check("Array(0.5, dtype=float32)", "Array(0.50001, dtype=float32)", 0)
+    assert not check("Array(0.5, dtype=float32)", "Array(0.5, dtype=float16)", 0)
+
+
 @pytest.mark.parametrize("source", CONVERTED)
 def test_examples_print_their_results(source):
     names = {
@@ -221,7 +242,7 @@ def test_examples_print_their_results(source):
     parser, report = doctest.DocTestParser(), []
     texts = {value.__doc__: name for name, value in reversed(public_objects()[source].items())}
     for docstring, name in texts.items():
-        runner = doctest.DocTestRunner(verbose=False)
+        runner = doctest.DocTestRunner(checker=_CloseNumbers(), verbose=False)
         runner.run(parser.get_doctest(docstring, dict(names), name, None, None), out=report.append)
     assert not report, "".join(report)
 
@@ -244,7 +265,7 @@ def test_methods_follow_the_template(name):
     function.__doc__ = method.__doc__
     function.__signature__ = inspect.signature(functools.partial(method, None))
     assert not faults_of(name, function, "xtrace.numpy")
-    runner, report = doctest.DocTestRunner(verbose=False), []
+    runner, report = doctest.DocTestRunner(checker=_CloseNumbers(), verbose=False), []
     names = {"jnp": xtrace.numpy}
     runner.run(doctest.DocTestParser().get_doctest(method.__doc__, names, name, None, None), out=report.append)
     assert not report, "".join(report)

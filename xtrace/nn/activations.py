@@ -36,7 +36,21 @@ def _where(condition: Array, tangent: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def relu(x: ArrayLike) -> Array:
-    """max(x, 0), of slope 0 at 0. Integers stay integers."""
+    """Return the maximum of `x` and 0, of slope 0 at 0.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.relu(jnp.array([-1.0, 2.0]))
+        Array([0., 2.], dtype=float32)
+    """
     return maximum(operand("relu", x), 0)
 
 
@@ -46,7 +60,21 @@ relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
 @custom_jvp
 @inline_jit(public=True)
 def relu6(x: ArrayLike) -> Array:
-    """min(max(x, 0), 6), of slope 0 at 0 and 6."""
+    """Return `x` moved into [0, 6], of slope 0 at both ends.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.relu6(jnp.array([-1.0, 8.0]))
+        Array([0., 6.], dtype=float32)
+    """
     return minimum(maximum(operand("relu6", x), 0), 6.0)
 
 
@@ -296,9 +324,23 @@ def mish(x: ArrayLike) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for positive x, exact near 0 and far from it.
+    """Return ``log(1 - exp(-x))`` for positive `x`, exact near 0 and far from it.
 
-    Each of two formulas keeps the digits on its side of log 2 (Mächler, Accurately Computing log(1 - exp(-|a|)), 2012).
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> nn.log1mexp(1.0)
+        Array(-0.45867515, dtype=float32, weak_type=True)
+
+    Reference:
+        Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
     """
     x = operand("log1mexp", x)
     return choose(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))

@@ -66,19 +66,68 @@ def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """An array of zeros; the key is not used."""
+    """Return an array of zeros: an initializer that uses no key.
+
+    Args:
+        key: not used.
+        shape: the shape of the array.
+        dtype: the dtype; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `shape` is no shape.
+
+    Example:
+        >>> nn.initializers.zeros(None, (2,))
+        Array([0., 0.], dtype=float32)
+    """
     _refuse_sharding("zeros", out_sharding)
     return full(shape, 0, _dtype("zeros", dtype))
 
 
 def ones(key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Any:
-    """An array of ones; the key is not used."""
+    """Return an array of ones: an initializer that uses no key.
+
+    Args:
+        key: not used.
+        shape: the shape of the array.
+        dtype: the dtype; None for the default floating dtype.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `shape` is no shape.
+
+    Example:
+        >>> nn.initializers.ones(None, (2,))
+        Array([1., 1.], dtype=float32)
+    """
     _refuse_sharding("ones", out_sharding)
     return full(shape, 1, _dtype("ones", dtype))
 
 
 def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
-    """Arrays of `value`, a scalar or what broadcasts to the shape."""
+    """Return an initializer of arrays that are filled with a value.
+
+    Args:
+        value: a scalar, or an array that broadcasts to the shape.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape that `value` does not broadcast to.
+
+    Example:
+        >>> nn.initializers.constant(2.0)(random.key(0), (2,))
+        Array([2., 2.], dtype=float32)
+    """
     return _made("constant", dtype, lambda key, shape, kind: broadcast_to(asarray(value, kind), shape))
 
 
@@ -86,19 +135,66 @@ def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Normal numbers of mean 0 and standard deviation `stddev`."""
+    """Return an initializer of normal numbers of mean 0.
+
+    Args:
+        stddev: the standard deviation.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a dtype that is not floating.
+
+    Example:
+        >>> nn.initializers.normal(1.0)(random.key(0), (2,)).shape
+        (2,)
+    """
     return _made("normal", dtype, lambda key, shape, kind: random_normal(key, shape, kind) * array(stddev, kind))
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Uniform numbers in [0, scale)."""
+    """Return an initializer of uniform numbers in [0, scale).
+
+    Args:
+        scale: the upper bound.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a dtype that is not floating.
+
+    Example:
+        >>> nn.initializers.uniform(1.0)(random.key(0), (2,)).shape
+        (2,)
+    """
     return _made("uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind))
 
 
 def truncated_normal(
     stddev: Any = 1e-2, dtype: DTypeLike | None = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """`stddev` times normal numbers that are cut to [lower, upper]; `stddev` is that before the cut."""
+    """Return an initializer of normal numbers that lie between two bounds.
+
+    Args:
+        stddev: the standard deviation before they are cut.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+        lower: the lower bound, in standard deviations.
+        upper: the upper bound, likewise.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a dtype that is not floating.
+
+    Example:
+        >>> nn.initializers.truncated_normal(1.0)(random.key(0), (2,)).shape
+        (2,)
+    """
     return _made(
         "truncated_normal", dtype,
         lambda key, shape, kind: random_truncated_normal(key, lower, upper, shape, kind) * array(stddev, kind),
@@ -171,12 +267,30 @@ def variance_scaling(
     scale: ArrayLike, mode: str, distribution: str, in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Numbers of mean 0 and variance scale / n.
+    """Return an initializer of numbers of mean 0, whose variance is `scale` by a number of inputs or outputs.
 
-    mode: what n is: "fan_in", the number of inputs of an output; "fan_out", the outputs of an input; "fan_avg" and
-    "fan_geo_avg", the arithmetic and geometric means of the two. distribution: "normal", "truncated_normal" (cut at two
-    standard deviations) or "uniform". The axes say what is input, output and batch in the shape; others are windows.
-    ValueError for another mode or distribution, and for shapes of less than two axes.
+    Args:
+        scale: the factor of the variance.
+        mode: "fan_in", the number of inputs of an output; "fan_out", the number of outputs of an input; "fan_avg" or
+            "fan_geo_avg", the arithmetic or the geometric mean of both.
+        distribution: "normal", "truncated_normal", which is cut at two standard deviations, or "uniform".
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the mode or the distribution is unknown, or the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        LeCun, Bottou, Orr and Müller, "Efficient BackProp" (1998).
     """
 
     def make(key: Any, shape: Any, kind: Any) -> Array:
@@ -197,42 +311,162 @@ def variance_scaling(
 def glorot_uniform(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling` of 1 by the mean of both fans, uniform (Glorot and Bengio, 2010)."""
+    """Return an initializer of uniform numbers whose variance is 1 by the mean of inputs and outputs.
+
+    Args:
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.glorot_uniform()(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks" (2010).
+    """
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def glorot_normal(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling` of 1 by the mean of both fans, truncated normal (Glorot and Bengio, 2010)."""
+    """Return an initializer of truncated normal numbers whose variance is 1 by the mean of inputs and outputs.
+
+    Args:
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.glorot_normal()(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks" (2010).
+    """
     return variance_scaling(1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_uniform(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling` of 1 by the inputs, uniform (LeCun et al., Efficient BackProp, 1998)."""
+    """Return an initializer of uniform numbers whose variance is 1 by the number of inputs.
+
+    Args:
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.lecun_uniform()(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        LeCun, Bottou, Orr and Müller, "Efficient BackProp" (1998).
+    """
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_normal(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling` of 1 by the inputs, truncated normal (LeCun et al., Efficient BackProp, 1998)."""
+    """Return an initializer of truncated normal numbers whose variance is 1 by the number of inputs.
+
+    Args:
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.lecun_normal()(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        LeCun, Bottou, Orr and Müller, "Efficient BackProp" (1998).
+    """
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_uniform(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling` of 2 by the inputs, uniform (He et al., Delving Deep into Rectifiers, 2015)."""
+    """Return an initializer of uniform numbers whose variance is 2 by the number of inputs.
+
+    Args:
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.he_uniform()(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        He, Zhang, Ren and Sun, "Delving deep into rectifiers" (2015).
+    """
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_normal(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling` of 2 by the inputs, truncated normal (He et al., Delving Deep into Rectifiers, 2015)."""
+    """Return an initializer of truncated normal numbers whose variance is 2 by the number of inputs.
+
+    Args:
+        in_axis: the axis, or axes, of the inputs.
+        out_axis: the axis, or axes, of the outputs.
+        batch_axis: the axis, or axes, that are neither and count for nothing.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of too few axes.
+
+    Example:
+        >>> nn.initializers.he_normal()(random.key(0), (3, 2)).shape
+        (3, 2)
+
+    Reference:
+        He, Zhang, Ren and Sun, "Delving deep into rectifiers" (2015).
+    """
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
@@ -256,9 +490,26 @@ def _orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]
 
 
 def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """`scale` times an orthogonal matrix with `column_axis` for columns, the other axes together for rows.
+    """Return an initializer of multiples of orthogonal matrices.
 
-    ValueError for shapes of less than two axes.
+    Args:
+        scale: the factor.
+        column_axis: the axis of the columns; the other axes together are the rows.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of fewer than two axes.
+
+    Example:
+        >>> nn.initializers.orthogonal()(random.key(0), (2, 2)).shape
+        (2, 2)
+
+    Reference:
+        Saxe, McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning in deep linear neural
+        networks" (2014).
     """
 
     def make(key: Any, shape: Any, kind: Any) -> Array:
@@ -273,10 +524,27 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
 
 
 def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
-    """A kernel of convolution that is an orthogonal matrix at its centre and 0 elsewhere; windows are the first axes.
+    """Return an initializer of kernels that are an orthogonal matrix at their center, and 0 elsewhere.
 
-    ValueError for shapes of other than three to five axes, and where there are more inputs than outputs (Xiao et al.,
-    Dynamical Isometry and a Mean Field Theory of CNNs, 2018).
+    Args:
+        scale: the factor.
+        column_axis: the axis of the columns.
+        dtype: the default dtype of the arrays; None for the default floating dtype.
+
+    Returns:
+        An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
+
+    Raises:
+        ValueError: the initializer is called with a shape of other than three to five axes, or with more inputs than
+            outputs.
+
+    Example:
+        >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 2, 2)).shape
+        (3, 2, 2)
+
+    Reference:
+        Xiao, Bahri, Sohl-Dickstein, Schoenholz and Pennington, "Dynamical isometry and a mean field theory of CNNs"
+        (2018).
     """
 
     def make(key: Any, shape: Any, kind: Any) -> Array:

@@ -86,9 +86,23 @@ def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
 
 
 def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
-    """exp(x) over its sum along `axis` (None: all axes), without overflow; where `where` is False, left out and 0.
+    """Return ``exp(x)`` divided by its sum along an axis, without overflow.
 
-    ValueError for an axis that is not there and a mask that is not boolean; TypeError for booleans.
+    Args:
+        x: an array of real numbers.
+        axis: the axis, a sequence of axes, or None for all axes.
+        where: a boolean array that broadcasts against the operand; elements where it is False are left out.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype, 0 where `where` is False.
+
+    Raises:
+        TypeError: `x` is an array of booleans, or no array.
+        ValueError: there is no such axis, or `where` is not boolean.
+
+    Example:
+        >>> nn.softmax(jnp.array([0.0, 0.0]))
+        Array([0.5, 0.5], dtype=float32)
     """
     return _softmax(x, *_mask("softmax", where), axis=_static(axis))
 
@@ -102,9 +116,23 @@ def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
 
 @inline_jit(static=("axis",), public=True)
 def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
-    """The logarithm of `softmax`, computed without it; -inf where `where` is False.
+    """Return the logarithm of `softmax`, computed without it.
 
-    ValueError for an axis that is not there and a mask that is not boolean; TypeError for booleans.
+    Args:
+        x: an array of real numbers.
+        axis: the axis, a sequence of axes, or None for all axes.
+        where: a boolean array that broadcasts against the operand; elements where it is False are left out.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype, -inf where `where` is False.
+
+    Raises:
+        TypeError: `x` is an array of booleans, or no array.
+        ValueError: there is no such axis, or `where` is not boolean.
+
+    Example:
+        >>> nn.log_softmax(jnp.array([0.0, 0.0]))
+        Array([-0.6931472, -0.6931472], dtype=float32)
     """
     return _log_softmax(x, *_mask("log_softmax", where), axis=_static(axis))
 
@@ -148,11 +176,26 @@ def logsumexp(
     a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False, return_sign: bool = False,
     where: ArrayLike | None = None
 ) -> Any:
-    """log(sum(b * exp(a))) over `axis` (None: all axes) where `where` holds, without overflow.
+    """Return the logarithm of the sum of ``b * exp(a)`` along an axis, without overflow.
 
-    return_sign: a pair, the logarithm of the sum's absolute value and the sum's sign; without it the logarithm of a
-    negative sum is NaN. Integers give the default float. ValueError for an axis that is not there and a mask that is
-    not boolean.
+    Args:
+        a: an array of numbers.
+        axis: the axis, a sequence of axes, or None for all axes.
+        b: the weights, which broadcast against `a`; None for 1.
+        keepdims: whether the axes are kept with size 1.
+        return_sign: whether a pair is returned: the logarithm of the absolute value of the sum, and its sign.
+        where: a boolean array that broadcasts against `a`; elements where it is False are left out.
+
+    Returns:
+        An array of the floating dtype of `a`, NaN for negative sums without `return_sign`; or a pair of arrays.
+
+    Raises:
+        TypeError: an operand is no array and no number.
+        ValueError: there is no such axis, or `where` is not boolean.
+
+    Example:
+        >>> nn.logsumexp(jnp.zeros(3))
+        Array(1.0986123, dtype=float32)
     """
     given = () if b is None else (b,)
     return _logsumexp(
@@ -181,9 +224,24 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
 
 @inline_jit(static=("axis", "keepdims"), public=True)
 def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Any:
-    """log(mean(exp(x))) over `axis` (None: all axes) where `where` holds, without overflow.
+    """Return the logarithm of the mean of ``exp(x)`` along an axis, without overflow.
 
-    Integers give the default float. ValueError for an axis that is not there and a mask that is not boolean.
+    Args:
+        x: an array of real numbers.
+        axis: the axis, a sequence of axes, or None for all axes.
+        where: a boolean array that broadcasts against the operand; elements where it is False are left out.
+        keepdims: whether the axes are kept with size 1.
+
+    Returns:
+        An array of the floating dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+        ValueError: there is no such axis, or `where` is not boolean.
+
+    Example:
+        >>> nn.logmeanexp(jnp.zeros(3))
+        Array(0., dtype=float32)
     """
     return _logmeanexp(x, *_mask("logmeanexp", where), axis=_static(axis), keepdims=bool(keepdims))
 
@@ -215,11 +273,27 @@ def standardize(
     x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None, variance: Any = None, epsilon: Any = 1e-5,
     where: ArrayLike | None = None, *, algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon), both taken along `axis` (None: all axes) where they are not given.
+    """Return `x` shifted and scaled to mean 0 and variance 1 along an axis.
 
-    algorithm: "fast" takes the variance from the mean of squares in one pass, "stable" from the centred elements.
-    Integers give the default float. ValueError for an axis that is not there, another algorithm, a mask that is not
-    boolean, or complex numbers with "fast".
+    Args:
+        x: an array of real numbers.
+        axis: the axis, a sequence of axes, or None for all axes.
+        mean: the mean; None to compute it.
+        variance: the variance; None to compute it.
+        epsilon: a number that is added to the variance.
+        where: a boolean array that broadcasts against `x`; elements where it is False are left out.
+        algorithm: "fast" computes the variance from the mean of squares, "stable" from centered elements.
+
+    Returns:
+        An array of the shape of `x` and its floating dtype.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+        ValueError: there is no such axis, `where` is not boolean, or the algorithm is unknown.
+
+    Example:
+        >>> nn.standardize(jnp.array([1.0, 3.0]))
+        Array([-0.99999505,  0.99999505], dtype=float32)
     """
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviated(algorithm)}. Expected 'fast' or 'stable'.")
@@ -250,11 +324,25 @@ def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Array:
-    """1 at the position `x` of a new axis of `num_classes` elements, 0 elsewhere, and where `x` is out of range.
+    """Return arrays with 1 at a position of a new axis, and 0 elsewhere.
 
-    axis: where the new axis is in the result, or the name of a mapped axis of that size. dtype: of the result, the
-    default float if None. TypeError if num_classes is no integer, ValueError for an axis that is not there or of
-    another size.
+    Args:
+        x: the positions; an array of numbers. The result is 0 everywhere for those that are out of range.
+        num_classes: the size of the new axis.
+        dtype: the dtype of the result; None for the default floating dtype.
+        axis: the place of the new axis, or the name of a mapped axis of that size.
+
+    Returns:
+        An array with one more axis than `x`.
+
+    Raises:
+        TypeError: `num_classes` is no integer.
+        ValueError: there is no such axis, or it has another size.
+
+    Example:
+        >>> nn.one_hot(jnp.array([2, 0]), 3)
+        Array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)
     """
     try:
         count = operator.index(num_classes)

@@ -151,8 +151,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.binomial(random.key(0), 10, 0.3, (3,))
@@ -201,8 +202,9 @@ def multinomial(
         An array whose last axis is that of `p`.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.multinomial(random.key(0), 10, jnp.array([0.2, 0.8]))

@@ -65,8 +65,8 @@ def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, 
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `shape` has a negative size.
+        TypeError: `key` is no random key, or `shape` has a negative size.
+        ValueError: `key` holds several keys, or `dtype` is no unsigned integer dtype.
 
     Example:
         >>> random.bits(random.key(0), (2,))
@@ -133,8 +133,8 @@ def uniform(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype, or a bound does not broadcast to `shape`.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, `dtype` is no floating dtype, or a bound does not broadcast to `shape`.
 
     Example:
         >>> random.uniform(random.key(0), (2,))
@@ -185,8 +185,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is neither floating nor complex.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is neither floating nor complex.
 
     Example:
         >>> random.normal(random.key(0), (2,))
@@ -239,8 +239,8 @@ def gumbel(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype, or `mode` is unknown.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, `dtype` is no floating dtype, or `mode` is unknown.
 
     Example:
         >>> random.gumbel(random.key(0), (2,))

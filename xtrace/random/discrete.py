@@ -129,8 +129,8 @@ def randint(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key, a bound is no integer, or `dtype` is no integer dtype.
-        ValueError: a bound does not broadcast to `shape`.
+        TypeError: `key` is no random key, or `dtype` is no integer dtype.
+        ValueError: `key` holds several keys, or a bound does not broadcast to `shape`.
 
     Example:
         >>> random.randint(random.key(0), (4,), 0, 10)
@@ -181,8 +181,8 @@ def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low"
         An array of booleans.
 
     Raises:
-        TypeError: `key` is no single key, or `p` is not floating.
-        ValueError: `p` does not broadcast to `shape`, or `mode` is unknown.
+        TypeError: `key` is no random key, or `p` is not floating.
+        ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `mode` is unknown.
 
     Example:
         >>> random.bernoulli(random.key(0), 0.5, (4,))
@@ -229,7 +229,8 @@ def rademacher(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys.
 
     Example:
         >>> random.rademacher(random.key(0), (4,))
@@ -273,8 +274,8 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `p` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `dtype` is no integer dtype.
 
     Example:
         >>> random.geometric(random.key(0), 0.25, (4,))
@@ -348,8 +349,8 @@ def permutation(
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `x` has no such axis.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `x` has no such axis.
 
     Example:
         >>> random.permutation(random.key(0), 4)
@@ -431,8 +432,9 @@ def choice(
         An array of the shape, in which each element is a part of `a`.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the sample is larger than the population without `replace`, or `p` does not fit.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the sample is larger than the population without `replace`, or `p` does
+            not fit.
 
     Example:
         >>> random.choice(random.key(0), jnp.array([5, 6, 7]), (2,))
@@ -510,8 +512,9 @@ def categorical(
         An array of integers.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `shape` does not fit that of `logits`, or there is no such axis.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `shape` does not fit that of `logits`.
+        IndexError: there is no such axis.
 
     Example:
         >>> random.categorical(random.key(0), jnp.log(jnp.array([0.1, 0.9])), shape=(4,))

@@ -149,8 +149,9 @@ def gamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_s
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.gamma(random.key(0), 3.0, (2,))
@@ -176,8 +177,9 @@ def loggamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, ou
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.loggamma(random.key(0), 3.0, (2,))
@@ -214,8 +216,9 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.beta(random.key(0), 2.0, 3.0, (2,))
@@ -255,8 +258,9 @@ def dirichlet(
         An array of the shape, followed by the length of the last axis of `alpha`.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `alpha` has no axis or does not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, `alpha` has no axis or does not broadcast to `shape`, or `dtype` is no
+            floating dtype.
 
     Example:
         >>> random.dirichlet(random.key(0), jnp.ones(3))
@@ -297,8 +301,9 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.chisquare(random.key(0), 3.0, (2,))
@@ -334,8 +339,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.f(random.key(0), 3.0, 5.0, (2,))
@@ -370,8 +376,9 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.t(random.key(0), 3.0, (2,))
@@ -407,8 +414,8 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.generalized_normal(random.key(0), 4.0, (2,))
@@ -450,8 +457,9 @@ def ball(
         An array of the shape, followed by `d`.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `d` is negative, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        TypeError: `d` is negative.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.ball(random.key(0), 3).shape

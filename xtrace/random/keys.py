@@ -245,7 +245,8 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
         Random keys of the shape `num`.
 
     Raises:
-        TypeError: `key` is no single key, or `num` is no shape.
+        TypeError: `key` is no random key, or `num` is no shape.
+        ValueError: `key` holds several keys.
 
     Example:
         >>> first, second = random.split(random.key(0))
@@ -275,7 +276,8 @@ def fold_in(key: ArrayLike, data: Any) -> Any:
         A random key.
 
     Raises:
-        TypeError: `key` is no single key, or `data` has axes or is no integer.
+        TypeError: `key` is no random key, or `data` has axes or is no integer.
+        ValueError: `key` holds several keys.
 
     Example:
         >>> random.fold_in(random.key(0), 3)
@@ -385,7 +387,7 @@ def clone(key: ArrayLike) -> Array:
         Random keys of the shape and dtype of `key`.
 
     Raises:
-        TypeError: `key` is no array of keys.
+        TypeError: `key` is no array.
 
     Example:
         >>> random.clone(random.key(0))

@@ -62,8 +62,8 @@ def multivariate_normal(
         An array of the shape, followed by the length of the vectors.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: shapes do not fit, `method` is unknown, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, shapes do not fit, `method` is unknown, or `dtype` is no floating dtype.
 
     Example:
         >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
@@ -125,8 +125,8 @@ def orthogonal(
         An array of the shape, followed by `n` and `m`.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: a size is negative, or `dtype` is neither floating nor complex.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, a size is negative, or `dtype` is neither floating nor complex.
 
     Example:
         >>> random.orthogonal(random.key(0), 2).shape

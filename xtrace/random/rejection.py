@@ -108,8 +108,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `lam` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, `lam` does not broadcast to `shape`, or `dtype` is no integer dtype.
         NotImplementedError: the generator of the key is not "threefry2x32".
 
     Example:

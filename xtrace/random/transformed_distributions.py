@@ -51,8 +51,8 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.exponential(random.key(0), (2,))
@@ -85,8 +85,8 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.laplace(random.key(0), (2,))
@@ -118,8 +118,8 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.logistic(random.key(0), (2,))
@@ -151,8 +151,8 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.cauchy(random.key(0), (2,))
@@ -187,8 +187,8 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.maxwell(random.key(0), (2,)).shape
@@ -230,8 +230,8 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
         An array of the shape, followed by the shape that the parameters broadcast to.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,))
@@ -268,8 +268,8 @@ def weibull_min(key: ArrayLike, scale: Any, concentration: Any, shape: ShapeLike
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
 
     Example:
         >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,))
@@ -303,8 +303,9 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.pareto(random.key(0), 3.0, (2,))
@@ -337,8 +338,9 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.rayleigh(random.key(0), 2.0, (2,))
@@ -378,8 +380,9 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.wald(random.key(0), 1.0, (2,))
@@ -413,8 +416,9 @@ def lognormal(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.lognormal(random.key(0), 0.5, (2,))
@@ -456,8 +460,9 @@ def truncated_normal(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,))
@@ -500,8 +505,9 @@ def triangular(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no single key.
-        ValueError: the parameters do not broadcast to `shape`, or `dtype` is no floating dtype.
+        TypeError: `key` is no random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+            dtype.
 
     Example:
         >>> random.triangular(random.key(0), 0.0, 1.0, 3.0, (2,))

@@ -442,10 +442,9 @@ def value_and_grad(
         with `has_aux`. The gradient has the structure of the argument, and is a tuple of these for several `argnums`.
 
     Raises:
-        TypeError: `fun` is not callable. The returned function raises it if the result of `fun` is no real scalar, or
-            an
+        TypeError: `fun` is not callable. The returned function raises it if a position is out of range, the result of
+            `fun` is no real scalar, or an
             argument to differentiate with respect to is not of a real floating dtype.
-        ValueError: a position in `argnums` is out of range.
         NotImplementedError: `reduce_axes` is given.
 
     Example:
@@ -522,10 +521,9 @@ def grad(
         `has_aux`. The gradient has the structure of the argument, and is a tuple of these for several `argnums`.
 
     Raises:
-        TypeError: `fun` is not callable. The returned function raises it if the result of `fun` is no real scalar, or
-            an
+        TypeError: `fun` is not callable. The returned function raises it if a position is out of range, the result of
+            `fun` is no real scalar, or an
             argument to differentiate with respect to is not of a real floating dtype.
-        ValueError: a position in `argnums` is out of range.
         NotImplementedError: `reduce_axes` is given.
 
     Example:

@@ -70,7 +70,23 @@ def _instantiated(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> li
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """Repeat `operand` along new leading axes of the given sizes."""
+    """Return an array repeated along new leading axes.
+
+    Args:
+        operand: an array.
+        sizes: the sizes of the new axes.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: the sizes are no sequence of integers.
+
+    Example:
+        >>> lax.broadcast(1.0, (2,))
+        Array([1., 1.], dtype=float32, weak_type=True)
+    """
     sizes = canonical_shape("broadcast", integer_tuple("broadcast", "sizes", sizes))
     shape = operand_aval("broadcast", operand).shape
     if not sizes and isinstance(operand, Array):
@@ -82,19 +98,63 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """Give `x` leading axes of size 1 until it has `rank` axes."""
+    """Return an array with as many leading axes of size 1 as give it a rank.
+
+    Args:
+        x: an array.
+        rank: the number of axes.
+
+    Returns:
+        An array of the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> lax.broadcast_to_rank(jnp.ones(2), 3).shape
+        (1, 1, 2)
+    """
     missing = operator.index(rank) - operand_aval("broadcast_to_rank", x, "x").ndim
     return x if missing <= 0 else expand_dims(x, range(missing))
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """Spread `arr` over the shape of `like_arr`, aligning last axes as NumPy does."""
+    """Return an array spread over the shape of another one, with last axes aligned as in NumPy.
+
+    Args:
+        arr: an array.
+        like_arr: the array with the shape.
+
+    Returns:
+        An array of the dtype of `arr`.
+
+    Raises:
+        TypeError: the shapes do not broadcast.
+
+    Example:
+        >>> lax.broadcast_like(1.0, jnp.ones(2))
+        Array([1., 1.], dtype=float32, weak_type=True)
+    """
     aval, like = operand_aval("broadcast_like", arr, "arr"), operand_aval("broadcast_like", like_arr, "like_arr")
     return broadcast_in_dim(arr, like.shape, range(like.ndim - aval.ndim, like.ndim))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape that all `shapes` broadcast to by NumPy's rule; ValueError if there is none."""
+    """Return the shape that shapes broadcast to by NumPy's rule.
+
+    Args:
+        shapes: tuples of integers.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        ValueError: they do not broadcast.
+
+    Example:
+        >>> lax.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
     canonical = [canonical_shape("broadcast_shapes", s) for s in shapes]
     if not canonical:
         raise ValueError("broadcast_shapes: no shapes were given")
@@ -112,9 +172,21 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Add axes of size 1 at the positions `dimensions` of the result, negative ones counted from its end.
+    """Return an array with axes of size 1 added.
 
-    ValueError if a position is out of bounds or given twice.
+    Args:
+        array: an array.
+        dimensions: the places of the new axes in the result; negative ones count from its end.
+
+    Returns:
+        An array of the dtype of `array`.
+
+    Raises:
+        ValueError: a place is out of bounds or given twice.
+
+    Example:
+        >>> lax.expand_dims(jnp.ones(2), (0, -1)).shape
+        (1, 2, 1)
     """
     shape = operand_aval("expand_dims", array, "array").shape
     dimensions = integer_tuple("expand_dims", "dimensions", dimensions)
@@ -174,14 +246,43 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
 
 
 def iota(dtype: Any, size: int) -> Array:
-    """Return 0, 1, …, size - 1."""
+    """Return the integers 0, 1, …, size - 1.
+
+    Args:
+        dtype: the dtype of the numbers.
+        size: how many they are.
+
+    Returns:
+        An array of one axis.
+
+    Raises:
+        TypeError: `size` is no integer, or the dtype is none of numbers.
+
+    Example:
+        >>> lax.iota("int32", 3)
+        Array([0, 1, 2], dtype=int32)
+    """
     return broadcasted_iota(dtype, canonical_shape("iota", (size,)), 0)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """Return an array filled with a scalar, in its own dtype or the one given.
+    """Return an array filled with a scalar.
 
-    TypeError if `fill_value` is no scalar or the shape is no sequence of non-negative integers.
+    Args:
+        shape: the shape.
+        fill_value: a scalar.
+        dtype: the dtype; None for that of the scalar.
+        sharding: not supported on several devices; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `fill_value` is no scalar, or the shape is no sequence of non-negative integers.
+
+    Example:
+        >>> lax.full((2,), 3.0)
+        Array([3., 3.], dtype=float32, weak_type=True)
     """
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
@@ -230,7 +331,25 @@ def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
 def full_like(
     x: ArrayLike, fill_value: Any, dtype: Any = None, shape: ShapeLike | None = None, sharding: Any = None
 ) -> Array:
-    """Return an array like `x` filled with a scalar, with another dtype or shape if these are given."""
+    """Return an array like another one, filled with a scalar.
+
+    Args:
+        x: an array.
+        fill_value: a scalar.
+        dtype: the dtype; None for that of `x`.
+        shape: the shape; None for that of `x`.
+        sharding: not supported on several devices; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `fill_value` is no scalar, or the shape is no sequence of non-negative integers.
+
+    Example:
+        >>> lax.full_like(jnp.ones(2), 3.0)
+        Array([3., 3.], dtype=float32)
+    """
     aval = operand_aval("full_like", x, "x")
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
@@ -286,7 +405,21 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Any = None) -> Ar
 
 
 def shape_as_value(shape: ShapeLike) -> Array:
-    """Return a shape as an array of integers."""
+    """Return a shape as an array.
+
+    Args:
+        shape: a tuple of integers.
+
+    Returns:
+        An array of the default integer dtype.
+
+    Raises:
+        TypeError: `shape` is no sequence of integers.
+
+    Example:
+        >>> lax.shape_as_value((2, 3))
+        Array([2, 3], dtype=int32)
+    """
     sizes = canonical_shape("shape_as_value", shape)
     dtype = dtypes.default_int(config.enable_x64.value)
     return array_from_host(np.array(sizes, dtype), ShapedArray((len(sizes),), dtype))
@@ -345,7 +478,23 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Any:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Make one axis of the axes from `start_dimension` up to, not including, `stop_dimension` (by default the rest)."""
+    """Return an array in which several axes are one.
+
+    Args:
+        operand: an array.
+        start_dimension: the first of the axes.
+        stop_dimension: the axis after the last of them; None for all that follow.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: a position is no integer.
+
+    Example:
+        >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
+        (2, 12)
+    """
     shape = operand_aval("collapse", operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:

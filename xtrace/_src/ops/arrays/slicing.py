@@ -293,7 +293,26 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
 def slice_in_dim(
     operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
-    """Slice along one axis; negative indices count from its end, None is its beginning or end."""
+    """Return a range of elements along one axis.
+
+    Args:
+        operand: an array.
+        start_index: the first index; a negative one counts from the end, None is the beginning.
+        limit_index: the end of the range, which does not belong to it, likewise; None is the end.
+        stride: the distance of the elements.
+        axis: the axis.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: an index is no integer.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.slice_in_dim(jnp.arange(5), 1, -1)
+        Array([1, 2, 3], dtype=int32)
+    """
     shape = operand_aval("slice_in_dim", operand).shape
     axis = canonical_axis("slice_in_dim", axis, len(shape))
     size = shape[axis]
@@ -307,9 +326,24 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """Return the part at one index of an axis, which is kept with size 1 if `keepdims`.
+    """Return the part of an array at one index of an axis.
 
-    Negative indices count from the end. IndexError if there is no such index.
+    Args:
+        operand: an array.
+        index: the index; a negative one counts from the end.
+        axis: the axis.
+        keepdims: whether the axis is kept with size 1.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        IndexError: there is no such index.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
+        Array([3, 4], dtype=int32)
     """
     shape = operand_aval("index_in_dim", operand).shape
     axis = canonical_axis("index_in_dim", axis, len(shape))
@@ -481,7 +515,26 @@ def _from_the_front(name: str, index: Any, size: int, allow_negative: bool) -> A
 def dynamic_slice_in_dim(
     operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Return `slice_size` elements along an axis from a traced index on, moved as needed to lie inside."""
+    """Return a range of elements along one axis, from an index on that may be traced.
+
+    Args:
+        operand: an array.
+        start_index: an integer scalar, moved so that the range lies inside.
+        slice_size: the number of elements.
+        axis: the axis.
+        allow_negative_indices: whether negative indices count from the end.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: the index is no integer scalar, or the size does not fit.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 3)
+        Array([1, 2, 3], dtype=int32)
+    """
     shape = operand_aval("dynamic_slice_in_dim", operand).shape
     axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = _starts(operand, start_index, axis), list(shape)
@@ -500,9 +553,25 @@ def _starts(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Return the part at one traced index of an axis, which is kept with size 1 if `keepdims`.
+    """Return the part of an array at one index of an axis, which may be traced.
 
-    An index that is out of bounds gives the first or the last part.
+    Args:
+        operand: an array.
+        index: an integer scalar, moved to the nearest end if it is out of bounds.
+        axis: the axis.
+        keepdims: whether the axis is kept with size 1.
+        allow_negative_indices: whether negative indices count from the end.
+
+    Returns:
+        An array of the dtype of `operand`.
+
+    Raises:
+        TypeError: the index is no integer scalar.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.dynamic_index_in_dim(jnp.array([5, 6, 7]), 1)
+        Array([6], dtype=int32)
     """
     axis = canonical_axis("dynamic_index_in_dim", axis, operand_aval("dynamic_index_in_dim", operand).ndim)
     found = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
@@ -590,7 +659,26 @@ def dynamic_update_slice(
 def dynamic_update_slice_in_dim(
     operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Return `operand` with `update` in place of a part along an axis, at 0 on the others."""
+    """Return an array with another one in the place of a range of elements along one axis.
+
+    Args:
+        operand: an array.
+        update: the new part.
+        start_index: an integer scalar, moved so that the part lies inside.
+        axis: the axis.
+        allow_negative_indices: whether negative indices count from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    Raises:
+        TypeError: shapes or dtypes do not fit, or the index is no integer scalar.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.array([8, 9]), 1, 0)
+        Array([0, 8, 9, 3, 4], dtype=int32)
+    """
     axis = canonical_axis("dynamic_update_slice_in_dim", axis, operand_aval("dynamic_update_slice", operand).ndim)
     starts = _starts(operand, start_index, axis)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
@@ -599,7 +687,26 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """Return `operand` with `update` in place of the part at one index of an axis, which `update` may lack."""
+    """Return an array with another one in the place of the part at one index of an axis.
+
+    Args:
+        operand: an array.
+        update: the new part, with or without the axis.
+        index: an integer scalar, moved to the nearest end if it is out of bounds.
+        axis: the axis.
+        allow_negative_indices: whether negative indices count from the end.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    Raises:
+        TypeError: shapes or dtypes do not fit, or the index is no integer scalar.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.dynamic_update_index_in_dim(jnp.array([5, 6, 7]), 9, 1, 0)
+        Array([5, 9, 7], dtype=int32)
+    """
     name = "dynamic_update_index_in_dim"
     whole, part = operand_aval(name, operand), operand_aval(name, update, "update")
     axis = canonical_axis(name, axis, whole.ndim)

@@ -133,7 +133,25 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(keys: ArrayLike, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
-    """Sort `keys` along an axis and put `values` in the same order."""
+    """Return keys sorted along an axis, and values in the same order.
+
+    Args:
+        keys: an array.
+        values: an array of the same shape.
+        dimension: the axis.
+        is_stable: whether equal keys keep their order.
+
+    Returns:
+        A pair of arrays.
+
+    Raises:
+        TypeError: the shapes differ.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> lax.sort_key_val(jnp.array([2, 1]), jnp.array([5, 6]))
+        (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
+    """
     found: tuple[Any, Any] = sort((keys, values), dimension, is_stable)
     return found
 

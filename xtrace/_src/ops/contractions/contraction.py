@@ -436,9 +436,27 @@ def dot(
     lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: Any = None, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Array:
-    """Product of vectors and matrices, or `dot_general` with the given `dimension_numbers`.
+    """Return the product of vectors and matrices, or of arrays whose axes `dimension_numbers` pairs.
 
-    ValueError if `dimension_numbers` is None and an operand is neither a vector nor a matrix, or the sizes disagree.
+    Args:
+        lhs: an array.
+        rhs: an array.
+        dimension_numbers: the axes as in `dot_general`; None for vectors and matrices.
+        precision: the precision of products, a `Precision`, its name, or a pair of these for both operands; None for
+            the default.
+        preferred_element_type: the dtype of the result; None for that of the operands.
+        out_sharding: not supported on one device; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: without `dimension_numbers` an operand is neither a vector nor a matrix, or the sizes disagree.
+
+    Example:
+        >>> lax.dot(jnp.ones((2, 3)), jnp.ones(3))
+        Array([3., 3.], dtype=float32)
     """
     if dimension_numbers is None:
         left, right = operand_aval("dot", lhs, "lhs").shape, operand_aval("dot", rhs, "rhs").shape
@@ -452,9 +470,24 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
-    """Product of the matrices in the last two axes, for each index of the others, which both operands have.
+    """Return the products of the matrices in the last two axes, for each index of the others.
 
-    ValueError if the operands have fewer than two axes or differ in their number; TypeError if sizes disagree.
+    Args:
+        lhs: an array of at least two axes.
+        rhs: an array of as many axes, equal in the first ones.
+        precision: the precision of products, a `Precision`, its name, or a pair of these for both operands; None for
+            the default.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: sizes or dtypes disagree.
+        ValueError: the operands have fewer than two axes, or differ in their number.
+
+    Example:
+        >>> lax.batch_matmul(jnp.ones((4, 2, 3)), jnp.ones((4, 3, 5))).shape
+        (4, 2, 5)
     """
     left, right = operand_aval("batch_matmul", lhs, "lhs"), operand_aval("batch_matmul", rhs, "rhs")
     if left.ndim < 2 or right.ndim < 2:

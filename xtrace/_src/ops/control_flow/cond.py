@@ -365,13 +365,26 @@ _MISSING = object()
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _MISSING
 ) -> Any:
-    """Return ``true_fun(*operands)`` if `pred` holds, else ``false_fun(*operands)``; only one is computed.
+    """Return ``true_fun(*operands)`` if a condition holds, else ``false_fun(*operands)``; only one is computed.
 
-    pred: a scalar, boolean or a number, which holds if it is not zero. operands: pytrees of arrays; `operand` is the
-    one of functions of one argument. The functions return trees of one structure, shapes and dtypes. Under vmap with a
-    mapped `pred`, both are computed.
+    Under `vmap` with a mapped condition both are computed.
 
-    TypeError if `pred` is no scalar, or the results differ in structure, shape or dtype.
+    Args:
+        pred: the condition; a boolean or a number, which holds if it is not zero.
+        true_fun: a function of the operands.
+        false_fun: a function of the operands, with results of the same structure, shapes and dtypes.
+        operands: pytrees of arrays.
+        operand: the only operand, in an older way to write the call.
+
+    Returns:
+        The result of the function, a pytree of arrays.
+
+    Raises:
+        TypeError: the condition is no scalar, a function is not callable, or the results differ in structure or type.
+
+    Example:
+        >>> lax.cond(True, jnp.sin, jnp.cos, 0.0)
+        Array(0., dtype=float32, weak_type=True)
     """
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
         # The older form: cond(pred, true_operand, true_fun, false_operand, false_fun).
@@ -431,14 +444,26 @@ def _index(number: int) -> Literal:
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
-    """Return ``branches[index](*operands)``; only that branch is computed.
+    """Return the result of one of several functions; only that one is computed.
 
-    index: an integer scalar, moved into the range of `branches`. operands: pytrees of arrays; `operand` is the one of
-    functions of one argument. The branches return trees of one structure, shapes and dtypes. Under vmap with a mapped
-    `index`, all are computed.
+    Under `vmap` with a mapped index all are computed.
 
-    TypeError if `index` is no integer scalar, or the results differ in structure, shape or dtype; ValueError if there
-    are no branches.
+    Args:
+        index: an integer scalar, moved into the range of `branches`.
+        branches: functions of the operands, with results of one structure, shapes and dtypes.
+        operands: pytrees of arrays.
+        operand: the only operand, in an older way to write the call.
+
+    Returns:
+        The result of ``branches[index](*operands)``, a pytree of arrays.
+
+    Raises:
+        TypeError: the index is no integer scalar, a branch is not callable, or the results differ in structure or type.
+        ValueError: there is no branch.
+
+    Example:
+        >>> lax.switch(1, [jnp.sin, jnp.cos], 0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     if not hasattr(branches, "__iter__") or not all(map(callable, functions := list(branches))):
         raise TypeError(f"switch: branches argument should be a sequence of callables, got {short_repr(branches)}")

@@ -26,10 +26,23 @@ __all__ = ["associative_scan", "map"]
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """Return the stacked results of ``f(x)`` for each ``x`` along the leading axis of the leaves of `xs`, in a loop.
+    """Return the stacked results of a function for each element, computed in a loop.
 
-    With `batch_size`, so many elements at a time are computed together, as `vmap` does. ValueError if leading axes
-    differ in size or `batch_size` is negative, TypeError if a result is no array.
+    Args:
+        f: a function of one element.
+        xs: a pytree of arrays whose leading axes have one size.
+        batch_size: the number of elements that are computed together, as `vmap` does; None for one.
+
+    Returns:
+        A pytree of arrays, stacked along a new leading axis.
+
+    Raises:
+        TypeError: a result is no array.
+        ValueError: leading axes differ in size, or `batch_size` is negative.
+
+    Example:
+        >>> lax.map(jnp.square, jnp.array([1.0, 2.0]))
+        Array([1., 4.], dtype=float32)
     """
     check_function("map", "f", f)
 
@@ -89,15 +102,24 @@ def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
 
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Return the combinations of all elements up to each one along `axis`, by the associative function `fn`.
+    """Return the combinations of all elements up to each one, by an associative function.
 
-    elems: a pytree of arrays of one size along `axis`; `fn` takes two such trees, of any size along the axis, combines
-    corresponding elements, and returns one. reverse: from each element on, combined from the last one to it. The number
-    of combinations one after another is logarithmic in the size. ValueError if sizes differ or there is no such axis,
-    TypeError if `fn` returns another structure.
+    Args:
+        fn: a function of two trees, of any size along the axis, that combines corresponding elements and returns one.
+        elems: a pytree of arrays of one size along the axis.
+        reverse: whether elements are combined from the last one to each one.
+        axis: the axis.
 
-    Blelloch, "Prefix sums and their applications", 1990: pairs are combined, the half as long sequence is scanned, and
-    the elements in between follow.
+    Returns:
+        A pytree of the structure, shapes and dtypes of `elems`.
+
+    Raises:
+        TypeError: `fn` is not callable, or returns another structure.
+        ValueError: the arrays differ in size along the axis.
+
+    Example:
+        >>> lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2]))
+        Array([1, 3, 3], dtype=int32)
     """
     check_function("associative_scan", "fn", fn)
     leaves, tree, avals = leaves_of("associative_scan", "elems", elems)

@@ -530,14 +530,31 @@ def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the last carry and the stacked results of ``carry, y = f(carry, x)``, called for each ``x`` along `xs`.
+    """Return the last carry and the stacked results of a function that is called for each element in turn.
 
-    init: the carry before the first step, a pytree; each step must return one of the same structure, shapes and
-    dtypes. xs: a pytree of arrays whose leading axes have one size, or None for `length` steps with ``x = None``.
-    reverse: from the last element to the first; results stay in the elements' places. unroll: how many steps are
-    written one after the other in each round of the loop; True for all. The function is traced once and runs as one
-    compiled loop, and can be differentiated in both modes. TypeError if the carry changes its type or a result is no
-    array, ValueError if sizes do not agree.
+    The function is traced once, runs as one compiled loop, and is differentiable in both modes.
+
+    Args:
+        f: the function ``carry, y = f(carry, x)``.
+        init: the carry before the first step; a pytree. Each step must return one of the same structure, shapes and
+            dtypes.
+        xs: a pytree of arrays whose leading axes have one size; None for `length` steps with ``x = None``.
+        length: the number of steps; it may be left out with `xs`.
+        reverse: whether the steps go from the last element to the first one; results stay at the places of the
+            elements.
+        unroll: the number of steps that are written one after the other in each round of the loop; True for all.
+        _split_transpose: whether the transposed loop is split in two.
+
+    Returns:
+        A pair of the last carry and the results, stacked along a new leading axis.
+
+    Raises:
+        TypeError: the carry changes its type, or a result is no array.
+        ValueError: the sizes do not agree.
+
+    Example:
+        >>> lax.scan(lambda total, x: (total + x, total), 0.0, jnp.array([1.0, 2.0, 3.0]))
+        (Array(6., dtype=float32), Array([0., 1., 3.], dtype=float32, weak_type=True))
     """
     check_function("scan", "f", f)
     carry, carry_tree, carry_avals = leaves_of("scan", "init", init)

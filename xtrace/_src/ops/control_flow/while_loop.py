@@ -356,12 +356,24 @@ while_p = Primitive(
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
-    """Return the value that ``value = body_fun(value)``, repeated while ``cond_fun(value)``, leaves of `init_val`.
+    """Return a value that is replaced by ``body_fun(value)`` for as long as ``cond_fun(value)`` holds.
 
-    init_val: a pytree of arrays; the body returns one of the same structure, shapes and dtypes, the predicate a boolean
-    scalar. Both are traced once and run as one compiled loop. Forward-mode derivatives go through it; reverse-mode ones
-    do not, since the number of steps is not known: use `scan`, or `fori_loop` over known bounds. TypeError if the value
-    changes its type or the predicate is no boolean scalar.
+    Forward-mode derivatives go through the loop; for reverse mode take `scan` or `fori_loop` with known bounds.
+
+    Args:
+        cond_fun: a function of the value that returns a boolean scalar.
+        body_fun: a function of the value that returns one of the same structure, shapes and dtypes.
+        init_val: the value before the first step; a pytree of arrays.
+
+    Returns:
+        The value after the last step.
+
+    Raises:
+        TypeError: a function is not callable, the predicate is no boolean scalar, or the value changes its type.
+
+    Example:
+        >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
+        Array(16, dtype=int32, weak_type=True)
     """
     check_function("while_loop", "cond_fun", cond_fun)
     check_function("while_loop", "body_fun", body_fun)
@@ -409,13 +421,28 @@ def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], v
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
-    """Return the value that ``value = body_fun(i, value)`` for each integer i from `lower` to before `upper` leaves.
+    """Return a value that is replaced by ``body_fun(i, value)`` for each integer of a range in turn.
 
-    Where both bounds are known while tracing, the loop is a `scan` and can be differentiated in both modes; else it is
-    a `while_loop`. `init_val` is a pytree of arrays, and the body returns one of the same structure, shapes and dtypes.
-    unroll: how many steps are written one after the other, for known bounds only. Bounds may be floats, i is one then
-    if they are not known. TypeError for bounds that are no scalars of one dtype, ValueError for `unroll` with bounds
-    that are not known.
+    If both bounds are known while tracing, the loop is a `scan`, else a `while_loop`.
+
+    Args:
+        lower: the first integer.
+        upper: the end of the range, which does not belong to it.
+        body_fun: a function of the integer and the value that returns a value of the same structure, shapes and dtypes.
+        init_val: the value before the first step; a pytree of arrays.
+        unroll: the number of steps that are written one after the other in each round; True for all, only for known
+            bounds.
+
+    Returns:
+        The value after the last step.
+
+    Raises:
+        TypeError: `body_fun` is not callable, a bound is no integer scalar, or the value changes its type.
+        ValueError: `unroll` is given for bounds that are not known.
+
+    Example:
+        >>> lax.fori_loop(0, 3, lambda i, x: x + i, 10)
+        Array(13, dtype=int32, weak_type=True)
     """
     check_function("fori_loop", "body_fun", body_fun)
     lower, upper, known = _bounds(lower, upper)
