@@ -94,6 +94,7 @@ JAX_PROMOTES = {
         "scipy.special.owens_t scipy.ndimage.map_coordinates",
     "it makes axes of its own that meet the operands'": "numpy.geomspace scipy.stats.poisson.entropy",
     "it converts what it keeps for the derivative": "nn.dot_product_attention",
+    "mapped, it adds numbers of the dtype asked for to those of the operands'": "numpy.einsum",
     # In all of them parameters are used as they are given; those that are drawn have a higher rank or a wider dtype.
     "it compares uniform numbers of the shape asked for with p of fewer axes": "random.bernoulli",
     "it divides gamma variates of the dtype asked for, whose parameters are of another one": "random.beta random.f",

@@ -49,7 +49,7 @@ def _orders(z: Any, *, highest: int, count: int) -> Any:
     first = 1 / (1 + 2 * evens)
     _, results = scan(lambda below, found: (below * found,) * 2, first, ratios, reverse=True)
     missing = zeros((highest - kept, *z.shape), z.dtype)
-    return converted(concatenate([expand_dims(first, 0), flip(results, 0), missing + 0 * z]), dtype)
+    return converted(concatenate([expand_dims(first, 0), flip(results, 0), missing + expand_dims(0 * z, 0)]), dtype)
 
 
 _bessel_jn = custom_jvp(lambda z, highest, count: _orders(z, highest=highest, count=count), nondiff_argnums=(1, 2))
@@ -61,7 +61,7 @@ def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tupl
     found = _bessel_jn(z, highest + 1, count)
     # J(k)' is (J(k - 1) - J(k + 1)) / 2, J(0)' is -J(1).
     slopes = concatenate([-found[1:2], (found[: highest] - found[2:]) / 2])
-    return found[: highest + 1], slopes * tangents[0]
+    return found[: highest + 1], slopes * expand_dims(tangents[0], 0)
 
 
 @inline_jit(static=("v", "n_iter"), public=True)
