@@ -25,8 +25,7 @@ def fwd_and_bwd(
 
     Returns:
         A pair: `fwd` takes the arguments of `fun` and returns a pair of its result and the residuals, with `has_aux`
-            also the auxiliary data; `bwd` takes the residuals and a cotangent, and returns the cotangents of the
-            arguments.
+        also the auxiliary data; `bwd` takes the residuals and a cotangent, and returns the cotangents of the arguments.
 
     Raises:
         TypeError: `fun` is not callable.

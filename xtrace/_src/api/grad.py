@@ -361,10 +361,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
 
     Returns:
         A pair of the result of `fun` and the pullback. The pullback takes a cotangent of the structure, shapes and
-        dtypes
-        of the result, and returns a tuple with a cotangent for each argument, of dtype float0 for integers. With
-        `has_aux`
-        the auxiliary data are a third result.
+        dtypes of the result, and returns a tuple with a cotangent for each argument, of dtype float0 for integers. With
+        `has_aux` the auxiliary data are a third result.
 
     Raises:
         TypeError: `fun` is not callable, or an argument is no array.
@@ -438,13 +436,12 @@ def value_and_grad(
 
     Returns:
         A function of the arguments of `fun` that returns a pair (value, gradient), or ((value, auxiliary data),
-        gradient)
-        with `has_aux`. The gradient has the structure of the argument, and is a tuple of these for several `argnums`.
+        gradient) with `has_aux`. The gradient has the structure of the argument, and is a tuple of these for several
+        `argnums`.
 
     Raises:
         TypeError: `fun` is not callable. The returned function raises it if a position is out of range, the result of
-            `fun` is no real scalar, or an
-            argument to differentiate with respect to is not of a real floating dtype.
+            `fun` is no real scalar, or an argument to differentiate with respect to is not of a real floating dtype.
         NotImplementedError: `reduce_axes` is given.
 
     Example:
@@ -522,8 +519,7 @@ def grad(
 
     Raises:
         TypeError: `fun` is not callable. The returned function raises it if a position is out of range, the result of
-            `fun` is no real scalar, or an
-            argument to differentiate with respect to is not of a real floating dtype.
+            `fun` is no real scalar, or an argument to differentiate with respect to is not of a real floating dtype.
         NotImplementedError: `reduce_axes` is given.
 
     Example:

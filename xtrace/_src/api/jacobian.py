@@ -118,9 +118,8 @@ def jacfwd(
 
     Returns:
         A function of the arguments of `fun`. Its result has the structure of the result of `fun`, in which each leaf is
-        the
-        structure of the argument, of arrays of shape (*shape of the result, *shape of the argument). With `has_aux` it
-        returns a pair.
+        the structure of the argument, of arrays of shape (*shape of the result, *shape of the argument). With `has_aux`
+        it returns a pair.
 
     Raises:
         TypeError: `fun` is not callable. The returned function raises it for arguments that are not of a real floating
@@ -189,8 +188,7 @@ def jacrev(
 
     Raises:
         TypeError: `fun` is not callable. The returned function raises it for arguments or results that are not of a
-            real
-            floating dtype, unless `holomorphic` or `allow_int`.
+            real floating dtype, unless `holomorphic` or `allow_int`.
 
     Example:
         >>> xtrace.jacrev(lambda x: x.sum() * x)(jnp.array([1.0, 2.0]))
@@ -247,8 +245,8 @@ def hessian(
         holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
 
     Returns:
-        A function of the arguments of `fun`. For an array argument its result has the shape
-        (*shape of the result, *shape of the argument, *shape of the argument).
+        A function of the arguments of `fun`. For an array argument its result has the shape (*shape of the result,
+        *shape of the argument, *shape of the argument).
 
     Raises:
         TypeError: `fun` is not callable, or an argument is not of a real floating dtype.

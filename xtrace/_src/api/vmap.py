@@ -37,8 +37,7 @@ def vmap(
     Args:
         fun: a function of pytrees of arrays.
         in_axes: the axis of each argument that is mapped: an integer, None for an argument that all calls share, or a
-            tree
-            prefix of the arguments with these as leaves. Keyword arguments are mapped over axis 0.
+            tree prefix of the arguments with these as leaves. Keyword arguments are mapped over axis 0.
         out_axes: the place of the mapped axis in the results, likewise; None only for results that do not depend on it.
         axis_name: a name of the axis for collectives such as `lax.psum`.
         axis_size: the size of the axis; it may be left out if an argument is mapped.
