@@ -242,6 +242,12 @@ def _compare(expression: Expression, got: Any, expected: Any, how: str) -> None:
         assert_same(got, expected, 16, where)
 
 
+def _divides_complex_numbers_by_zero(expression: Expression) -> bool:
+    """Whether parts of the result are NaN or infinite by when XLA divides, while it compiles or at run time."""
+    complex_numbers = np.iscomplexobj(expression.operand) or np.iscomplexobj(expression.value)
+    return expression.method == "divide" and complex_numbers and bool(np.any(np.asarray(expression.value) == 0))
+
+
 def _check(batch: list[Expression]) -> None:
     with warnings.catch_warnings():
         # About values that lose something in the cast to the operand's dtype, or in the cast back.
@@ -251,10 +257,12 @@ def _check(batch: list[Expression]) -> None:
         for expression, one, other in zip(batch, got, expected, strict=True):
             _compare(expression, one, other, "under jit")
         for expression, other in list(zip(batch, expected, strict=True))[::_EAGERLY_EVERY]:
+            if _divides_complex_numbers_by_zero(expression):
+                continue
             _compare(expression, _outcome(expression, jnp, ours(expression.operands())), other, "eagerly")
         # Some 8 programs in jax, so one of a batch: what it has eagerly is what it has under jit, but for powers, whose
         # exponents it knows eagerly and refuses if they are negative integers.
-        if batch[0].method != "power":
+        if batch[0].method != "power" and not _divides_complex_numbers_by_zero(batch[0]):
             _compare(batch[0], _outcome(batch[0], jax.numpy, theirs(batch[0].operands())), expected[0], "jax itself")
 
 
