@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
@@ -66,11 +66,24 @@ def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
     )
 
 
-def _of_one(a: Array) -> SlogdetResult:
-    """Return sign and logarithm of the only elements of matrices."""
+def _element(a: Array, row: int, column: int) -> Array:
+    """Return an element of each matrix."""
     rank = aval_of(a).ndim
-    element = squeeze(a, (rank - 2, rank - 1))
-    return SlogdetResult(lax.sign(element), lax.log(lax.abs(element)))
+    element = slice_in_dim(slice_in_dim(a, row, row + 1, 1, rank - 2), column, column + 1, 1, rank - 1)
+    return squeeze(element, (rank - 2, rank - 1))
+
+
+def _expanded(a: Array, columns: Sequence[int] | None = None) -> Array:
+    """Return the determinants of the last rows and some columns, of at most three, expanded along the first row."""
+    size = aval_of(a).shape[-1]
+    columns = range(size) if columns is None else columns
+    terms = [_element(a, size - len(columns), column) for column in columns]
+    if len(columns) == 1:
+        return terms[0]
+    minors = [_expanded(a, [*columns[:i], *columns[i + 1 :]]) for i in range(len(columns))]
+    products = [lax.mul(term, minor) for term, minor in zip(terms, minors, strict=True)]
+    total = lax.sub(products[0], products[1])
+    return lax.add(total, products[2]) if len(products) == 3 else total
 
 
 def _by_lu(a: Array) -> tuple[SlogdetResult, Any, Any]:
@@ -92,8 +105,27 @@ def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
 
 
 @custom_jvp
+def _slogdet_by_expansion(a: Array) -> SlogdetResult:
+    determinant = _expanded(a)
+    return SlogdetResult(lax.sign(determinant), lax.log(lax.abs(determinant)))
+
+
+@_slogdet_by_expansion.defjvp
+def _slogdet_by_expansion_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
+    (a,), (da,) = primals, tangents
+    result = _slogdet_by_expansion(a)
+    change = _element(da, 0, 0)
+    if aval_of(a).shape[-1] == 2:
+        change = lax.mul(change, _element(a, 1, 1))
+        change = lax.sub(change, lax.mul(_element(da, 0, 1), _element(a, 1, 0)))
+        change = lax.sub(change, lax.mul(_element(da, 1, 0), _element(a, 0, 1)))
+        change = lax.add(change, lax.mul(_element(da, 1, 1), _element(a, 0, 0)))
+    return result, _slogdet_tangents(result.sign, lax.div(change, _expanded(a)))
+
+
+@custom_jvp
 def _slogdet_by_lu(a: Array) -> SlogdetResult:
-    return _of_one(a) if aval_of(a).shape[-1] == 1 else _by_lu(a)[0]
+    return _by_lu(a)[0]
 
 
 @_slogdet_by_lu.defjvp
@@ -122,7 +154,10 @@ _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr
 
 @inline_jit
 def _slogdet(a: Any, *, method: str) -> SlogdetResult:
-    return _SLOGDET[method](*inexact("slogdet", a))
+    (a,) = inexact("slogdet", a)
+    if method == "lu" and 1 <= aval_of(a).shape[-1] <= 2:
+        return _slogdet_by_expansion(a)
+    return _SLOGDET[method](a)
 
 
 @inline_jit(static=("method",), public=True)
@@ -157,23 +192,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     if method == "qr" and dtypes.is_complex(aval.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; use method='lu'")
     return _slogdet(a, method=method)
-
-
-def _element(a: Array, row: int, column: int) -> Array:
-    rank = aval_of(a).ndim
-    found = slice_in_dim(slice_in_dim(a, row, row + 1, 1, rank - 2), column, column + 1, 1, rank - 1)
-    return squeeze(found, (rank - 2, rank - 1))
-
-
-def _expanded(a: Array, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
-    """Return the determinants of so many rows and columns, expanded along the first row."""
-    terms = [_element(a, rows[0], column) for column in columns]
-    if len(columns) == 1:
-        return terms[0]
-    minors = [_expanded(a, rows[1:], (*columns[:i], *columns[i + 1 :])) for i in range(len(columns))]
-    products = [lax.mul(term, minor) for term, minor in zip(terms, minors, strict=True)]
-    total = lax.sub(products[0], products[1])
-    return lax.add(total, products[2]) if len(products) == 3 else total
 
 
 def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
@@ -248,7 +266,7 @@ def _det(a: Any) -> Any:
     aval = aval_of(a)
     size = aval.shape[-1]
     if 1 <= size <= 3:
-        return _expanded(a, tuple(range(size)), tuple(range(size)))
+        return _expanded(a)
     return _det_by_lu(a)
 
 

@@ -50,19 +50,22 @@ def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, prec
     if not rank:
         return x * kernel
     if not flipped:
-        kernel = conj(kernel)
-    # The sizes of the result follow from the first operand; a convolution takes them in either order.
-    exchanged = any(m < n for m, n in zip(x.shape, kernel.shape, strict=True)) and mode == "valid"
-    counts = x.shape if exchanged else kernel.shape
-    pads = [{"full": (n - 1, n - 1), "same": (n // 2, (n - 1) // 2), "valid": (0, 0)}[mode] for n in counts]
-    if late:
-        pads = [(high, low) for low, high in pads]
-    every = tuple(range(rank))
-    turned = rev(kernel, every) if flipped else kernel
+        kernel = rev(conj(kernel), tuple(range(rank)))
+    sizes = list(zip(x.shape, kernel.shape, strict=True))
+    pads = []
+    # The smaller operand slides over the larger one. Of two of one shape it is the first, but for correlate2d.
+    exchanged = all(m <= n for m, n in sizes) and not (late and x.shape == kernel.shape)
+    for m, n in sizes:
+        start = {"full": 0, "same": (n - 1 + late) // 2, "valid": min(m, n) - 1}[mode]
+        size = {"full": m + n - 1, "same": m, "valid": abs(m - n) + 1}[mode]
+        beyond = (m if exchanged else n) - 1
+        pads.append((beyond - start, start + size - max(m, n)))
     if exchanged:
-        x, turned = rev(turned, every), rev(x, every)
-    found = conv_general_dilated(x[None, None], turned[None, None], (1,) * rank, pads, precision=precision)
-    return found[0, 0]
+        x, kernel = kernel, x
+    convolved = conv_general_dilated(
+        x[None, None], rev(kernel, tuple(range(rank)))[None, None], (1,) * rank, pads, precision=precision
+    )
+    return convolved[0, 0]
 
 
 def _direct(
